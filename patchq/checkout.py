@@ -1,0 +1,218 @@
+"""What is checked out where, what people do there, and what they have not committed.
+
+Which work tree has a branch, and whether it is in the middle of something, is read from files: it
+is asked for every landing.  Whether touched files are clean takes one `git ls-files`, since the
+index has four versions and two splits that only git knows (11 ms with 100,000 entries, where
+`git status` takes 20); the files are then compared here, by content, and git is asked again only
+about those that differ, as they do where line ends are converted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchq.errors import RepositoryFault
+from patchq.objects import Leaf, blob_id, is_regular
+from patchq.reffiles import heads
+from patchq.repo import Repository
+
+_KEPT = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
+_SET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "LC_ALL": "C"}
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_CHUNK = 500
+_HEAD_STATES = {
+    "MERGE_HEAD": "merging",
+    "CHERRY_PICK_HEAD": "cherry-picking",
+    "REVERT_HEAD": "reverting",
+    "rebase-apply/applying": "applying patches",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A work tree whose HEAD is `branch` (short name), with its own git directory."""
+
+    repo: Repository
+    branch: str
+    gitdir: Path
+    workdir: Path
+
+    def git(
+        self, *args: str, index: Path | None = None, stdin: bytes = b"", keep: Sequence[int] = ()
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run git here, on another index file if need be, whatever the environment says.
+
+        It has a session of its own, so that the terminal's interrupt does not stop it half-way;
+        the descriptors `keep` stay open in it.
+        """
+        env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _KEPT}
+        env |= _SET | ({"GIT_INDEX_FILE": str(index)} if index else {})
+        here = (f"--git-dir={self.gitdir}", f"--work-tree={self.workdir}", "-C", str(self.workdir))
+        try:
+            return subprocess.run(
+                ["git", *_QUIET, *here, *args],
+                env=env,
+                input=stdin,
+                capture_output=True,
+                check=False,
+                start_new_session=True,
+                pass_fds=keep,
+            )
+        except FileNotFoundError:
+            raise RepositoryFault("there is no `git` on the PATH", "install git") from None
+
+    def ask(self, *args: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
+        """What git prints; `RepositoryFault` if it fails."""
+        done = self.git(*args, index=index, stdin=stdin)
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise RepositoryFault(f"git {args[0]} failed in {self.workdir}: {said}")
+        return done.stdout
+
+
+def checkouts(repo: Repository, branch: str) -> list[Checkout]:
+    """The main work tree and the linked ones whose HEAD is the branch."""
+    found = []
+    for gitdir, head in heads(repo.commondir):
+        workdir = _workdir(repo, gitdir) if head == f"refs/heads/{branch}" else None
+        if workdir is not None and workdir.is_dir():
+            found.append(Checkout(repo, branch, gitdir, workdir))
+    return found
+
+
+def busy(repo: Repository, branch: str) -> str | None:
+    """What a work tree is in the middle of with the branch (`rebasing`, …), or None."""
+    ref = f"refs/heads/{branch}"
+    for gitdir, head in heads(repo.commondir):
+        if ref in _lines(gitdir, "rebase-merge/head-name", "rebase-apply/head-name"):
+            return "rebasing"
+        if ref in _lines(gitdir, "rebase-merge/update-refs"):
+            return "rebasing"
+        if branch in _lines(gitdir, "BISECT_START"):
+            return "bisecting"
+        if head == ref:
+            states = (word for name, word in _HEAD_STATES.items() if (gitdir / name).exists())
+            if word := next(states, None) or _sequence(gitdir):
+                return word
+    return None
+
+
+def dirty(checkout: Checkout, commit: str, paths: Iterable[str]) -> list[str]:
+    """Those of the paths that are not in index and work tree as they are in the commit.
+
+    A path that the commit has not must be free: no untracked or ignored file there, nor one where
+    it needs a directory.  Entries that git keeps its eyes off (skip-worktree, assume-unchanged)
+    count as dirty.
+    """
+    touched = sorted(set(paths))
+    root = checkout.repo.tree(commit).root
+    index = listed(checkout, touched)
+    strays = index.keys() - set(touched)
+    found = {path for path in touched for stray in strays if stray.startswith(f"{path}/")}
+    unsure = []
+    for path in touched:
+        leaf = checkout.repo.leaf(root, path)
+        leaf = leaf if leaf and is_regular(leaf[0]) else None
+        if not same_entry(index.get(path), leaf) or (
+            leaf is None and _occupied(checkout.workdir, path, touched)
+        ):
+            found.add(path)
+        elif leaf is not None and not holds(checkout.workdir / path, leaf):
+            unsure.append(path)
+    return sorted(found | _changed(checkout, unsure))
+
+
+def listed(
+    checkout: Checkout, paths: Sequence[str], index: Path | None = None
+) -> dict[str, tuple[str, int, str]]:
+    """Path -> (git's tag, mode, id) of the index entries at and below the paths.
+
+    The tag is `H` for a plain entry (`git help ls-files`, under -t and -v).
+    """
+    found = {}
+    for chunk in chunks(paths):
+        for item in checkout.ask("ls-files", "-s", "-v", "-z", "--", *chunk, index=index).split(
+            b"\0"
+        ):
+            if item:
+                info, _, name = item.partition(b"\t")
+                tag, mode, oid, _ = info.decode().split(" ")
+                found[os.fsdecode(name)] = tag, int(mode, 8), oid
+    return found
+
+
+def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
+    """Whether an index entry is a plain one for the leaf, or both are missing."""
+    if entry is None or leaf is None:
+        return entry is leaf
+    tag, mode, oid = entry
+    return tag == "H" and oid == leaf[1] and is_regular(mode) and not (mode ^ leaf[0]) & 0o100
+
+
+def holds(path: Path, leaf: Leaf) -> bool:
+    """Whether the file is, byte for byte and executable or not, what the leaf says."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or (status.st_mode ^ leaf[0]) & 0o100:
+            return False
+        return blob_id(path.read_bytes()) == leaf[1]
+    except OSError:
+        return False
+
+
+def chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The paths in portions that fit on a command line."""
+    return (paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK))
+
+
+def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
+    """Those of the tracked paths that git calls changed."""
+    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
+    items = (checkout.ask("status", *options, "--", *chunk).split(b"\0") for chunk in chunks(paths))
+    return {os.fsdecode(item[3:]) for chunk in items for item in chunk if item}
+
+
+def _occupied(workdir: Path, path: str, touched: Sequence[str]) -> bool:
+    """Whether something that no touched path accounts for is where `path` shall be created."""
+    parts = path.split("/")
+    for length in range(1, len(parts)):
+        above = "/".join(parts[:length])
+        at = workdir / above
+        if at.is_symlink() or (at.exists() and not at.is_dir()):
+            return above not in touched
+    place = workdir / path
+    if place.is_symlink() or not place.is_dir():
+        return os.path.lexists(place)
+    inside = (Path(where, name) for where, _, names in os.walk(place) for name in names)
+    return any(str(file.relative_to(workdir)) not in touched for file in inside)
+
+
+def _workdir(repo: Repository, gitdir: Path) -> Path | None:
+    if gitdir == repo.gitdir:
+        return repo.workdir
+    if gitdir == repo.commondir:
+        return Repository.open(gitdir).workdir
+    link = gitdir / "gitdir"
+    return (gitdir / _text(link)).parent if link.exists() else None
+
+
+def _lines(gitdir: Path, *names: str) -> list[str]:
+    return [line.strip() for name in names for line in _text(gitdir / name).split("\n")]
+
+
+def _sequence(gitdir: Path) -> str | None:
+    """What a series of commits is for, between two of them."""
+    word = _text(gitdir / "sequencer/todo").split(" ")[0]
+    return {"pick": "cherry-picking", "revert": "reverting"}.get(word)
+
+
+def _text(path: Path) -> str:
+    try:
+        return os.fsdecode(path.read_bytes()).strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""

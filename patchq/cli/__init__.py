@@ -1,0 +1,95 @@
+"""The command line: one module per verb; here they are found, parsed and called.
+
+Everything that can go wrong ends in one line on standard error and an exit code: 2 for usage and
+configuration, 3 for faults, 75 when another instance holds the queue, 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from patchq import __version__
+from patchq.errors import Fault
+
+VERBS = (
+    "init", "watch", "stop", "run", "submit", "check", "apply", "status", "log", "show",
+    "accept", "discard", "formats", "config",
+)  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is the return value."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = _parser(words)
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except Fault as fault:
+        _complain(fault)
+        return fault.exit_status
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has gone; nothing more can be said, not even at the interpreter's end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception as error:
+        return _crashed(error)
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; of the verbs only the one that is called is imported, unless help is asked for."""
+    parser = argparse.ArgumentParser(
+        prog="patchq", description="The gate between LLM agents and git branches."
+    )
+    parser.add_argument("-C", dest="directory", metavar="DIR", type=Path, default=Path())
+    parser.add_argument("--config", metavar="FILE", type=Path, help="another configuration file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print refusals and faults only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log more")
+    parser.add_argument("--version", action="version", version=f"patchq {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
+    called = [word for word in words if word in VERBS]
+    for name in called[:1] or VERBS:
+        verb = _module(name)
+        sub = verbs.add_parser(name, help=verb.HELP, description=verb.HELP)
+        verb.add_arguments(sub)
+        sub.set_defaults(run=verb.run)
+    return parser
+
+
+def _module(verb: str) -> ModuleType:
+    return import_module(f"patchq.cli.{verb}")
+
+
+def _complain(fault: Fault) -> None:
+    print(f"patchq: {fault.code}: {fault.message}", file=sys.stderr)
+    if fault.hint:
+        print(f"  {fault.hint}", file=sys.stderr)
+
+
+def _crashed(error: Exception) -> int:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="patchq-", suffix=".log", delete=False, encoding="utf-8"
+    ) as log:
+        log.write(f"patchq {__version__}, Python {sys.version}\n{sys.argv}\n\n")
+        traceback.print_exception(error, file=log)
+    print(
+        f"patchq: fault.crashed: {type(error).__name__}: {error}\n"
+        f"  this is a defect of patchq; {log.name} has what a report of it needs",
+        file=sys.stderr,
+    )
+    return 3

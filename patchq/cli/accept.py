@@ -1,0 +1,42 @@
+"""`patchq accept`: land a proposal, whole or the chosen edits of it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from patchq import review
+from patchq.cli import common
+from patchq.quote import visible
+from patchq.review import Decided
+
+HELP = "land a proposal on its target"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only", metavar="E,…", type=_ids, help="these edits and what they need")
+    which.add_argument("--without", metavar="E,…", type=_ids, help="all but these edits")
+
+
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
+
+
+def run(args: Namespace) -> int:
+    world = common.open_world(args)
+    decided = review.accept(world, args.id, args.only, args.without or frozenset())
+    return tell(args, decided)
+
+
+def tell(args: Namespace, decided: Decided) -> int:
+    """Print what was decided, or why nothing was; the exit code."""
+    if not decided.problems:
+        common.say(args, decided.report)
+        return 0
+    for problem in decided.problems:
+        print(visible(f"patchq: {problem.code}: {problem.message}"), file=sys.stderr)
+        if problem.hint:
+            print(visible(f"  {problem.hint}"), file=sys.stderr)
+    return 1

@@ -1,0 +1,149 @@
+"""What the verbs share: finding the repository, the configuration and the queue; saying things."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from patchq import config as configuration
+from patchq.config import Config
+from patchq.errors import UsageError
+from patchq.quote import visible
+from patchq.queue import directory
+from patchq.queue.directory import DirectoryQueue
+from patchq.repo import Repository
+from patchq.world import World
+
+REFS = ("refs/heads/patchq/", "refs/patchq/batches/", "refs/patchq/discarded/")
+
+
+def root_of(repo: Repository) -> Path:
+    """Where the queue's default place and the configuration are: the work tree's root, or the git
+    directory of a bare repository."""
+    return main_workdir(repo) or repo.commondir
+
+
+def main_workdir(repo: Repository) -> Path | None:
+    """The main work tree, whichever linked one the repository was opened from; None when bare."""
+    if repo.bare or repo.gitdir == repo.commondir:
+        return repo.workdir
+    return Repository.open(repo.commondir).workdir
+
+
+def config_path(args: Namespace, repo: Repository) -> Path:
+    if args.config is not None:
+        return Path(args.config)
+    return root_of(repo) / (".patchq.yaml" if main_workdir(repo) else "patchq.yaml")
+
+
+def load_config(args: Namespace, repo: Repository) -> Config:
+    """The configuration; raises `ConfigError` for one that cannot be used."""
+    return configuration.load(config_path(args, repo), required=args.config is not None)
+
+
+def open_queue(repo: Repository, config: Config) -> DirectoryQueue:
+    def taken(id: str) -> bool:
+        return any(repo.ref_target(prefix + id) for prefix in REFS)
+
+    root = root_of(repo) / config.queue.path
+    directory.create(root)
+    return DirectoryQueue(
+        root,
+        response_bytes=config.limits.response_bytes,
+        settle_seconds=config.queue.settle_seconds,
+        taken=taken,
+    )
+
+
+def open_world(args: Namespace) -> World:
+    """The repository, its configuration and its queue; raises `UsageError` where the target cannot
+    be told."""
+    repo = Repository.open(args.directory)
+    config = load_config(args, repo)
+    target = config.target or repo.head_branch()
+    if target is None:
+        raise UsageError(
+            "HEAD is on no branch that has a commit, so there is no default target",
+            "check out a branch, or set `target` in .patchq.yaml",
+        )
+    if repo.branch_tip(target) is None:
+        raise UsageError(
+            f"the target branch {target!r} does not exist", "create it, or set another `target`"
+        )
+    queue = open_queue(repo, config)
+    return World(repo, queue, queue.root, config, target)
+
+
+def setup_log(args: Namespace, config: Config) -> None:
+    """Send the log to standard error, in the configured form."""
+    handler = logging.StreamHandler(sys.stderr)
+    if config.log.format == "json":
+        handler.setFormatter(_JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("patchq")
+    logger.handlers[:] = [handler]
+    level = "DEBUG" if args.verbose else "ERROR" if args.quiet else config.log.level.upper()
+    logger.setLevel(level)
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        told = {
+            "time": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def line(report: Mapping[str, Any]) -> str:
+    """One plain line for a verdict: state, id, and where it is or why it is not."""
+    state, id = report["state"], report["id"]
+    text = f"{state:<10} {id}"
+    errors = [p for p in report["problems"] if p["severity"] == "error"]
+    warnings = [p for p in report["problems"] if p["severity"] == "warning"]
+    if state in ("rejected", "held"):
+        told = errors or warnings
+        text += f"  {told[0]['code']}: {told[0]['message']}" if told else ""
+        text += f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    elif state == "duplicate":
+        text += f"  of {report['duplicate_of']}" if report["duplicate_of"] else "  nothing to do"
+    else:
+        where = report["branch"] or report["target"]
+        text += f"  {where} {(report['commit'] or '')[:12]}"
+        text += "".join(f"  [{code}]" for code in dict.fromkeys(p["code"] for p in warnings))
+    return visible(text)
+
+
+def say(args: Namespace, report: Mapping[str, Any]) -> None:
+    """Print a verdict: a JSON object a line, or one plain line."""
+    if args.json:
+        print(json.dumps(report, ensure_ascii=False), flush=True)
+    elif not args.quiet or report["state"] == "rejected":
+        print(line(report), flush=True)
+
+
+def emit(args: Namespace, value: object, text: Callable[[], str]) -> None:
+    """Print an answer: as JSON, or as `text` says it."""
+    print(json.dumps(value, ensure_ascii=False, indent=1) if args.json else text(), flush=True)
+
+
+def read_response(name: str) -> tuple[bytes, str]:
+    """The bytes of FILE or, for `-`, of standard input, and the response's name."""
+    if name == "-":
+        return sys.stdin.buffer.read(), "response.md"
+    try:
+        return Path(name).read_bytes(), Path(name).name
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from None

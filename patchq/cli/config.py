@@ -1,0 +1,30 @@
+"""`patchq config`: check the configuration, print a sample, print its JSON schema."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+
+from patchq import config as configuration
+from patchq.cli import common
+from patchq.repo import Repository
+
+HELP = "check the configuration, or print a sample or its JSON schema"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", choices=("check", "sample", "schema"))
+
+
+def run(args: Namespace) -> int:
+    if args.what == "sample":
+        print(configuration.sample(), end="")
+    elif args.what == "schema":
+        print(json.dumps(configuration.json_schema(), indent=2))
+    else:
+        repo = Repository.open(args.directory)
+        path = common.config_path(args, repo)
+        common.load_config(args, repo)
+        told = {"config": str(path), "exists": path.exists()}
+        common.emit(args, told, lambda: f"{path}: {'ok' if path.exists() else 'not there; defaults'}")
+    return 0

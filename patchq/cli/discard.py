@@ -1,0 +1,18 @@
+"""`patchq discard`: take a proposal or a held batch away."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from patchq import review
+from patchq.cli import accept, common
+
+HELP = "take a proposal away; its commit stays at refs/patchq/discarded/ID"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID")
+
+
+def run(args: Namespace) -> int:
+    return accept.tell(args, review.discard(common.open_world(args), args.id))

@@ -1,0 +1,48 @@
+"""What a terminal shows while work goes on; never used in a pipe."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+
+class Bar:
+    """A progress bar for a `run` over many responses; verdicts scroll above it."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("responses"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        )
+        self._task = self._progress.add_task("run", total=None)
+        self._done = 0
+        self._progress.start()
+
+    def tell(self, line: str) -> None:
+        self._done += 1
+        self._progress.console.print(Text(line), soft_wrap=True)
+        self._progress.update(self._task, completed=self._done)
+
+    def left(self, depth: int) -> None:
+        self._progress.update(self._task, total=self._done + depth)
+
+    def close(self) -> None:
+        self._progress.stop()
+
+
+class LiveLine:
+    """One line at the bottom of `watch`; verdicts scroll above it."""
+
+    def __init__(self) -> None:
+        self._live = Live(Text(""), console=Console(), refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def tell(self, line: str) -> None:
+        self._live.console.print(Text(line), soft_wrap=True)
+
+    def show(self, line: str) -> None:
+        self._live.update(Text(line, style="dim"))
+
+    def close(self) -> None:
+        self._live.stop()

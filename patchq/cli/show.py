@@ -1,0 +1,33 @@
+"""`patchq show`: one batch's page, its diff, or its report."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from patchq import report
+from patchq.cli import common
+from patchq.errors import UsageError
+from patchq.report_md import to_markdown
+
+HELP = "show a batch: its page, its diff, or its report as JSON"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--diff", action="store_true", help="the unified diff only")
+    which.add_argument("--report", action="store_true", help="the report as JSON")
+
+
+def run(args: Namespace) -> int:
+    world = common.open_world(args)
+    told = world.queue.load(args.id)
+    if told is None:
+        raise UsageError(f"there is no batch {args.id}", "see `patchq log`")
+    if args.diff:
+        print(told["diff"], end="")
+    elif args.report or args.json:
+        print(report.dumps(told), end="")
+    else:
+        print(to_markdown(told), end="")
+    return 0

@@ -1,0 +1,81 @@
+"""`patchq submit`: drop a response safely, and wait for its verdict if asked to."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from hashlib import sha256
+from pathlib import PurePath
+
+from patchq.cli import common
+from patchq.envelope import open_response
+from patchq.errors import UsageError
+from patchq.model import Envelope
+from patchq.names import batch_id
+from patchq.queue import Report
+from patchq.queue.directory import DirectoryQueue, lock_owner
+from patchq.repo import Repository
+
+HELP = "drop a response into the queue; prints its id"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the response, or - for standard input")
+    parser.add_argument("--target", metavar="B", help="the branch that it is for")
+    parser.add_argument("--base", metavar="C", help="the commit that the agent saw")
+    parser.add_argument("--message", metavar="M", help="the commit's message")
+    parser.add_argument("--wait", action="store_true", help="wait for the verdict")
+
+
+def run(args: Namespace) -> int:
+    repo = Repository.open(args.directory)
+    queue = common.open_queue(repo, common.load_config(args, repo))
+    data, name = common.read_response(args.file)
+    said = {key: getattr(args, key) for key in ("target", "base", "message")}
+    data = with_header(data, {key: value for key, value in said.items() if value is not None})
+    id = _free_id(queue, data, name)
+    suffix = PurePath(name).suffix or ".md"
+    dropped = queue.submit(data, id + suffix)
+    if not args.wait:
+        common.emit(args, {"id": id, "file": dropped}, lambda: id)
+        return 0
+    if lock_owner(queue.root) is None:
+        print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
+    told = _verdict(queue, sha256(data).hexdigest(), dropped)
+    common.say(args, told)
+    return 1 if told["state"] == "rejected" else 0
+
+
+def with_header(data: bytes, said: dict[str, str]) -> bytes:
+    """The response with more keys in its front matter, which is made if there is none."""
+    if not said:
+        return data
+    lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in said.items()).encode()
+    opened = open_response(data)
+    header = opened.header if isinstance(opened, Envelope) else None
+    if header is None or opened.first_line == 1:  # type: ignore[union-attr]
+        return b"---\n" + lines + b"---\n" + data
+    for key in said:
+        if getattr(header, key) is not None:
+            raise UsageError(
+                f"the response's front matter says `{key}` already", f"leave --{key} out"
+            )
+    end = data.index(b"\n") + 1
+    return data[:end] + lines + data[end:]
+
+
+def _free_id(queue: DirectoryQueue, data: bytes, name: str) -> str:
+    opened = open_response(data)
+    named = opened.header.id if isinstance(opened, Envelope) else None
+    return queue.next_id(batch_id(named or PurePath(name).stem))
+
+
+def _verdict(queue: DirectoryQueue, digest: str, name: str) -> Report:
+    while True:
+        for id in reversed(queue.by_source(digest)):
+            told = queue.load(id)
+            if told and told["source"]["name"] == name and told["state"] != "held":
+                return told
+        time.sleep(0.02)

@@ -1,0 +1,89 @@
+"""`patchq watch`: the daemon, in the foreground unless detached."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+
+from patchq import report
+from patchq.cli import common
+from patchq.daemon.serve import Control, serve
+from patchq.errors import QueueLocked, RepositoryFault
+from patchq.queue.directory import lock_owner
+from patchq.world import Draft, World
+
+HELP = "serve the queue until stopped"
+_START_SECONDS = 20.0
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--detach", action="store_true", help="go on in the background")
+
+
+def run(args: Namespace) -> int:
+    world = common.open_world(args)
+    if args.detach:
+        return _detach(args, world)
+    common.setup_log(args, world.config)
+    control = Control()
+    world.queue.acquire()
+    control.install()
+    live = None
+    if sys.stdout.isatty() and not args.json and not args.quiet:
+        from patchq.cli.live import LiveLine
+
+        live = LiveLine()
+    seen: Counter[str] = Counter()
+
+    def tell(draft: Draft) -> None:
+        seen[draft.state] += 1
+        told = report.to_json(draft.outcome())
+        if live is None:
+            common.say(args, told)
+        else:
+            live.tell(common.line(told))
+            idle()
+
+    def idle() -> None:
+        if live is not None:
+            counts = ", ".join(f"{count} {state}" for state, count in sorted(seen.items()))
+            live.show(f"watching {world.queue_root / 'inbox'} for {world.target}: {counts or '…'}")
+
+    try:
+        serve(world, control, tell, lambda: common.load_config(args, world.repo), idle)
+    finally:
+        world.queue.release()
+        if live is not None:
+            live.close()
+    return 130 if control.interrupted else 0
+
+
+def _detach(args: Namespace, world: World) -> int:
+    """Start the same command in a session of its own and wait until it holds the queue."""
+    owner = lock_owner(world.queue_root)
+    if owner is not None:
+        raise QueueLocked(f"the queue is served already, by process {owner.pid}", "patchq stop")
+    log = world.queue_root / "daemon.log"
+    command = [sys.executable, "-m", "patchq", "-C", str(args.directory.resolve())]
+    if args.config is not None:
+        command += ["--config", str(args.config.resolve())]
+    with log.open("ab") as out:
+        child = subprocess.Popen(
+            [*command, "watch"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and child.poll() is None:
+        owner = lock_owner(world.queue_root)
+        if owner is not None and owner.pid == child.pid:
+            told = {"pid": child.pid, "log": str(log)}
+            common.emit(args, told, lambda: f"patchq watches as process {child.pid}; log: {log}")
+            return 0
+        time.sleep(0.02)
+    raise RepositoryFault("the daemon did not start", f"see {log}")

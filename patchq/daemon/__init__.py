@@ -1,0 +1,1 @@
+"""The daemon: serving the queue until told to stop."""

@@ -1,0 +1,117 @@
+"""Serve the queue: recover, then work whenever something is there, until told to stop.
+
+Signals only set flags and ring the bell; the batch in hand is always finished.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic, sleep
+from types import FrameType
+
+from patchq import review, worker
+from patchq.config import Config, ConfigError
+from patchq.daemon.watch import Doorbell
+from patchq.world import Draft, World
+
+_LOG = logging.getLogger("patchq")
+_LONGEST_WAIT = 2.0
+"""Seconds between two looks at held batches and at what plain git did."""
+
+
+@dataclass
+class Control:
+    """What signals ask for."""
+
+    stop: bool = False
+    reload: bool = False
+    doorbell: Doorbell | None = None
+    caught: list[int] = field(default_factory=list)
+
+    def install(self) -> None:
+        """SIGTERM and SIGINT stop after the batch in hand, SIGHUP reads the configuration anew."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._caught)
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        self.caught.append(number)
+        if number == signal.SIGHUP:
+            self.reload = True
+        else:
+            self.stop = True
+        if self.doorbell is not None:
+            self.doorbell.ring()
+
+    @property
+    def interrupted(self) -> bool:
+        return signal.SIGINT in self.caught
+
+
+def serve(
+    world: World,
+    control: Control,
+    tell: Callable[[Draft], None],
+    load_config: Callable[[], Config],
+    idle: Callable[[], None] = lambda: None,
+) -> None:
+    """Work until `control.stop`.  The caller holds the queue's lock; `idle` is called whenever
+    nothing is left to do."""
+    queue = world.config.queue
+    doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
+    control.doorbell = doorbell
+    if doorbell.warning:
+        _LOG.warning("%s", doorbell.warning)
+    try:
+        worker.start(world, tell)
+        looked = 0.0
+        while not control.stop:
+            if control.reload:
+                _reload(world, control, load_config)
+            if worker.turn(world, tell):
+                looked = 0.0
+                continue
+            if monotonic() - looked >= _LONGEST_WAIT:
+                worker.look_at_held(world, tell)
+                review.reconcile(world)
+                looked = monotonic()
+            idle()
+            doorbell.wait(min(_LONGEST_WAIT, world.queue.unsettled() or _LONGEST_WAIT))
+    finally:
+        doorbell.close()
+        control.doorbell = None
+
+
+def _reload(world: World, control: Control, load_config: Callable[[], Config]) -> None:
+    control.reload = False
+    try:
+        world.use(load_config())
+    except ConfigError as error:
+        _LOG.error("the configuration is kept as it was: %s", error)
+    else:
+        _LOG.info("configuration read anew")
+
+
+def drain(
+    world: World,
+    control: Control,
+    tell: Callable[[Draft], None],
+    progress: Callable[[], None] = lambda: None,
+) -> None:
+    """Work off what waits, then return.  A file that is still being written is waited for as long
+    as a quiet one takes to count as complete, and no longer."""
+    worker.start(world, tell)
+    quiet_until = monotonic() + world.config.queue.settle_seconds + 1
+    while not control.stop:
+        progress()
+        if worker.turn(world, tell):
+            continue
+        pause = world.queue.unsettled()
+        if pause is None or monotonic() > quiet_until:
+            if worker.look_at_held(world, tell):
+                continue
+            break
+        sleep(min(pause, 0.2) or 0.01)
+    review.reconcile(world)

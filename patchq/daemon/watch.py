@@ -1,0 +1,147 @@
+"""The doorbell: something may have come in, or somebody wants attention.
+
+Events are hints.  The kernel drops them when too many come at once, and watchdog tells nobody; a
+watch dies with its directory while the observer looks alive.  So no event is ever trusted to have
+come: every wait is bounded, whoever waits looks at the inbox afterwards whatever the answer, and
+the watch is set anew when the directory is another one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+from pathlib import Path
+from typing import Literal
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers.api import BaseObserver
+from watchdog.observers.inotify import InotifyEmitter
+from watchdog.observers.inotify_c import InotifyConstants, Mask
+
+_CHECK_SECONDS = 2.0
+"""The longest wait between two looks at whether the watch still stands."""
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+
+_WAKING = Mask(
+    InotifyConstants.IN_CREATE
+    | InotifyConstants.IN_CLOSE_WRITE
+    | InotifyConstants.IN_MOVED_TO
+    | InotifyConstants.IN_ATTRIB
+    | InotifyConstants.IN_DELETE
+    | InotifyConstants.IN_DELETE_SELF
+)
+
+
+class _Emitter(InotifyEmitter):
+    """Asks for no event of a file that leaves: those are our own claims, and watchdog keeps each
+    back for half a second, and all that follow with it."""
+
+    def get_event_mask_from_filter(self) -> Mask:
+        return _WAKING
+
+
+class _Ring(FileSystemEventHandler):
+    def __init__(self, doorbell: Doorbell) -> None:
+        self._doorbell = doorbell
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        self._doorbell.ring()
+
+
+class Doorbell:
+    """Rings when an entry of `inbox` may have become complete.
+
+    With the mode `poll`, or where the kernel's limits leave no watch (`warning` then says so),
+    only time rings.  Not for use by several threads, but for `ring`.
+    """
+
+    def __init__(self, inbox: Path, mode: Literal["auto", "poll"], poll_seconds: float) -> None:
+        self.warning: str | None = None
+        self._inbox = inbox
+        self._poll_seconds = poll_seconds
+        self._polling = mode == "poll"
+        # A descriptor, not a `threading.Event`: its lock would be taken twice by a signal handler
+        # that rings while the same thread is about to wait.
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll = select.poll()
+        self._poll.register(self._bell, select.POLLIN)
+        self._observer: BaseObserver | None = None
+        self._watched: tuple[int, int] | None = None
+        self._watch()
+
+    @property
+    def polling(self) -> bool:
+        """Whether nothing but time tells of new files."""
+        return self._polling
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for a ring, at most `timeout` seconds (None: no limit of the caller's), and never
+        longer than `poll_seconds`.  True if it rang, or the watch had to be set anew."""
+        if self._watch():
+            return True
+        longest = self._poll_seconds if self._polling else min(self._poll_seconds, _CHECK_SECONDS)
+        seconds = longest if timeout is None else min(timeout, longest)
+        if not self._poll.poll(max(0.0, seconds) * 1000):
+            return False
+        os.eventfd_read(self._bell)
+        return True
+
+    def ring(self) -> None:
+        """Make the wait that is under way, or the next one, return at once; safe in signal
+        handlers and threads."""
+        if self._bell >= 0:
+            os.eventfd_write(self._bell, 1)
+
+    def close(self) -> None:
+        self._unwatch()
+        bell, self._bell = self._bell, -1
+        if bell >= 0:
+            os.close(bell)
+
+    def _watch(self) -> bool:
+        """See to it that the directory of that name is watched; True if it was not."""
+        if self._polling:
+            return False
+        now = self._identity()
+        if self._observer is not None and now == self._watched and self._alive(self._observer):
+            return False
+        self._unwatch()
+        if now is None:
+            return False
+        observer = BaseObserver(_Emitter)
+        try:
+            observer.schedule(_Ring(self), str(self._inbox))
+            observer.start()
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                self._fall_back(error)
+            return False
+        self._observer, self._watched = observer, now
+        return True
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = os.lstat(self._inbox)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    @staticmethod
+    def _alive(observer: BaseObserver) -> bool:
+        # A new directory may get the number of the old one, but its emitter ended with that.
+        emitters = observer.emitters
+        return bool(emitters) and all(emitter.is_alive() for emitter in emitters)
+
+    def _fall_back(self, error: OSError) -> None:
+        self._polling = True
+        self.warning = (
+            f"the inbox cannot be watched ({error.strerror}); it is looked at every "
+            f"{self._poll_seconds:g} s instead (see the sysctls fs.inotify.*)"
+        )
+
+    def _unwatch(self) -> None:
+        observer, self._observer, self._watched = self._observer, None, None
+        if observer is not None:
+            observer.stop()
+            observer.join()

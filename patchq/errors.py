@@ -1,0 +1,51 @@
+"""Faults: what a broken machine does, as opposed to refusals, which are values (`model.Problem`).
+
+A fault has two axes: whose it is, and whether the same call may succeed later.  It is decided
+at one point, where it is raised, and handled at one point, the command or the daemon loop.
+"""
+
+from __future__ import annotations
+
+
+class Fault(Exception):
+    """Something outside the response went wrong; `code` is one of the `fault.*` codes."""
+
+    code = "fault.repository"
+    exit_status = 3
+    retryable = False
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class RepositoryFault(Fault):
+    """The repository cannot be opened, read or written."""
+
+
+class DiskFault(Fault):
+    """The queue's or the repository's file system refuses to work."""
+
+    code = "fault.disk"
+
+
+class Busy(Fault):
+    """Somebody else holds a lock that is released sooner or later."""
+
+    retryable = True
+
+
+class UsageError(Fault):
+    """The command line or the configuration is wrong; nothing was done."""
+
+    code = "usage"
+    exit_status = 2
+
+
+class QueueLocked(Fault):
+    """Another instance empties the inbox."""
+
+    code = "usage"
+    exit_status = 75
+    retryable = True

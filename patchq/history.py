@@ -1,0 +1,138 @@
+"""What happened to a branch since a batch was made: questions to the commits, no writing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Literal
+
+from patchq.lcs import line_diff
+from patchq.message import subject, trailers
+from patchq.model import Collision, Problem
+from patchq.queue import Report
+from patchq.repo import Repository
+from patchq.text import split_lines
+
+_MOST_COMMITS = 1000
+
+Standing = Literal["waits", "landed", "touched", "gone"]
+
+
+def standing(report: Report, repo: Repository, tip: str) -> Standing:
+    """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
+    or with its changed lines touched since, or it has no say any more."""
+    state, commit = report["state"], report["commit"]
+    if state == "held":
+        return "waits"
+    if state == "proposed" and repo.branch_tip(f"patchq/{report['id']}"):
+        return "waits"
+    if state not in ("proposed", "applied", "accepted") or not commit:
+        return "gone"
+    if not repo.is_ancestor(commit, tip):
+        return "gone"
+    return "touched" if _touched_paths(repo, commit, tip) else "landed"
+
+
+def touched_since(report: Report, repo: Repository, tip: str) -> Problem:
+    """The refusal of a second delivery whose first one landed and was changed since."""
+    path = _touched_paths(repo, report["commit"], tip)[0]
+    collision = collides_with(repo, report["commit"], tip, path)
+    return Problem(
+        "conflict.base",
+        f"these edits landed as batch {report['id']}, and what they wrote into {path} was changed "
+        f"since by {_named(collision)}",
+        "read the file again and send a new response, if it is still to change",
+        path=path,
+        conflicts_with=collision,
+    )
+
+
+def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
+    """The paths of a commit whose changed lines are not on the tip as the commit left them."""
+    parents = repo.parents(commit)
+    if not parents:
+        return []
+    made = repo.changed_paths(parents[0], commit)
+    return sorted(
+        path
+        for path in made & repo.changed_paths(commit, tip)
+        if _meet(*(_lines(repo, oid, path) for oid in (parents[0], commit, tip)))
+    )
+
+
+def _lines(repo: Repository, commit: str, path: str) -> list[bytes] | None:
+    tree = repo.tree(commit)
+    entry = tree.entry(path)
+    return split_lines(tree.read(path)) if entry and entry.kind == "file" else None
+
+
+def _meet(
+    before: list[bytes] | None, made: list[bytes] | None, now: list[bytes] | None
+) -> bool:
+    """Whether lines that went from `before` to `made` changed again from `made` to `now`."""
+    if before is None or made is None or now is None:
+        return made != now
+    ours = [(b0, b1) for _, _, b0, b1 in line_diff(before, made)]
+    theirs = [(a0, a1) for a0, a1, _, _ in line_diff(made, now)]
+    return any(a0 < b1 and b0 < a1 or (a0, a1) == (b0, b1) for a0, a1 in theirs for b0, b1 in ours)
+
+
+def changed_since(
+    repo: Repository, base: str, tip: str, paths: Sequence[str]
+) -> list[Problem]:
+    """A `conflict.base` for each of the paths that changed between two commits."""
+    changed = repo.changed_paths(base, tip)
+    return [_changed(repo, base, tip, path) for path in paths if path in changed]
+
+
+def _changed(repo: Repository, base: str, tip: str, path: str) -> Problem:
+    collision = collides_with(repo, base, tip, path)
+    return Problem(
+        "conflict.base",
+        f"{path} was changed since the declared base {base[:12]} by {_named(collision)}",
+        f"read {path} again on the tip {tip[:12]}, and send the response with `base: {tip[:12]}`",
+        path=path,
+        conflicts_with=collision,
+    )
+
+
+def collides_with(repo: Repository, base: str, tip: str, path: str) -> Collision:
+    """The newest commit between two that changed the path, and the batch and agent behind it."""
+    commit = repo.last_touching(tip, base, path)
+    if commit is None:
+        return Collision(path=path)
+    told = trailers(repo.message(commit))
+    agents = told.get("Assisted-by", [])
+    return Collision(
+        batch=next(iter(told.get("Patchq-Batch", [])), None),
+        commit=commit,
+        agent=agents[0].partition(":")[0] if agents else None,
+        path=path,
+    )
+
+
+def _named(collision: Collision) -> str:
+    if collision.commit is None:
+        return "another line of history"
+    batch = f" (batch {collision.batch})" if collision.batch else ""
+    return f"commit {collision.commit[:12]}{batch}"
+
+
+def lately(repo: Repository, tip: str, path: str) -> str:
+    """The newest commit that touched the path, as the end of a sentence."""
+    commit = repo.last_touching(tip, None, path)
+    if commit is None:
+        return ""
+    return f"; it was last touched by {commit[:12]} ({subject(repo.message(commit))[:60]})"
+
+
+def landed_as(repo: Repository, id: str, sha256: str, tip: str, base: str) -> str | None:
+    """The commit in `base..tip` that carries the batch's trailers: a person rebased or
+    squashed its branch."""
+    for commit in islice(repo.commits(tip, base), _MOST_COMMITS):
+        told = trailers(commit.message)
+        if id in told.get("Patchq-Batch", []) and f"sha256:{sha256}" in told.get(
+            "Patchq-Source", []
+        ):
+            return commit.oid
+    return None

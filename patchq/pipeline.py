@@ -1,0 +1,42 @@
+"""The story: what happens to one response, from its bytes to a verdict that can land.
+
+response -> envelope -> target and base -> parse -> resolve, conflicts, plan -> candidate commit.
+`land.land` makes the verdict true afterwards, for many responses at once.  A refusal at any stage
+ends in the same report as a success; nothing has been written by then but unreachable objects.
+"""
+
+from __future__ import annotations
+
+from patchq import stages
+from patchq.errors import Fault
+from patchq.queue import Claim
+from patchq.world import WHOLE, Choice, Draft, Refusal, Tips, World
+
+
+def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> Draft:
+    """Decide on one response, with `tips` as the branches will be when it lands.
+
+    Returns the draft of its verdict: `state` is what it will be once the commit has landed.
+    """
+    draft = Draft(claim, world, choice)
+    try:
+        envelope = stages.open_envelope(draft)
+        stages.choose_target(draft, tips)
+        stages.recognise(draft)
+        stages.await_dependencies(draft)
+        tree = stages.choose_base(draft)
+        parsed = stages.parse(draft, envelope, tree)
+        plan = stages.resolve(draft, parsed, tree)
+        stages.check_moved_base(draft, plan)
+        stages.choose_mode(draft, plan)
+        stages.commit(draft, plan, parsed.prose)
+    except Refusal as refusal:
+        draft.problems += refusal.problems
+        draft.state = "rejected"
+    except stages.Settled:
+        pass  # the draft says how
+    except Fault:
+        raise
+    except Exception as error:
+        stages.crashed(draft, error)
+    return draft

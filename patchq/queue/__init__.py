@@ -1,0 +1,119 @@
+"""The queue's protocol: how responses come in and verdicts go out.
+
+The shipped engines are `directory.DirectoryQueue` (files) and `memory.MemoryQueue` (tests, and
+proof that nothing depends on files); one contract test covers both.
+
+A claim's life: waiting -> `claim` -> `reserve` an id -> (`intend` before any ref moves) ->
+`publish`.  A claim whose owner dies comes back from `recover`, with the intended report if it had
+one, so that the owner can find out whether the ref moved and publish exactly that verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from patchq.model import Problem, Source
+
+Report = Mapping[str, Any]
+"""The parsed content of `<id>.report.json` (schema `patchq.report/1`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One response that this process has taken out of the inbox.
+
+    `data` are the bytes as they were snapshotted: nothing that a writer does later changes them.
+    `problem` says why there is nothing to read (a symlink, a fifo, over the size limit, …); `data`
+    is then empty.  `intended` is set on recovered claims only.
+    """
+
+    token: str
+    source: Source
+    data: bytes
+    problem: Problem | None = None
+    id: str | None = None
+    intended: Report | None = None
+    held: bool = False
+    """Whether this is a batch that waits for something, claimed earlier."""
+    held_since: float | None = None
+    """Seconds since the epoch, of the wall clock, at which the hold began."""
+
+
+class Queue(Protocol):
+    """Every method may raise `errors.DiskFault`; none raises for what a response holds."""
+
+    def acquire(self) -> None:
+        """Become the one who empties the inbox; raises `errors.QueueLocked` if somebody is."""
+
+    def release(self) -> None:
+        """Let go of the lock, and leave unfinished claims to whoever recovers them."""
+
+    def close(self) -> None:
+        """Let go of everything else as well, as the end of the process would."""
+
+    def recover(self) -> list[Claim]:
+        """Claims that a dead owner left, oldest first.  Only while the lock is held."""
+
+    def claim(self, limit: int) -> list[Claim]:
+        """Take up to `limit` complete responses, oldest first; those still written stay."""
+
+    def depth(self) -> int:
+        """How many responses wait in the inbox."""
+
+    def unsettled(self) -> float | None:
+        """Seconds until a response that was passed over as incomplete is worth another look, or
+        None when there is none."""
+
+    def reserve(self, claim: Claim, wanted: str) -> str:
+        """An id that was never used, from `wanted`: itself, or `-2`, `-3`, … behind it.  The same
+        claim gets the same id again."""
+
+    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+        """Record the verdict that will be published once its ref has moved.
+
+        What is recorded with its markdown and made durable by `sync`, `publish` has only to make
+        visible; so a group of claims shares one flush.
+        """
+
+    def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+        """The verdict: the response and both reports appear in done/ or rejected/, the JSON last,
+        and the claim is gone.  Repeating it after a crash gives the same files."""
+
+    def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+        """Keep the claim, with its report, until `publish`."""
+
+    def held(self) -> list[Claim]:
+        """The claims that are held, oldest first, but those that another living process adopted.
+
+        It needs no lock: of two who publish the same held claim, one gets `errors.Busy`.
+        """
+
+    def adopt(self, data: bytes, name: str) -> Claim:
+        """A claim for a response that does not come through the inbox (`apply`).  It works beside
+        the holder of the lock: `recover` leaves it alone while this process lives."""
+
+    def sync(self) -> None:
+        """Make everything done so far durable: one flush, however many claims."""
+
+    def load(self, id: str) -> Report | None:
+        """The report of a batch, wherever it stands."""
+
+    def rewrite(self, report: Report, markdown: str) -> None:
+        """Replace the reports of a batch in place (a later state)."""
+
+    def body(self, id: str) -> bytes | None:
+        """The response of a batch, byte for byte."""
+
+    def by_source(self, sha256: str) -> Sequence[str]:
+        """The ids of the batches that were made from these bytes and have a verdict or are held,
+        oldest first; responses that were not read, or are empty, are not counted."""
+
+    def ids(self) -> Iterator[str]:
+        """The ids of all batches that have a report, in the order of their verdicts; held ones
+        come last."""
+
+    def submit(self, data: bytes, name: str) -> str:
+        """Put a response into the inbox so that it is complete when it is seen; returns the name
+        under which it stands there (a free one is chosen when `name` is taken)."""

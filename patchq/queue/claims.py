@@ -1,0 +1,235 @@
+"""`active/`: the claims that somebody works on, and those that a dead owner left.
+
+The daemon's claims are its own as long as it holds the queue lock.  Claims that other commands
+adopt beside it are told by a lock on `active/TOKEN/`, which the kernel drops with its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from patchq.model import Source
+from patchq.queue import Claim, spool
+from patchq.queue.ids import extension
+from patchq.queue.inbox import Snapshot, snapshot
+from patchq.queue.spool import Folder
+
+_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?")
+_NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
+
+
+@dataclass(slots=True)
+class Live:
+    """What this process knows of a claim of its own."""
+
+    id: str | None = None
+    report: bytes | None = None
+    page: bytes | None = None
+    held: bool = False
+    inherited: bool = False
+    lock: int | None = None
+
+
+class Claims:
+    """The claims in `active`; a response has at most `limit` bytes."""
+
+    def __init__(self, active: Folder, done: Folder, rejected: Folder, limit: int) -> None:
+        self._active = active
+        self._public = (done, rejected)
+        self._limit = limit
+        self._tokens = spool.Tokens()
+        self._live: dict[str, Live] = {}
+
+    def live(self, claim: Claim) -> Live:
+        """The record of a claim, begun here for one that comes from elsewhere."""
+        return self._live.setdefault(
+            claim.token, Live(id=claim.id, held=claim.held, inherited=True)
+        )
+
+    def own(self, claims: list[Claim]) -> None:
+        """Remember claims that were just taken."""
+        self._live.update((claim.token, Live()) for claim in claims)
+
+    def take(self, inbox: Folder, name: str) -> Claim | None:
+        """Move an entry out of the inbox and copy it; None when it cannot be moved (any more)."""
+        active, token = self._active.fd, self._tokens.next()
+        os.mkdir(token, 0o700, dir_fd=active)
+        try:
+            os.rename(name, f"{token}/{name}", src_dir_fd=inbox.fd, dst_dir_fd=active)
+        except OSError as error:
+            os.rmdir(token, dir_fd=active)
+            if error.errno not in _NOT_OURS:
+                raise
+            return None
+        return _claim(token, name, self._copy(token, name))
+
+    def adopt(self, data: bytes, name: str) -> Claim:
+        """A claim from bytes, locked as long as this process lives."""
+        active = self._active.fd
+        while True:
+            token = self._tokens.next()
+            os.mkdir(token, 0o700, dir_fd=active)
+            lock = os.open(token, spool.DIRECTORY, dir_fd=active)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Somebody who recovers may have taken the directory for a leftover before the lock.
+            if os.fstat(lock).st_nlink:
+                break
+            os.close(lock)
+        self._live[token] = Live(lock=lock)
+        spool.put(active, f"{token}.body", data)
+        spool.write(active, f"{token}/{_file_name(name)}", b"")
+        return _claim(token, name, Snapshot(data, len(data)))
+
+    def recover(self) -> list[Claim]:
+        """Take over the claims whose owner is dead, oldest first."""
+        self._remove_outlived_reports()
+        claims = []
+        for token in self._foreign():
+            with self._locked(token) as dead:
+                if dead and (claim := self._revive(token)):
+                    claims.append(claim)
+        for claim in claims:
+            self.live(claim)
+        return claims
+
+    def held(self) -> list[Claim]:
+        """The held claims but those of a process that still works on them."""
+        claims = []
+        for token in sorted(_tokens(spool.listing(self._active.fd), ".held")):
+            if token in self._live:
+                claims.append(self._read(token))
+                continue
+            with self._locked(token) as dead:
+                if dead:
+                    claims.append(self._read(token))
+        return [claim for claim in claims if claim is not None and claim.held]
+
+    def clear(self, token: str, name: str) -> None:
+        """Remove the response as it came, now that its copy is in its place."""
+        active = self._active.fd
+        if not spool.remove(active, f"{token}/{_file_name(name)}"):
+            for other in spool.listing(active, token):
+                spool.remove(active, f"{token}/{other}")
+
+    def end(self, token: str) -> None:
+        """Forget a claim that has its verdict."""
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(token, dir_fd=self._active.fd)
+        live = self._live.pop(token, None)
+        if live is not None and live.lock is not None:
+            os.close(live.lock)
+
+    def release(self, *, adopted: bool) -> None:
+        """Leave the claims to whoever recovers them; adopted ones only if asked to."""
+        for token, live in list(self._live.items()):
+            if live.lock is None or adopted:
+                if live.lock is not None:
+                    os.close(live.lock)
+                del self._live[token]
+
+    def _foreign(self) -> list[str]:
+        return sorted(_tokens(spool.listing(self._active.fd)) - self._live.keys())
+
+    @contextlib.contextmanager
+    def _locked(self, token: str) -> Iterator[bool]:
+        """Hold the claim's own lock; False when its owner lives."""
+        try:
+            lock = os.open(token, spool.DIRECTORY, dir_fd=self._active.fd)
+        except FileNotFoundError:
+            yield True
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+        finally:
+            os.close(lock)
+
+    def _revive(self, token: str) -> Claim | None:
+        """A dead owner's claim as if its publishing had never begun; None for mere leftovers."""
+        active = self._active.fd
+        told = spool.decode(spool.read(active, f"{token}.json"))
+        if told is not None:
+            body = f"{told['id']}{extension(told['source']['name'])}"
+            for folder in self._public:
+                spool.move(folder.fd, body, active, f"{token}.body")
+                spool.remove(folder.fd, f"{told['id']}.report.md")
+        for name in (".md", ".json.tmp", ".body.tmp", ".held.tmp"):
+            spool.remove(active, token + name)
+        claim = self._read(token)
+        if claim is None:
+            for name in (".json", ".held"):
+                spool.remove(active, token + name)
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(token, dir_fd=active)
+        return claim
+
+    def _read(self, token: str) -> Claim | None:
+        """The claim as the files tell it; None when no response is left in them."""
+        active = self._active.fd
+        told = spool.decode(spool.read(active, f"{token}.json"))
+        hold = spool.decode(spool.read(active, f"{token}.held"))
+        names = spool.listing(active, token)
+        name = names[0] if names else told["source"]["name"] if told else "response"
+        try:
+            taken = snapshot(active, f"{token}.body", self._limit)
+        except FileNotFoundError:
+            if names:
+                taken = self._copy(token, name)
+            elif told:
+                taken = Snapshot(b"", told["source"]["bytes"])
+            else:
+                return None
+        known: dict[str, Any] = told or hold or {}
+        return _claim(
+            token,
+            name,
+            taken,
+            id=known.get("id"),
+            intended=told,
+            held=hold is not None,
+            held_since=hold["since"] if hold else None,
+        )
+
+    def _copy(self, token: str, name: str) -> Snapshot:
+        active = self._active.fd
+        taken = snapshot(active, f"{token}/{name}", self._limit)
+        if taken.problem is None:
+            spool.put(active, f"{token}.body", taken.data)
+        return taken
+
+    def _remove_outlived_reports(self) -> None:
+        """Reports of held batches whose verdict came right before a crash."""
+        active = self._active.fd
+        for name in spool.listing(active):
+            if name.endswith(".report.json") and any(
+                os.access(name, os.F_OK, dir_fd=folder.fd) for folder in self._public
+            ):
+                spool.remove(active, name.removesuffix("json") + "md")
+                spool.remove(active, name)
+
+
+def _claim(token: str, name: str, taken: Snapshot, **more: Any) -> Claim:
+    source = Source(name, sha256(taken.data).hexdigest(), taken.size)
+    return Claim(token, source, taken.data, taken.problem, **more)
+
+
+def _tokens(names: list[str], suffix: str = "") -> set[str]:
+    matches = (_TOKEN.fullmatch(name) for name in names if name.endswith(suffix))
+    return {match[1] for match in matches if match}
+
+
+def _file_name(name: str) -> str:
+    """A file name for any text; for the name of an entry of the inbox, the name itself."""
+    plain = os.fsencode(name.replace("/", "_").replace("\0", "_"))[-255:]
+    return "response" if plain in (b"", b".", b"..") else os.fsdecode(plain)

@@ -1,0 +1,297 @@
+"""The queue as a directory of files: any program that can write a file can feed it.
+
+Where a response is says what has become of it, and each step is one rename:
+
+    inbox/NAME -> active/TOKEN/NAME -> done/ID.md or rejected/ID.md, then ID.report.json beside it
+
+Beside `active/TOKEN/` stand `TOKEN.body` (a private copy: what a writer does later to a file that
+it still has open changes nothing), `TOKEN.json` (the intended report) and `TOKEN.held`.  The last
+step of a verdict renames `TOKEN.json` to its public name: that publishes the report and ends the
+claim in one, so a claim has a verdict or can be recovered, never both and never neither.
+
+Who wants to survive power cuts, too, keeps this order for any number of claims at once: `claim`,
+`intend` each verdict (refusals included, with the final report and page), `sync`, move the refs,
+`sync`, `publish`, `sync`.  Then publishing only renames what is durable.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from patchq.errors import Busy, DiskFault, UsageError
+from patchq.queue import Claim, Report, spool
+from patchq.queue.claims import Claims
+from patchq.queue.ids import Ids, extension, valid
+from patchq.queue.inbox import Inbox, ignored, snapshot
+from patchq.queue.linux import rename_noreplace, syncfs
+from patchq.queue.lock import Lock, Owner, owner
+from patchq.queue.spool import Folder, disk_faults
+
+_REPORT = ".report.json"
+_PAGE = ".report.md"
+_PUBLIC = ("inbox", "active", "done", "rejected")
+_PRIVATE = ("ids", "sources")
+_FREE_NAMES = 9
+
+
+@disk_faults
+def create(root: Path) -> None:
+    """Make the queue's directories; safe to repeat."""
+    for name in (*_PUBLIC, *_PRIVATE):
+        (root / name).mkdir(parents=True, exist_ok=True)
+
+
+@disk_faults
+def lock_owner(root: Path) -> Owner | None:
+    """Who empties the inbox of this queue now, or None."""
+    return owner(root / "lock")
+
+
+class DirectoryQueue:
+    """The queue under `root`, which `create` made.
+
+    `settle_seconds`: how long an entry must stay unchanged where its writers cannot be seen.
+    `response_bytes`: larger responses are not read.  `taken` tells whether the repository knows an
+    id already, whatever the queue remembers.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        settle_seconds: float = 2.0,
+        response_bytes: int = 2 * 1024 * 1024,
+        taken: Callable[[str], bool] = lambda id: False,
+    ) -> None:
+        self.root = root
+        self._limit = response_bytes
+        self._base = Folder(root, lasting=False)
+        self._waiting = Folder(root / "inbox", lasting=False)
+        self._active, self._done, self._rejected = (Folder(root / name) for name in _PUBLIC[1:])
+        self._sources = Folder(root / "sources")
+        self._ids = Ids(Folder(root / "ids"), taken)
+        self._inbox = Inbox(self._waiting, settle_seconds)
+        self._claims = Claims(self._active, self._done, self._rejected, response_bytes)
+        self._tokens = spool.Tokens()
+        self._lock = Lock(root / "lock")
+
+    @disk_faults
+    def acquire(self) -> None:
+        """See `Queue.acquire`; raises `UsageError` for a queue that cannot work where it is."""
+        missing = [name for name in _PUBLIC if not (self.root / name).is_dir()]
+        if missing:
+            raise UsageError(
+                f"{str(self.root)!r} is not a queue: {', '.join(missing)} missing",
+                "make it with `patchq init`",
+            )
+        if len({os.lstat(self.root / name).st_dev for name in _PUBLIC}) > 1:
+            raise spool.across_file_systems()
+        self._lock.acquire()
+
+    def release(self) -> None:
+        self._lock.release()
+        self._claims.release(adopted=False)
+
+    def close(self) -> None:
+        """Let go of everything, as the end of the process would."""
+        self.release()
+        self._claims.release(adopted=True)
+        for folder in (self._base, self._waiting, self._active, self._done, self._rejected):
+            folder.close()
+        self._sources.close()
+        self._ids.folder.close()
+
+    @disk_faults
+    def recover(self) -> list[Claim]:
+        return self._claims.recover()
+
+    @disk_faults
+    def claim(self, limit: int) -> list[Claim]:
+        if self._lock.held and not self._lock.intact():
+            raise DiskFault(
+                "the queue's lock file was removed, so another instance may be at work",
+                "make sure that only one runs, then start again",
+            )
+        claims: list[Claim] = []
+        for name in self._inbox.complete() if limit > 0 else ():
+            claim = self._claims.take(self._waiting, name)
+            if claim is not None:
+                claims.append(claim)
+            if len(claims) >= limit:
+                break
+        self._claims.own(claims)
+        return claims
+
+    @disk_faults
+    def depth(self) -> int:
+        return self._inbox.depth()
+
+    def unsettled(self) -> float | None:
+        return self._inbox.unsettled()
+
+    @disk_faults
+    def reserve(self, claim: Claim, wanted: str) -> str:
+        live = self._claims.live(claim)
+        if live.id is None:
+            live.id = self._ids.reserve(claim.token, wanted, again=live.inherited)
+        return live.id
+
+    @disk_faults
+    def next_id(self, wanted: str) -> str:
+        """The id that a response which asks for `wanted` would get now."""
+        return self._ids.next(wanted)
+
+    @disk_faults
+    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+        live, active = self._claims.live(claim), self._active.fd
+        told = spool.encode(report)
+        if told != live.report:
+            spool.put(active, f"{claim.token}.json", told)
+            live.report = told
+        if markdown is not None and (page := _page(markdown)) != live.page:
+            spool.write(active, f"{claim.token}.md", page)
+            live.page = page
+
+    @disk_faults
+    def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+        live, active, token = self._claims.live(claim), self._active.fd, claim.token
+        place = (self._rejected if report["state"] == "rejected" else self._done).fd
+        id, body = report["id"], f"{report['id']}{extension(claim.source.name)}"
+        if live.held:
+            if not spool.remove(active, f"{token}.held"):
+                raise Busy(f"another process gives {id} its verdict", f"see `patchq show {id}`")
+            live.held, live.inherited = False, True
+        self.intend(claim, report, markdown)
+        spool.move(active, f"{token}.md", place, id + _PAGE)
+        if not spool.move(active, f"{token}.body", place, body) and claim.problem:
+            spool.move(active, f"{token}/{claim.source.name}", place, body)
+        self._claims.clear(token, claim.source.name)
+        self._remember(claim, id, again=live.inherited)
+        spool.append(self._base.fd, "verdicts", id)
+        spool.move(active, f"{token}.json", place, id + _REPORT)
+        if live.inherited:
+            spool.remove(active, id + _PAGE)
+            spool.remove(active, id + _REPORT)
+        self._claims.end(token)
+
+    @disk_faults
+    def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+        live, active, id = self._claims.live(claim), self._active.fd, report["id"]
+        for name in (f"{claim.token}.json", f"{claim.token}.md"):
+            spool.remove(active, name)
+        live.report = live.page = None
+        if not live.held:
+            since = {"id": id, "since": time.time()}
+            spool.put(active, f"{claim.token}.held", spool.encode(since))
+            live.held = True
+            self._remember(claim, id, again=live.inherited)
+        spool.put(active, id + _PAGE, _page(markdown))
+        spool.put(active, id + _REPORT, spool.encode(report))
+
+    @disk_faults
+    def held(self) -> list[Claim]:
+        return self._claims.held()
+
+    @disk_faults
+    def adopt(self, data: bytes, name: str) -> Claim:
+        return self._claims.adopt(data, name)
+
+    @disk_faults
+    def sync(self) -> None:
+        syncfs(self._base.fd)
+
+    @disk_faults
+    def load(self, id: str) -> Report | None:
+        place = self._place(id)
+        return spool.decode(spool.read(place, id + _REPORT)) if place is not None else None
+
+    @disk_faults
+    def rewrite(self, report: Report, markdown: str) -> None:
+        place = self._place(report["id"])
+        if place is None:
+            raise DiskFault(f"the report of {report['id']} is not there any more")
+        spool.put(place, report["id"] + _PAGE, _page(markdown), flush=True)
+        spool.put(place, report["id"] + _REPORT, spool.encode(report), flush=True)
+
+    @disk_faults
+    def body(self, id: str) -> bytes | None:
+        """See `Queue.body`; None also for what was refused unread."""
+        report = self.load(id)
+        if report is None:
+            return None
+        name = f"{id}{extension(report['source']['name'])}"
+        token = self._ids.token(id)
+        held = [(self._active, f"{token}.body")] if token else []
+        for folder, file in ((self._done, name), (self._rejected, name), *held):
+            try:
+                taken = snapshot(folder.fd, file, self._limit)
+            except FileNotFoundError:
+                continue
+            return None if taken.problem else taken.data
+        return None
+
+    @disk_faults
+    def by_source(self, sha256: str) -> Sequence[str]:
+        return spool.lines(self._sources.fd, sha256)
+
+    @disk_faults
+    def ids(self) -> Iterator[str]:
+        reported = {
+            name.removesuffix(_REPORT)
+            for folder in (self._done, self._rejected, self._active)
+            for name in spool.listing(folder.fd)
+            if name.endswith(_REPORT)
+        }
+        known = [id for id in spool.lines(self._base.fd, "verdicts") if id in reported]
+        return iter(dict.fromkeys((*known, *sorted(reported))))
+
+    @disk_faults
+    def submit(self, data: bytes, name: str) -> str:
+        inbox, token = self._waiting.fd, self._tokens.next()
+        temporary = f".{token}.tmp"
+        spool.write(inbox, temporary, data)
+        for free in _names(name, token):
+            try:
+                rename_noreplace(inbox, temporary, free)
+            except FileExistsError:
+                continue
+            return free
+        raise DiskFault(f"no free name for {name!r} in the inbox")
+
+    def _place(self, id: str) -> int | None:
+        """The folder that holds the report."""
+        for folder in (self._done, self._rejected, self._active) if valid(id) else ():
+            if os.access(id + _REPORT, os.F_OK, dir_fd=folder.fd, follow_symlinks=False):
+                return folder.fd
+        return None
+
+    def _remember(self, claim: Claim, id: str, *, again: bool) -> None:
+        """Note what the batch was made from; `again`: it may have been noted before."""
+        sha256 = claim.source.sha256
+        if claim.data and not (again and id in spool.lines(self._sources.fd, sha256)):
+            spool.append(self._sources.fd, sha256, id)
+
+
+def _page(markdown: str) -> bytes:
+    return markdown.encode("utf-8", "replace")
+
+
+def _names(name: str, token: str) -> Iterator[str]:
+    """Names to try for a response, all of which the inbox looks at; the last one is free."""
+    plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
+    if ignored(plain) and not plain.endswith(".request.yaml"):
+        plain += ".txt"
+    stem, dot, suffix = plain.rpartition(".")
+    if not stem:
+        stem, dot, suffix = plain, "", ""
+    room = 255 - len(os.fsencode(f"-{token}{dot}{suffix}"))
+    if room < 1:
+        stem, dot, suffix, room = plain, ".", "txt", 255 - len(os.fsencode(f"-{token}.txt"))
+    short = os.fsdecode(os.fsencode(stem)[:room])
+    yield f"{short}{dot}{suffix}"
+    for number in range(2, _FREE_NAMES + 1):
+        yield f"{short}-{number}{dot}{suffix}"
+    yield f"{short}-{token}{dot}{suffix}"

@@ -1,0 +1,225 @@
+"""The inbox: what waits there, in which order, and whether it is complete.
+
+Nothing in it is trusted: an entry may be a link, a pipe, a sparse file of a terabyte, or change
+under our hands.  One scan feeds many claims, and the events that announce files are hints only.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from patchq.model import Problem
+from patchq.queue.linux import being_written
+from patchq.queue.spool import Folder
+
+IGNORED_SUFFIXES = (".tmp", ".part", "~", ".request.yaml")
+SCAN_ENTRIES = 20_000
+"""How many names one scan keeps, the oldest ones; those behind them come with the next scan."""
+_COPY_TRIES = 5
+_COPY_PAUSE_SECONDS = 0.05
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
+"""What opening says when the entry became another one, or its owner holds a lease on it."""
+
+Mark = tuple[int, int, int, int]
+"""Inode, size, mtime and ctime: what changes when a file does."""
+
+
+def ignored(name: str) -> bool:
+    return name.startswith(".") or name.endswith(IGNORED_SUFFIXES)
+
+
+def mark(status: os.stat_result) -> Mark:
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+class Inbox:
+    """The entries of the inbox, oldest first."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        settle_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self._settle_seconds = settle_seconds
+        self._clock = clock
+        self._waiting: deque[str] = deque()
+        self._unsettled: dict[str, tuple[Mark, float]] = {}
+
+    def complete(self) -> Iterator[str]:
+        """The names of complete entries: what is left of the last scan, then those of one more."""
+        yield from self._drain()
+        self._scan()
+        yield from self._drain()
+
+    def _drain(self) -> Iterator[str]:
+        while self._waiting:
+            name = self._waiting.popleft()
+            if self._is_complete(name):
+                self._unsettled.pop(name, None)
+                yield name
+
+    def depth(self) -> int:
+        try:
+            with os.scandir(self.folder.fd) as entries:
+                return sum(not ignored(entry.name) for entry in entries)
+        except FileNotFoundError:
+            return 0
+
+    def unsettled(self) -> float | None:
+        if not self._unsettled:
+            return None
+        first = min(since for _, since in self._unsettled.values())
+        return max(0.0, first + self._settle_seconds - self._clock())
+
+    def _scan(self) -> None:
+        ages: list[tuple[int, str]] = []
+        try:
+            with os.scandir(self.folder.fd) as entries:
+                ages = heapq.nsmallest(SCAN_ENTRIES, filter(None, map(_age, entries)))
+        except FileNotFoundError:
+            pass  # somebody is about to make the directory anew
+        self._waiting = deque(name for _, name in ages)
+        names = set(self._waiting) if self._unsettled else ()
+        self._unsettled = {k: seen for k, seen in self._unsettled.items() if k in names}
+
+    def _is_complete(self, name: str) -> bool:
+        """Whether nobody is still at work on the entry; one that is not a file is complete."""
+        try:
+            folder = self.folder.fd
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            self._unsettled.pop(name, None)
+            return False
+        if not stat.S_ISREG(status.st_mode):
+            return True
+        if status.st_size == 0 or status.st_nlink > 1:
+            return self._settled(name, status)
+        written: bool | None = True
+        try:
+            fd = os.open(name, _OPEN, dir_fd=folder)
+        except PermissionError:
+            written = None
+        except OSError as error:
+            if error.errno not in _CHANGED:
+                raise
+        else:
+            try:
+                written = being_written(fd)
+            finally:
+                os.close(fd)
+        if written:
+            self._unsettled[name] = (mark(status), self._clock())
+            return False
+        return written is False or self._settled(name, status)
+
+    def _settled(self, name: str, status: os.stat_result) -> bool:
+        now = self._clock()
+        seen, since = self._unsettled.get(name, (None, now))
+        if seen != mark(status):
+            since = now
+            self._unsettled[name] = (mark(status), now)
+        return now - since >= self._settle_seconds
+
+
+def _age(entry: os.DirEntry[str]) -> tuple[int, str] | None:
+    if ignored(entry.name):
+        return None
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime_ns, entry.name
+    except FileNotFoundError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The bytes of an entry at one moment, or why there are none; `size` is what it claims."""
+
+    data: bytes
+    size: int
+    problem: Problem | None = None
+
+
+def snapshot(folder: int, name: str, limit: int) -> Snapshot:
+    """Read an entry that was taken out of the inbox: at most `limit` bytes, all of one moment.
+
+    A source that changes meanwhile is read again, a few times.  Raises FileNotFoundError when
+    there is none.
+    """
+    for attempt in range(_COPY_TRIES):
+        if attempt:
+            time.sleep(_COPY_PAUSE_SECONDS)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):
+            return Snapshot(b"", status.st_size, _not_a_file(status.st_mode))
+        if status.st_nlink > 1 and status.st_uid != os.geteuid():
+            return Snapshot(b"", status.st_size, _FOREIGN)
+        if status.st_size > limit:
+            return Snapshot(b"", status.st_size, _too_large(status.st_size, limit))
+        try:
+            fd = os.open(name, _OPEN, dir_fd=folder)
+        except PermissionError:
+            return Snapshot(b"", status.st_size, _UNREADABLE)
+        except OSError as error:
+            if error.errno not in _CHANGED:
+                raise
+            continue
+        with open(fd, "rb", buffering=0) as file:
+            data = file.read(limit + 1) or b""
+            while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
+                data += more
+            if mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size:
+                return Snapshot(data, len(data))
+    return Snapshot(b"", status.st_size, _RESTLESS)
+
+
+def _not_a_file(mode: int) -> Problem:
+    kind = "a device"
+    for test, word in (
+        (stat.S_ISLNK, "a symbolic link"),
+        (stat.S_ISDIR, "a directory"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+    ):
+        if test(mode):
+            kind = word
+    return Problem(
+        "response.not_text",
+        f"the entry is {kind}, not a file; it was not opened",
+        "write the response itself into the inbox, as a plain file",
+    )
+
+
+def _too_large(size: int, limit: int) -> Problem:
+    return Problem(
+        "response.too_large",
+        f"the response has {size} bytes; `limits.response_bytes` allows {limit}",
+        "send the changes in several responses, or quote less of each file",
+    )
+
+
+_FOREIGN = Problem(
+    "response.incomplete",
+    "the file has another name outside of the inbox and belongs to another user, so it may be "
+    "changed at any time; it was not read",
+    "write a new file into the inbox, or remove the other name",
+)
+_UNREADABLE = Problem(
+    "response.incomplete",
+    "the daemon's user may not read the file",
+    "make the file readable for the daemon's user before it enters the inbox",
+)
+_RESTLESS = Problem(
+    "response.incomplete",
+    "the file was changed again and again while it was read",
+    "write the response under a name that ends in `.tmp`, then rename it",
+)

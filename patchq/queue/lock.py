@@ -1,0 +1,116 @@
+"""The queue lock: it belongs to whoever empties the inbox.
+
+The kernel's `flock` is the truth, since it ends with its process however that dies.  What the file
+says is for people only: nothing is ever decided by a pid.  The descriptor is not inherited, so no
+child of a dead daemon keeps the lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchq.errors import QueueLocked
+
+_TRIES = 3
+_PAUSE_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who holds the lock, by its own word; `since` is in seconds since the epoch.  None: unknown,
+    since the file was read in the moment before it was written."""
+
+    pid: int | None = None
+    host: str | None = None
+    since: float | None = None
+
+
+class Lock:
+    """An exclusive lock on a file, which is made when it is missing and never deleted."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
+    def acquire(self) -> None:
+        """Take the lock at once; raises `QueueLocked` when another instance holds it."""
+        if self._fd is not None:
+            return
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            _flock(fd)
+            told = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, json.dumps(told).encode() + b"\n", 0)
+        except BlockingIOError:
+            os.close(fd)
+            holder = _read(self._path)
+            who = f"process {holder.pid} on {holder.host}" if holder.pid else "another process"
+            raise QueueLocked(
+                f"{who} works on this queue already",
+                "stop it with `patchq stop`, or let it do the work",
+            ) from None
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+
+    def intact(self) -> bool:
+        """Whether the lock is held and its file is still the one that others would lock."""
+        if self._fd is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.lstat(self._path))
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+
+def owner(path: Path) -> Owner | None:
+    """Who holds the lock at `path` now, or None; takes nothing, creates nothing."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        # A shared lock, so that two who only ask do not see each other.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(path)
+    finally:
+        os.close(fd)
+    return None
+
+
+def _flock(fd: int) -> None:
+    """Lock at once, but for the moment that somebody who only asks may hold it."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_PAUSE_SECONDS)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _read(path: Path) -> Owner:
+    try:
+        told = json.loads(path.read_bytes())
+        return Owner(int(told["pid"]), str(told["host"]), float(told["since"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Owner()

@@ -1,0 +1,188 @@
+"""The queue in memory: for tests, and the proof that nothing depends on files.
+
+Queues on the same `Store` are the processes on one directory; `close` is the death of one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from patchq.errors import Busy, DiskFault, QueueLocked
+from patchq.model import Problem, Source
+from patchq.queue import Claim, Report
+
+
+@dataclass
+class Store:
+    """What outlives a process."""
+
+    inbox: dict[str, bytes] = field(default_factory=dict)
+    active: dict[str, Claim] = field(default_factory=dict)
+    adopters: dict[str, MemoryQueue] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
+    pages: dict[str, str] = field(default_factory=dict)
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    verdicts: list[str] = field(default_factory=list)
+    sources: dict[str, list[str]] = field(default_factory=dict)
+    holder: MemoryQueue | None = None
+    count: Iterator[int] = field(default_factory=itertools.count)
+
+
+class MemoryQueue:
+    """A queue on `store`, or on a new one; the parameters are those of `DirectoryQueue`."""
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        response_bytes: int = 2 * 1024 * 1024,
+        taken: Callable[[str], bool] = lambda id: False,
+    ) -> None:
+        self.store = store or Store()
+        self._limit = response_bytes
+        self._taken = taken
+        self._own: set[str] = set()
+
+    def acquire(self) -> None:
+        if self.store.holder not in (None, self):
+            raise QueueLocked("another process works on this queue already")
+        self.store.holder = self
+
+    def release(self) -> None:
+        if self.store.holder is self:
+            self.store.holder = None
+        self._own.clear()
+
+    def close(self) -> None:
+        self.release()
+        adopters = self.store.adopters
+        for token in [token for token, owner in adopters.items() if owner is self]:
+            del adopters[token]
+
+    def recover(self) -> list[Claim]:
+        dead = [
+            claim
+            for token, claim in sorted(self.store.active.items())
+            if token not in self._own and token not in self.store.adopters
+        ]
+        self._own.update(claim.token for claim in dead)
+        return dead
+
+    def claim(self, limit: int) -> list[Claim]:
+        names = list(self.store.inbox)[: max(0, limit)]
+        return [self._take(self.store.inbox.pop(name), name) for name in names]
+
+    def depth(self) -> int:
+        return len(self.store.inbox)
+
+    def unsettled(self) -> float | None:
+        return None
+
+    def reserve(self, claim: Claim, wanted: str) -> str:
+        for number in itertools.count(1):
+            id = wanted if number == 1 else f"{wanted[: 99 - len(str(number))]}-{number}"
+            if self.store.ids.get(id) == claim.token:
+                return id
+            if id not in self.store.ids and not id.endswith(".report") and not self._taken(id):
+                break
+        self.store.ids[id] = claim.token
+        return id
+
+    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+        known = self.store.active.get(claim.token, claim)
+        intended = _copy(report)
+        self.store.active[claim.token] = replace(known, id=report["id"], intended=intended)
+
+    def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+        if claim.held and claim.token not in self.store.active:
+            raise Busy(f"another process gives {report['id']} its verdict")
+        id = report["id"]
+        self.store.bodies[id] = claim.data
+        self._tell(claim, report, markdown)
+        self.store.verdicts.append(id)
+        self.store.active.pop(claim.token, None)
+        self.store.adopters.pop(claim.token, None)
+        self._own.discard(claim.token)
+
+    def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+        known = self.store.active[claim.token]
+        since = known.held_since if known.held else time.time()
+        self.store.active[claim.token] = replace(
+            known, id=report["id"], intended=None, held=True, held_since=since
+        )
+        self.store.bodies[report["id"]] = claim.data
+        self._tell(claim, report, markdown)
+
+    def held(self) -> list[Claim]:
+        foreign = {token for token, owner in self.store.adopters.items() if owner is not self}
+        return [
+            claim
+            for token, claim in sorted(self.store.active.items())
+            if claim.held and token not in foreign
+        ]
+
+    def adopt(self, data: bytes, name: str) -> Claim:
+        claim = self._take(data, name)
+        self.store.adopters[claim.token] = self
+        return claim
+
+    def sync(self) -> None:
+        pass  # memory has nothing behind it
+
+    def load(self, id: str) -> Report | None:
+        return self.store.reports.get(id)
+
+    def rewrite(self, report: Report, markdown: str) -> None:
+        if report["id"] not in self.store.reports:
+            raise DiskFault(f"the report of {report['id']} is not there any more")
+        self.store.reports[report["id"]] = _copy(report)
+        self.store.pages[report["id"]] = markdown
+
+    def body(self, id: str) -> bytes | None:
+        return self.store.bodies.get(id)
+
+    def by_source(self, sha256: str) -> Sequence[str]:
+        return tuple(self.store.sources.get(sha256, ()))
+
+    def ids(self) -> Iterator[str]:
+        return iter(list(dict.fromkeys((*self.store.verdicts, *sorted(self.store.reports)))))
+
+    def submit(self, data: bytes, name: str) -> str:
+        stem, dot, suffix = name.rpartition(".") if "." in name else (name, "", "")
+        names = (f"{stem}-{number}{dot}{suffix}" for number in itertools.count(2))
+        free = next(n for n in itertools.chain((name,), names) if n not in self.store.inbox)
+        self.store.inbox[free] = data
+        return free
+
+    def _take(self, data: bytes, name: str) -> Claim:
+        size, problem = len(data), None
+        if size > self._limit:
+            data = b""
+            problem = Problem("response.too_large", f"the response has {size} bytes")
+        token = f"{next(self.store.count):08}"
+        source = Source(name, sha256(data).hexdigest(), size)
+        claim = Claim(token, source, data, problem)
+        self.store.active[token] = claim
+        self._own.add(token)
+        return claim
+
+    def _tell(self, claim: Claim, report: Report, markdown: str) -> None:
+        id = report["id"]
+        self.store.reports[id] = _copy(report)
+        self.store.pages[id] = markdown
+        known = self.store.sources.setdefault(claim.source.sha256, [])
+        if claim.data and id not in known:
+            known.append(id)
+
+
+def _copy(report: Report) -> dict[str, Any]:
+    """As a file would keep it: later changes of the caller's object do not show."""
+    copy: dict[str, Any] = json.loads(json.dumps(report))
+    return copy

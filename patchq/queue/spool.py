@@ -1,0 +1,210 @@
+"""The files under a queue: folders reached by descriptor, and small whole-file operations.
+
+A folder is opened without following a symbolic link, and opened again once its name means another
+directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content
+appears by rename.  Nothing is flushed here, except where old content is about to be replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from patchq.errors import DiskFault, UsageError
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+class _Guard(contextlib.ContextDecorator):
+    """Turns an unexpected OSError into the fault that it is."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, OSError):
+            raise fault(error) from error
+
+
+disk_faults = _Guard()
+"""Decorates whatever touches the queue's files."""
+
+
+def fault(error: OSError) -> DiskFault | UsageError:
+    """What to tell of a file system that refuses to work."""
+    if error.errno == errno.EXDEV:
+        return across_file_systems()
+    where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
+    name = errno.errorcode.get(error.errno or 0, "unknown")
+    hint = "make room on the queue's file system" if error.errno in _FULL else None
+    return DiskFault(
+        f"the queue cannot be read or written: {where}{error.strerror} ({name})",
+        f"{hint or 'look at the queue directory and its permissions'}, then start again; "
+        "no response was lost",
+    )
+
+
+def across_file_systems() -> UsageError:
+    return UsageError(
+        "the queue's directories are on different file systems, so nothing can be renamed from "
+        "one to the other",
+        "put inbox/, active/, done/ and rejected/ on one file system",
+    )
+
+
+class Folder:
+    """One directory of the queue; `lasting` ones are made again when somebody removed them."""
+
+    def __init__(self, path: Path, *, lasting: bool = True) -> None:
+        self.path = path
+        self._lasting = lasting
+        self._fd: int | None = None
+        self._key = (-1, -1)
+
+    @property
+    def fd(self) -> int:
+        """A descriptor of the directory that stands under the name now.
+
+        Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
+        """
+        try:
+            status = os.lstat(self.path)
+        except FileNotFoundError:
+            if not self._lasting:
+                raise
+            self.path.mkdir(exist_ok=True)
+            status = os.lstat(self.path)
+        if self._fd is not None and self._key == (status.st_dev, status.st_ino):
+            return self._fd
+        self.close()
+        self._fd = os.open(self.path, DIRECTORY)
+        opened = os.fstat(self._fd)
+        self._key = (opened.st_dev, opened.st_ino)
+        return self._fd
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def put(folder: int, name: str, data: bytes, *, flush: bool = False) -> None:
+    """Write a file, or replace it, so that it is seen whole or not at all; `flush` makes the new
+    content durable before it takes the old one's place."""
+    temporary = f"{name}.tmp"
+    write(folder, temporary, data, flush=flush)
+    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def write(folder: int, name: str, data: bytes, *, flush: bool = False) -> None:
+    """Write a file in place: for names that nobody looks at yet."""
+    fd = os.open(name, _WRITE, 0o666, dir_fd=folder)
+    try:
+        _write_all(fd, data)
+        if flush:
+            os.fdatasync(fd)
+    finally:
+        os.close(fd)
+
+
+def append(folder: int, name: str, line: str) -> None:
+    """Add a line to a file; lines of several processes do not mix."""
+    fd = os.open(name, _APPEND, 0o666, dir_fd=folder)
+    try:
+        _write_all(fd, line.encode() + b"\n")
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def read(folder: int, name: str) -> bytes | None:
+    """The bytes of one of the queue's own files; None when there is no such file."""
+    try:
+        fd = os.open(name, _READ, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    with open(fd, "rb") as file:
+        return file.read()
+
+
+def lines(folder: int, name: str) -> list[str]:
+    """The lines of a file that `append` wrote, without those that a power cut tore."""
+    text = (read(folder, name) or b"").decode("utf-8", "replace")
+    return [line for line in text.split("\n") if line and "\0" not in line]
+
+
+def remove(folder: int, name: str) -> bool:
+    """Remove a file; False when it was not there."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def move(folder: int, name: str, target: int, new: str) -> bool:
+    """Rename from one folder into another; False when it was not there."""
+    try:
+        os.rename(name, new, src_dir_fd=folder, dst_dir_fd=target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def listing(folder: int, name: str = ".") -> list[str]:
+    """The names in a directory, sorted; empty when there is no such directory."""
+    try:
+        fd = os.open(name, DIRECTORY, dir_fd=folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    try:
+        return sorted(os.listdir(fd))
+    finally:
+        os.close(fd)
+
+
+def encode(value: Mapping[str, Any]) -> bytes:
+    """One line of JSON, in ASCII: hostile names may hold what UTF-8 cannot."""
+    return json.dumps(value).encode() + b"\n"
+
+
+def decode(data: bytes | None) -> dict[str, Any] | None:
+    """The object that the JSON says; None when there is none, or a torn one."""
+    try:
+        value = json.loads(data or b"")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+class Tokens:
+    """Names for claims: unique on this machine, and in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def next(self) -> str:
+        self._last = max(time.time_ns(), self._last + 1)
+        return f"{self._last:016x}-{os.getpid():x}"

@@ -1,0 +1,300 @@
+"""The repository: reading commits and writing new ones.  The only importer of pygit2.
+
+A commit is made of the blobs and directories that a batch touches and of nothing else, so its cost
+does not grow with the repository; an index of everything is never read.  libgit2 loses data without
+an error in three ways, and each has its answer here:
+
+* a file put where a directory is, or the reverse, silently removes the other: the finished tree
+  must differ from its base by exactly the declared paths;
+* an object that "exists already" is not written again, though a power cut may have left it empty:
+  every object is read back, and a damaged loose one is replaced;
+* nothing is flushed: objects are durable only after `refs.barrier`, which covers many at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from errno import EDQUOT, EIO, EMFILE, ENOSPC, EROFS
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pygit2
+from pygit2.enums import AttrCheck, SortMode
+
+from patchq.errors import DiskFault, Fault, RepositoryFault, UsageError
+from patchq.identity import Identity, Role, current
+from patchq.model import FileChange
+from patchq.objects import TREE, CommitInfo, CommitTree, Leaf, Node, differences, leaves, nest
+from patchq.reffiles import common_directory, ref_names
+
+AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
+
+CACHE_BYTES = 32 << 20
+MAPPED_BYTES = 64 << 20
+
+_FSCK = "run `git fsck --full` and restore what it names from another clone"
+_DISK = tuple(map(os.strerror, (ENOSPC, EDQUOT, EIO, EROFS, EMFILE)))
+_CURES = {
+    "not owned": "if you trust it: git config --global --add safe.directory {path}",
+    "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files",
+    "objectformat": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
+    "object format": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
+    "partialclone": "patchq needs every object: make a full clone, without --filter",
+}
+
+
+def _fault(what: str, error: Exception) -> Fault:
+    disk = next((words for words in _DISK if words in str(error)), None)
+    return DiskFault(f"{what}: {disk}") if disk else RepositoryFault(f"{what}: {error}", _FSCK)
+
+
+class Repository:
+    """An open repository; cheap calls, no process, nothing outside of `GITDIR` is written."""
+
+    def __init__(self, repo: pygit2.Repository) -> None:
+        self._repo = repo
+        # An attribute lookup through a handle with a git directory also reads the index.
+        self._bare_memory = pygit2.Repository()
+        self._bare_memory.set_odb(repo.odb)
+        self.workdir = Path(repo.workdir) if repo.workdir else None
+        self.gitdir = Path(os.path.realpath(repo.path))
+        self.commondir = common_directory(self.gitdir)
+        self.bare = repo.is_bare
+        users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
+        users = self._setting("core.attributesFile") or users
+        self._attribute_files = (self.commondir / "info/attributes", Path(users).expanduser())
+
+    @classmethod
+    def open(cls, path: Path) -> Repository:
+        """The repository that `path` is in; `errors.UsageError` if it is in none."""
+        pygit2.settings.cache_max_size(CACHE_BYTES)
+        pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
+        try:
+            found = pygit2.discover_repository(os.fspath(path))
+        except KeyError:  # no such directory
+            found = None
+        if found is None:
+            raise UsageError(f"{path} is not in a git repository", "run `git init` there first")
+        try:
+            return cls(pygit2.Repository(found))
+        except pygit2.GitError as error:
+            cures = (cure for word, cure in _CURES.items() if word in str(error).lower())
+            cure = next(cures, f"see what `git -C {path} status` says").format(path=path)
+            raise RepositoryFault(f"cannot open {found}: {error}", cure) from None
+
+    def identity(self, role: Role = "COMMITTER") -> Identity | None:
+        """Who git says acts now, by the environment or the configuration."""
+        return current(role, self._setting)
+
+    def _setting(self, key: str) -> str | None:
+        try:
+            return self._repo.config[key]
+        except KeyError:
+            return None
+
+    def ref_target(self, fullname: str) -> str | None:
+        """The id that a ref holds, loose or packed; None if it is missing or symbolic."""
+        ref = self._ref(fullname)
+        return str(ref.target) if ref and not isinstance(ref.target, str) else None
+
+    def is_symbolic(self, fullname: str) -> bool:
+        return isinstance(getattr(self._ref(fullname), "target", None), str)
+
+    def head_branch(self) -> str | None:
+        """The short name of the branch that is checked out; None when detached or unborn."""
+        head = self._ref("HEAD")
+        target = str(head.target) if head else ""
+        name = target.removeprefix("refs/heads/")
+        return name if name != target and self.branch_tip(name) else None
+
+    def branch_tip(self, name: str) -> str | None:
+        """The commit of `refs/heads/<name>`; None if it is missing or not a plain branch."""
+        tip = self.ref_target(f"refs/heads/{name}")
+        return tip if tip and isinstance(self._object(tip), pygit2.Commit) else None
+
+    def refs(self, prefix: str) -> dict[str, str]:
+        """Full name -> id of the direct refs under `prefix`, which ends in a slash."""
+        names = ref_names(self.commondir, prefix)
+        return {name: target for name in names if (target := self.ref_target(name))}
+
+    def branches(self, prefix: str) -> dict[str, str]:
+        """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
+        refs = self.refs(f"refs/heads/{prefix}")
+        return {name.removeprefix("refs/heads/"): tip for name, tip in refs.items()}
+
+    def resolve_commit(self, text: str) -> str | None:
+        """The commit that a person means: an id or its first 4 digits or more, a branch, a tag,
+        or a full ref name.  None when it names none, or more than one."""
+        digits = text.lower() if re.fullmatch(r"[0-9a-fA-F]{4,40}", text) else ""
+        places = (
+            ("",) if text.startswith("refs/") else ("refs/heads/", "refs/tags/", "refs/remotes/")
+        )
+        named = [] if len(digits) == 40 else [self.ref_target(place + text) for place in places]
+        found = {self._peel(oid) for oid in named if oid} or {self._peel(digits)}
+        return found.pop() if len(found) == 1 else None
+
+    def _ref(self, fullname: str) -> pygit2.Reference | None:
+        try:
+            return self._repo.lookup_reference(fullname)
+        except (KeyError, ValueError):
+            return None
+        except pygit2.GitError as error:
+            raise _fault(f"cannot read {fullname}", error) from None
+
+    def _peel(self, oid: str) -> str | None:
+        try:
+            return str(self._repo[oid].peel(pygit2.Commit).id)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
+    def tree(self, commit: str) -> CommitTree:
+        return CommitTree(self, commit, str(self._commit(commit).tree_id))
+
+    def message(self, commit: str) -> str:
+        return self._commit(commit).raw_message.decode("utf-8", "replace")
+
+    def parents(self, commit: str) -> tuple[str, ...]:
+        return tuple(str(oid) for oid in self._commit(commit).parent_ids)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether `old` is in the history of `new`; a commit is in its own."""
+        return old == new or (old in self._repo and self._repo.descendant_of(new, old))
+
+    def exists(self, commit: str) -> bool:
+        """Whether the commit and its tree are on disk now, whatever this handle remembers: a
+        `git gc --prune=now` may have taken what no ref held."""
+        disk = pygit2.Odb(str(self.commondir / "objects"))
+        return all(disk.exists(pygit2.Oid(hex=oid)) for oid in (commit, self.tree(commit).root))
+
+    def commits(self, tip: str, hide: str | None = None, limit: int = -1) -> Iterator[CommitInfo]:
+        """The history of `tip` without that of `hide`, children first, at most `limit` commits."""
+        for commit in self._walk(tip, hide):
+            if limit == 0:
+                return
+            limit -= 1
+            author = f"{commit.author.name} <{commit.author.email}>"
+            message = commit.raw_message.decode("utf-8", "replace")
+            yield CommitInfo(str(commit.id), message, author)
+
+    def changes(self, old: str, new: str) -> dict[str, tuple[Leaf | None, Leaf | None]]:
+        """Path -> (before, after), modes and ids, between the trees of two commits."""
+        return differences(self.raw, self.tree(old).root, self.tree(new).root)
+
+    def changed_paths(self, old: str, new: str) -> set[str]:
+        return set(self.changes(old, new))
+
+    def last_touching(self, tip: str, hide: str | None, path: str) -> str | None:
+        """The newest commit of `hide..tip` whose `path` is none of its parents'."""
+        for commit in self._walk(tip, hide):
+            there = self.leaf(str(commit.tree_id), path)
+            before = [self.leaf(str(parent.tree_id), path) for parent in commit.parents] or [None]
+            if there not in before:
+                return str(commit.id)
+        return None
+
+    def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
+        walker = self._repo.walk(self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME)
+        if hide:
+            walker.hide(self._commit(hide).id)
+        yield from walker
+
+    def _object(self, oid: str) -> AnyObject:
+        try:
+            return cast(AnyObject, self._repo[oid])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise _fault(f"cannot read object {oid}", error) from None
+
+    def _commit(self, oid: str) -> pygit2.Commit:
+        commit = self._object(oid)
+        if not isinstance(commit, pygit2.Commit):
+            raise RepositoryFault(f"{oid} is not a commit")
+        return commit
+
+    def raw(self, oid: str) -> bytes:
+        """An object's content, without its header."""
+        return self._object(oid).read_raw()
+
+    def leaf(self, root: str, path: str) -> Leaf | None:
+        """Mode and id of what stands at `path` under the tree `root`, a directory too."""
+        try:
+            there = cast(pygit2.Tree, self._object(root))[path]
+        except (KeyError, ValueError):
+            return None
+        except pygit2.GitError as error:
+            raise _fault(f"cannot look up {path}", error) from None
+        return int(there.filemode), str(there.id)
+
+    def filter_of(self, commit: str, path: str) -> str | None:
+        """The value of the path's `filter` attribute by the commit (empty: by none), else by
+        `info/attributes` and the user's own file; those, as rare as they are, also bring in what
+        the index says."""
+        flags = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
+        value = self._bare_memory.get_attr(path, "filter", flags, commit) if commit else None
+        if not isinstance(value, str) and any(file.exists() for file in self._attribute_files):
+            value = self._repo.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
+        return value if isinstance(value, str) else None
+
+    def write_commit(
+        self,
+        parent: str,
+        changes: Sequence[FileChange],
+        message: str,
+        author: Identity,
+        committer: Identity,
+    ) -> tuple[str, str]:
+        """The ids of a new commit and of its tree; no ref moves, nothing is flushed.
+        `RepositoryFault` if the tree would differ from the parent's by anything but `changes`."""
+        if "\0" in message:
+            raise RepositoryFault("a commit message cannot hold a NUL byte")
+        base = self.tree(parent).root
+        look_up = partial(self.leaf, base)
+        declared = leaves(look_up, changes, self._blob)
+        root = self._graft(base, nest(declared)) or self._keep(self._repo.TreeBuilder().write)
+        made = differences(self.raw, base, str(root))
+        after = {path: leaf for path, (_, leaf) in made.items()}
+        want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
+        if after != want:
+            lost = sorted({path for path, _ in after.items() ^ want.items()})
+            raise RepositoryFault(f"the changes contradict each other: {', '.join(lost)}")
+        by, via = (pygit2.Signature(p.name, p.email, p.when, p.offset) for p in (author, committer))
+        create = self._repo.create_commit
+        oid = self._keep(partial(create, None, by, via, message, root, [parent]))
+        return str(oid), str(root)
+
+    def _blob(self, data: bytes) -> str:
+        return str(self._keep(partial(self._repo.create_blob, data)))
+
+    def _graft(self, base: str | None, node: Node) -> pygit2.Oid | None:
+        """The tree `base` with the changes; None when nothing is left in it."""
+        new = self._repo.TreeBuilder
+        builder = new(cast(pygit2.Tree, self._object(base))) if base else new()
+        for name, child in node.items():
+            there = builder.get(name)
+            if isinstance(child, dict):
+                below = str(there.id) if isinstance(there, pygit2.Tree) else None
+                oid, mode = self._graft(below, child), TREE
+            else:
+                oid, mode = (pygit2.Oid(hex=child[1]), child[0]) if child else (None, 0)
+            if oid is not None:
+                builder.insert(name, oid, mode)
+            elif there is not None:
+                builder.remove(name)
+        return self._keep(builder.write) if len(builder) else None
+
+    def _keep(self, write: Callable[[], pygit2.Oid]) -> pygit2.Oid:
+        """Write an object and read it back; a damaged one that stood in the way is replaced."""
+        for _ in range(2):
+            try:
+                oid = write()
+            except (ValueError, pygit2.GitError) as error:
+                raise _fault("cannot write an object", error) from None
+            with suppress(KeyError, pygit2.GitError):
+                self._repo.odb.read(oid)
+                return oid
+            digits = str(oid)
+            (self.commondir / "objects" / digits[:2] / digits[2:]).unlink(missing_ok=True)
+        raise RepositoryFault(f"object {oid} is damaged and cannot be replaced", _FSCK)

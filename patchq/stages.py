@@ -1,0 +1,300 @@
+"""The stages of the pipeline, one function each; `pipeline.process` tells their order.
+
+Each fills in its part of the draft, or raises `Refusal` with what the report will say, or `Settled`
+when the verdict is known before the end.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from time import perf_counter
+
+from patchq import apply, dependencies, diff, formats, history, message, worktree
+from patchq.envelope import open_response
+from patchq.model import Base, Envelope, FileChange, Parsed, Plan, Problem, Tree
+from patchq.names import nearest
+from patchq.identity import Identity, parse_identity
+from patchq.world import Draft, Refusal, Tips
+
+
+_LOG = logging.getLogger("patchq")
+
+
+class Settled(Exception):
+    """The draft's verdict stands; the remaining stages have nothing to do."""
+
+
+def open_envelope(draft: Draft) -> Envelope:
+    """The header and the text; gives the draft its id, which even an unreadable response gets."""
+    began = perf_counter()
+    claim = draft.claim
+    opened = (claim.problem,) if claim.problem else open_response(claim.data)
+    if isinstance(opened, Envelope):
+        draft.header = opened.header
+    draft.id = claim.id or draft.world.queue.reserve(claim, draft.wanted_id())
+    draft.timed("open_ms", began)
+    if not isinstance(opened, Envelope):
+        raise Refusal(*opened)
+    return opened
+
+
+def choose_target(draft: Draft, tips: Tips) -> None:
+    """The branch that the batch is for, and its tip."""
+    world, wanted = draft.world, draft.header.target
+    allowed = [world.target, *world.config.targets]
+    target = wanted or world.target
+    if not any(target == name or fnmatchcase(target, name) for name in allowed):
+        likely = nearest(target, allowed)
+        raise Refusal(
+            Problem(
+                "frontmatter.target",
+                f"the branch {target!r} is not one that responses may name; allowed: "
+                + ", ".join(allowed),
+                f"did you mean {likely}?" if likely else "leave `target` out",
+            )
+        )
+    draft.target = target
+    draft.parent = tips.of(target)
+    if draft.parent is None:
+        raise Refusal(
+            Problem(
+                "frontmatter.target",
+                f"there is no branch {target!r} in this repository",
+                "name a branch that exists, or leave `target` out",
+            )
+        )
+
+
+def recognise(draft: Draft) -> None:
+    """Whether the same bytes wait or have landed already; then the batch is a duplicate."""
+    if draft.choice.accepted:
+        return
+    for id in reversed(draft.world.queue.by_source(draft.claim.source.sha256)):
+        report = draft.world.queue.load(id)
+        if report is None or id == draft.id or report["target"] != draft.target:
+            continue
+        earlier = history.standing(report, draft.world.repo, draft.parent or "")
+        if earlier == "gone":
+            continue
+        if earlier == "touched":
+            raise Refusal(history.touched_since(report, draft.world.repo, draft.parent or ""))
+        draft.duplicate_of = id
+        draft.state = "duplicate"
+        raise Settled
+
+
+def await_dependencies(draft: Draft) -> None:
+    """Hold the batch until those that it depends on have landed; refuse it if one never will."""
+    waits = dependencies.check(draft)
+    if waits is None:
+        return
+    if waits.severity == "error":
+        raise Refusal(waits)
+    draft.problems.append(waits)
+    draft.state = "held"
+    raise Settled
+
+
+def choose_base(draft: Draft) -> Tree:
+    """The commit that the agent saw: the declared one, else the target's tip."""
+    assert draft.parent is not None
+    repo, declared = draft.world.repo, draft.choice.base or draft.header.base
+    if declared is None:
+        draft.base = Base(draft.parent, "tip")
+        return repo.tree(draft.parent)
+    commit = repo.resolve_commit(declared)
+    if commit is None:
+        raise Refusal(
+            Problem(
+                "frontmatter.base",
+                f"there is no commit {declared!r} in this repository",
+                "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
+                "or leave `base` out",
+            )
+        )
+    draft.base = Base(commit, "declared")
+    return repo.tree(commit)
+
+
+def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
+    """The edits of the text; lines are counted from the response's first."""
+    began = perf_counter()
+
+    def known(path: str) -> bool:
+        entry = tree.entry(path) if path and "\0" not in path else None
+        return entry is not None and entry.kind != "tree"
+
+    parsed = formats.parse(envelope.text, known, draft.header.file, envelope.first_line)
+    draft.timed("parse_ms", began)
+    if parsed.problems:
+        raise Refusal(*parsed.problems)
+    if not parsed.edits:
+        raise Refusal(
+            Problem(
+                "response.no_edits",
+                "the response holds no edit",
+                "send every change as a SEARCH/REPLACE block",
+            )
+        )
+    limits = draft.world.config.limits
+    for count, most, what in (
+        (len(parsed.edits), limits.edits, "edits"),
+        (len({edit.path for edit in parsed.edits}), limits.files, "files"),
+    ):
+        if count > most:
+            raise Refusal(
+                Problem(
+                    "response.too_large",
+                    f"the response holds {count} {what}, more than `limits.{what}` ({most})",
+                    "send the changes in several responses",
+                )
+            )
+    return parsed
+
+
+def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> Plan:
+    """Every edit's place, and the files' new bytes."""
+    began = perf_counter()
+    chosen = draft.choice.edits
+    taken = [edit for edit in parsed.edits if chosen is None or edit.id in chosen]
+    plan = apply.plan(taken, tree, draft.world.rules)
+    draft.edits = plan.edits
+    draft.timed("resolve_ms", began)
+    if plan.refused:
+        raise Refusal(*plan.problems)
+    draft.problems += plan.problems
+    draft.paths = tuple(
+        path for c in plan.changes for path in (c.renamed_from, c.path) if path is not None
+    )
+    draft.diff = diff.unified(plan.changes)
+    if not plan.changes:
+        draft.state = "duplicate"
+        raise Settled
+    return plan
+
+
+def check_moved_base(draft: Draft, plan: Plan) -> None:
+    """On a base that is not the tip the batch lands only if no file of it changed since."""
+    assert draft.base is not None
+    assert draft.parent is not None
+    if draft.base.commit == draft.parent:
+        return
+    problems = history.changed_since(draft.world.repo, draft.base.commit, draft.parent, draft.paths)
+    if problems:
+        draft.edits = tuple(
+            replace(edit, state="ready") if edit.state == "applied" else edit
+            for edit in draft.edits
+        )
+        raise Refusal(*problems)
+
+
+def choose_mode(draft: Draft, plan: Plan) -> None:
+    """Proposed or applied: what auto mode may not do unseen waits for a person."""
+    draft.state = "applied" if draft.world.config.mode == "auto" else "proposed"
+    if draft.choice.accepted:
+        draft.state = "applied"
+        return
+    _look_at_work_trees(draft)
+    for path in draft.paths:
+        ruling = draft.world.policy.judge(path)
+        if ruling is not None and ruling.code == "path.review":
+            _propose(
+                draft,
+                "path.review",
+                f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`",
+                path,
+            )
+    assert draft.base is not None
+    if draft.base.how == "tip":
+        for change in plan.changes:
+            if change.after is None:
+                lately = history.lately(draft.world.repo, draft.parent or "", change.path)
+                _propose(
+                    draft,
+                    "base.unknown",
+                    f"{change.path} is deleted without a word of what it holds, and the response "
+                    f"declares no `base`{lately}",
+                    change.path,
+                )
+
+
+def _look_at_work_trees(draft: Draft) -> None:
+    """Hold what may not land while a work tree rebases the target; propose what would overwrite
+    uncommitted changes."""
+    assert draft.target is not None
+    assert draft.parent is not None
+    repo, target = draft.world.repo, draft.target
+    if draft.state == "applied" and (doing := worktree.busy(repo, target)):
+        draft.state = "held"
+        draft.warn(
+            "target.busy",
+            f"a work tree is {doing} {target}",
+            "nothing to send: the batch lands by itself once that is finished or aborted",
+        )
+        raise Settled
+    for checkout in worktree.checkouts(repo, target):
+        for path in worktree.dirty(checkout, draft.parent, draft.paths):
+            _propose(
+                draft,
+                "worktree.dirty",
+                f"{path} has uncommitted changes in the work tree {checkout.workdir}",
+                path,
+            )
+
+
+def _propose(draft: Draft, code: str, message: str, path: str) -> None:
+    if draft.state == "applied":
+        draft.state = "proposed"
+    draft.warn(code, message, f"look at it, then `patchq accept {draft.id}`", path)
+
+
+def commit(draft: Draft, plan: Plan, prose: str) -> None:
+    """The candidate commit, on the target's tip; not reachable from anywhere yet."""
+    began = perf_counter()
+    world = draft.world
+    assert draft.base is not None
+    assert draft.parent is not None
+    text = message.compose(
+        header=draft.header,
+        edits=draft.edits,
+        changes=plan.changes,
+        prose=prose if world.config.commit.prose else "",
+        id=draft.id,
+        source=draft.claim.source,
+        base=draft.base.commit,
+    )
+    draft.subject = message.subject(text)
+    if draft.choice.dry_run:
+        return
+    committer = world.identity()
+    draft.commit, draft.tree = world.repo.write_commit(
+        draft.parent, plan.changes, text, _author(draft, committer), committer
+    )
+    draft.timed("commit_ms", began)
+
+
+def _author(draft: Draft, committer: Identity) -> Identity:
+    config = draft.world.config.commit
+    named = draft.header.author if config.author_from_response else None
+    author = parse_identity(named or config.author or "")
+    if author is None:
+        return committer
+    return replace(author, when=committer.when, offset=committer.offset)
+
+
+def crashed(draft: Draft, error: Exception) -> None:
+    """A defect of patchq's own: the response is refused, so that it is neither lost nor retried
+    for ever, and the log has the traceback."""
+    _LOG.error("%s: %s", draft.id or draft.claim.source.name, error, exc_info=error)
+    draft.id = draft.id or draft.claim.id or draft.world.queue.reserve(draft.claim, "response")
+    draft.state = "rejected"
+    draft.problems.append(
+        Problem(
+            "fault.crashed",
+            f"patchq failed on this response ({type(error).__name__}); nothing was applied",
+            "send the changes in another form or in smaller parts, and report the defect with the "
+            "log's traceback",
+        )
+    )

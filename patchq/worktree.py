@@ -1,0 +1,238 @@
+"""Landing on a branch that is checked out: the work tree and its index follow, or nothing moves.
+
+Moving only the ref would make the person's next commit silently revert the batch.  So the work
+tree goes first, under git's own `index.lock`, then the ref, then the index:
+
+    lock -> check -> note "begun" -> git read-tree -m -u on a copy of the index   (prepare)
+    -> the caller flushes and moves the ref ->
+    rename the copy to the index, unlock                                          (commit)
+
+The lock is a link to an own file that names both commits, so that whoever finds it after a crash
+(`recover`) can tell by the ref which of the two the work tree shall be at.  Only files that hold
+what one of the two commits has are then touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path, PurePath
+
+from patchq.checkout import (
+    Checkout,
+    busy,
+    checkouts,
+    chunks,
+    dirty,
+    holds,
+    listed,
+    same_entry,
+)
+from patchq.errors import RepositoryFault
+from patchq.linklock import WAIT_SECONDS, LinkLock, leftovers
+from patchq.objects import Leaf
+from patchq.repo import Repository
+
+__all__ = ["Checkout", "Follow", "busy", "checkouts", "dirty", "recover"]
+
+_SUFFIX = ".index"
+_BEGUN = b"begun\n"
+_RECOVER_SECONDS = 5.0
+
+
+class Follow:
+    """The update of one checked-out work tree from commit `old` to `new`, in two phases."""
+
+    def __init__(
+        self, checkout: Checkout, old: str, new: str, *, wait: float = WAIT_SECONDS
+    ) -> None:
+        self.checkout = checkout
+        self.old = old
+        self.new = new
+        self.wait = wait
+        self._lock: LinkLock | None = None
+
+    def prepare(self) -> list[str]:
+        """Bring the files to `new`, and a copy of the index, which stays locked.
+
+        Returns the paths that are not clean; then, as after any exception, nothing was changed
+        and nothing is locked.  `errors.Busy` if others hold the index for `wait` seconds.  The
+        files are durable after `refs.barrier(checkout.workdir, checkout.gitdir)`.
+        """
+        names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
+        gitdir = self.checkout.gitdir
+        self._lock = LinkLock.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
+        try:
+            self._lock.hold(gitdir / "index.lock", self.wait)
+            found = self._paths_in_the_way()
+            if not found:
+                self._lock.append(_BEGUN)
+                self._lock.flush()
+                _copy_index(gitdir, self._copy)
+                if error := self._switch(self.old, self.new):
+                    _settle(self.checkout, self.old, self.new, self.old, self._copy)
+                    self._copy.replace(gitdir / "index")
+                    found = self._paths_in_the_way()
+                    if not found:
+                        raise RepositoryFault(f"cannot update {self.checkout.workdir}: {error}")
+        except BaseException:
+            self._free()
+            raise
+        if found:
+            self._free()
+        return found
+
+    def commit(self) -> None:
+        """The ref has moved: the index follows, and the lock is gone."""
+        self._copy.replace(self.checkout.gitdir / "index")
+        self._free()
+
+    def rollback(self) -> None:
+        """The ref did not move: files and index are as they were."""
+        if self._switch(self.new, self.old):
+            _settle(self.checkout, self.old, self.new, self.old, self._copy)
+        self.commit()
+
+    @property
+    def _copy(self) -> Path:
+        assert self._lock is not None
+        return _copy_of(self._lock)
+
+    def _paths_in_the_way(self) -> list[str]:
+        paths = self.checkout.repo.changed_paths(self.old, self.new)
+        return dirty(self.checkout, self.old, paths)
+
+    def _switch(self, here: str, there: str) -> str:
+        """Let git update files and copy.  It checks everything before it writes anything, by the
+        times in the index; only if these are stale is the content looked at.  Returns git's
+        complaint, empty if it did it."""
+        assert self._lock is not None
+        command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
+        # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
+        done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
+        if done.returncode:
+            _refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
+            done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
+        return done.stderr.decode("utf-8", "replace").strip() if done.returncode else ""
+
+    def _free(self) -> None:
+        assert self._lock is not None
+        _remove(self._lock)
+        self._lock = None
+
+
+def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
+    """Finish or undo what killed owners left, as each branch says; the work trees concerned.
+
+    Waits up to `wait` seconds for a git that outlived its owner.
+    """
+    concerned = []
+    for gitdir in sorted({repo.commondir, *(repo.commondir / "worktrees").glob("*")}):
+        for lock in leftovers(gitdir, _SUFFIX, wait):
+            try:
+                workdir = _recover_one(repo, lock, gitdir)
+            except BaseException:
+                os.close(lock.fd)  # the own file stays, for the next one who tries
+                raise
+            concerned += [workdir] if workdir else []
+            _remove(lock)
+    return concerned
+
+
+def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
+    index_lock = gitdir / "index.lock"
+    if lock.owns(index_lock):
+        lock.lock = index_lock
+    first, _, rest = lock.own.read_bytes().partition(b"\n")
+    if rest != _BEGUN:
+        return None
+    names = json.loads(first)
+    branch, old, new = names["branch"], names["old"], names["new"]
+    places = [at for at in checkouts(repo, branch) if at.gitdir == gitdir]
+    if not places:
+        return None
+    if lock.lock is None:  # somebody removed the lock by hand, or the work was all but done
+        lock.hold(index_lock)
+    tip = repo.branch_tip(branch)
+    moved = tip is not None and repo.is_ancestor(new, tip)
+    _settle(places[0], old, new, new if moved else old, _copy_of(lock))
+    _copy_of(lock).replace(gitdir / "index")
+    return places[0].workdir
+
+
+def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> None:
+    """Bring the touched files to `target` and make `copy` the index for it, wherever between the
+    two commits each of them is.  What somebody changed in the meantime stays as it is."""
+    _copy_index(checkout.gitdir, copy)
+    changes = checkout.repo.changes(old, new)
+    entries = listed(checkout, sorted(changes), copy)
+    lines, outdated = [], []
+    for path, sides in changes.items():
+        if not any(same_entry(entries.get(path), side) for side in sides):
+            continue
+        leaf = sides[target == new]
+        mode, oid = leaf or (0, "0" * 40)
+        lines.append(b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path)))
+        if (leaf is None or not holds(checkout.workdir / path, leaf)) and _is_between(
+            checkout, path, sides
+        ):
+            outdated.append((path, leaf))
+    # Replacing a file by a directory, or the reverse, needs the deletion first.
+    checkout.ask("update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines)))
+    for path, leaf in outdated:
+        if leaf is None:
+            _delete(checkout.workdir, path)
+    written = b"".join(os.fsencode(path) + b"\0" for path, leaf in outdated if leaf)
+    checkout.ask("checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written)
+    _refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
+
+
+def _is_between(checkout: Checkout, path: str, sides: tuple[Leaf | None, Leaf | None]) -> bool:
+    """Whether the file is one of the two sides, or what a killed writer leaves on the way."""
+    place = checkout.workdir / path
+    if not os.path.lexists(place):
+        return True
+    if place.is_symlink() or not place.is_file():
+        return False
+    blobs = [checkout.repo.raw(leaf[1]) for leaf in sides if leaf]
+    data = place.read_bytes()
+    if any(
+        blob.startswith(text) for blob in blobs for text in (data, data.replace(b"\r\n", b"\n"))
+    ):
+        return True
+    cleaned = checkout.git("hash-object", "--", path).stdout.decode().strip()
+    return any(leaf[1] == cleaned for leaf in sides if leaf)
+
+
+def _refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
+    """Renew the times of the paths' entries in the index where the content is the same."""
+    for chunk in chunks([path for path in paths if (checkout.workdir / path).is_file()]):
+        checkout.git("add", "--refresh", "--", *chunk, index=index)
+
+
+def _delete(workdir: Path, path: str) -> None:
+    """Remove the file, and like git the directories that it leaves empty."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        (workdir / path).unlink()
+    with suppress(OSError):
+        for parent in list(PurePath(path).parents)[:-1]:
+            (workdir / parent).rmdir()
+
+
+def _copy_of(lock: LinkLock) -> Path:
+    return lock.own.with_name(f"{lock.own.name}.new")
+
+
+def _copy_index(gitdir: Path, copy: Path) -> None:
+    """With its time: git looks at the content of files that are as young as their index."""
+    with suppress(FileNotFoundError):
+        shutil.copy2(gitdir / "index", copy)
+
+
+def _remove(lock: LinkLock) -> None:
+    copy = _copy_of(lock)
+    for rest in (copy, copy.with_name(f"{copy.name}.lock")):
+        rest.unlink(missing_ok=True)
+    lock.free()

@@ -1,0 +1,167 @@
+"""What every stage of the pipeline may ask: the repository, the queue, and the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+from time import perf_counter, time
+
+from patchq.config import Config
+from patchq.model import Base, EditOutcome, Header, Outcome, Problem, State
+from patchq.names import batch_id
+from patchq.policy import Policy
+from patchq.queue import Claim, Queue
+from patchq.identity import Identity
+from patchq.repo import Repository
+from patchq.resolve.targets import Rules
+
+NOBODY = ("patchq", "patchq@localhost")
+
+
+@dataclass
+class World:
+    """One repository with its queue, under one configuration; `target` is the default branch."""
+
+    repo: Repository
+    queue: Queue
+    queue_root: Path
+    config: Config
+    target: str
+    clock: Callable[[], float] = time
+
+    @cached_property
+    def policy(self) -> Policy:
+        return Policy(self.config.paths.deny, self.config.paths.review)
+
+    @cached_property
+    def rules(self) -> Rules:
+        return Rules(
+            rungs=tuple(self.config.match.rungs),
+            denied=self._denied,
+            file_bytes=self.config.limits.file_bytes,
+            new_directories=self.config.paths.new_directories,
+            elision=self.config.validate_.elision,
+        )
+
+    def use(self, config: Config) -> None:
+        """Go on under another configuration; the queue's place stays."""
+        self.config = config
+        self.__dict__.pop("policy", None)
+        self.__dict__.pop("rules", None)
+
+    def _denied(self, path: str) -> str | None:
+        ruling = self.policy.judge(path)
+        if ruling is None or ruling.code != "path.denied":
+            return None
+        if ruling.structural:
+            return f"patchq never touches `{ruling.pattern}`"
+        return f"`paths.deny` has the pattern `{ruling.pattern}`"
+
+    def identity(self) -> Identity:
+        """Who commits, now."""
+        known = self.repo.identity()
+        now = int(self.clock())
+        if known is None:
+            return Identity(*NOBODY, when=now, offset=0)
+        return replace(known, when=now)
+
+
+class Tips:
+    """The branches' tips as they will be when the verdicts before this one have landed."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._moved: dict[str, str] = {}
+
+    def of(self, branch: str) -> str | None:
+        return self._moved.get(branch) or self._world.repo.branch_tip(branch)
+
+    def move(self, branch: str, tip: str) -> None:
+        self._moved[branch] = tip
+
+    def forget(self) -> None:
+        """Read every branch anew."""
+        self._moved.clear()
+
+
+class Refusal(Exception):
+    """A stage refuses the response; carries what the report will say."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__(problems[0].message)
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a person wants a response taken, where that differs from what it says itself."""
+
+    edits: frozenset[str] | None = None
+    """The ids of the edits to take; None for all."""
+    base: str | None = None
+    """The commit to resolve on, in place of the declared one."""
+    accepted: bool = False
+    """A person has looked: nothing is left to propose."""
+    dry_run: bool = False
+    """Write no object."""
+
+
+WHOLE = Choice()
+
+
+@dataclass
+class Draft:
+    """What is known of one response so far; `outcome` makes the report's view of it."""
+
+    claim: Claim
+    world: World
+    choice: Choice = WHOLE
+    id: str = ""
+    header: Header = field(default_factory=Header)
+    target: str | None = None
+    base: Base | None = None
+    parent: str | None = None
+    """The tip (hex) that the commit was built on."""
+    duplicate_of: str | None = None
+    commit: str | None = None
+    tree: str | None = None
+    subject: str = ""
+    edits: tuple[EditOutcome, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    paths: tuple[str, ...] = ()
+    diff: str = ""
+    state: State = "rejected"
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def wanted_id(self) -> str:
+        """The id that the response asks for: its front matter's, else its file's stem."""
+        return batch_id(self.header.id or PurePath(self.claim.source.name).stem)
+
+    def warn(self, code: str, message: str, hint: str, path: str | None = None) -> None:
+        self.problems.append(Problem(code, message, hint, severity="warning", path=path))
+
+    def timed(self, name: str, since: float) -> None:
+        self.timings[name] = round((perf_counter() - since) * 1000, 3)
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            id=self.id,
+            state=self.state,
+            source=self.claim.source,
+            mode=self.world.config.mode,
+            target=self.target,
+            duplicate_of=self.duplicate_of,
+            agent=self.header.agent,
+            model=self.header.model,
+            base=self.base,
+            commit=self.commit,
+            tree=self.tree,
+            branch=f"patchq/{self.id}" if self.state == "proposed" else None,
+            edits=self.edits,
+            problems=tuple(self.problems),
+            diff=self.diff,
+            retries=self.header.retries,
+            timings=dict(self.timings),
+        )

@@ -1,0 +1,43 @@
+"""Real repositories for tests, made by the git command."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def git(*args: str, cwd: Path, stdin: str | bytes | None = None) -> str:
+    """Run git; its standard output without the last newline.  A failure fails the test."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(["git", *args], cwd=cwd, input=data, capture_output=True, check=False)
+    if done.returncode:
+        message = done.stderr.decode(errors="replace")
+        raise AssertionError(f"git {' '.join(args)} exited {done.returncode}: {message}")
+    return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+def write_files(root: Path, files: Mapping[str, bytes | str]) -> None:
+    """Write the files, with the directories that they need; text as UTF-8, byte for byte."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def commit_files(
+    repo: Path, files: Mapping[str, bytes | str], message: str = "Change files"
+) -> str:
+    """Write and commit the files on what is checked out; the new commit's id."""
+    write_files(repo, files)
+    git("add", "--all", cwd=repo)
+    git("commit", "-q", "--allow-empty", "-m", message, cwd=repo)
+    return git("rev-parse", "HEAD", cwd=repo)
+
+
+def make_repo(path: Path, files: Mapping[str, bytes | str] | None = None) -> Path:
+    """A repository at `path` with one commit on `main` that holds the files."""
+    path.mkdir(parents=True, exist_ok=True)
+    git("init", "-q", cwd=path)
+    commit_files(path, files or {}, "Start")
+    return path
