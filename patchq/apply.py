@@ -7,15 +7,14 @@ which of them it needs.  Nothing is written; all problems are found, not only th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from patchq import guards
-from patchq.conflicts import Claimed, Overlay
+from patchq.conflicts import Claimed
+from patchq.files import File, Files, clash, op_name
 from patchq.model import (
     Collision,
-    Create,
-    DeleteFile,
     Edit,
     EditOutcome,
     EditState,
@@ -23,51 +22,51 @@ from patchq.model import (
     Hunk,
     Plan,
     Problem,
-    Rename,
-    Replace,
     Tree,
 )
-from patchq.resolve import diagnose, targets
-from patchq.resolve.ladder import Found, Missed, resolve
-from patchq.resolve.targets import Refused, Rules
+from patchq.ops import Create, DeleteFile, Rename, Replace
+from patchq.resolve import diagnose
+from patchq.resolve.elsewhere import Elsewhere
+from patchq.resolve.ladder import Found, Missed, resolve, taken_place
+from patchq.resolve.readings import is_escaped_line, unescape_text
+from patchq.resolve.targets import Refused, Rules, check_text
 from patchq.text import Text
+
+_MOST_THOROUGH = 10
+"""So many missed quotes of a batch are looked into with all means."""
+_MOST_MISSED = 50
+"""With more missed quotes than these, later edits are looked for on the base alone."""
 
 
 def plan(edits: Sequence[Edit], tree: Tree, rules: Rules) -> Plan:
     """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`)."""
-    return _Batch(tree, rules).run(edits)
+    planned = _Batch(edits, tree, rules).run()
+    if not any(outcome.match == "unescaped" for outcome in planned.edits):
+        return planned
+    # The response is escaped once too often, and so are the files that it creates.
+    return _Batch([*map(_unescaped, edits)], tree, rules).run()
 
 
-@dataclass(slots=True)
-class _File:
-    """One file of the batch: where it stood, where it will, and what is made of it."""
-
-    path: str
-    overlay: Overlay
-    base: Text | None
-    """The text on the base; None for a file that the batch creates."""
-    executable: bool = False
-    origin: str | None = None
-    made_by: str | None = None
-    renamed_by: str | None = None
-    deleted_by: str | None = None
-    edited_by: str | None = None
+def _unescaped(edit: Edit) -> Edit:
+    op = edit.op
+    if isinstance(op, Create) and is_escaped_line(op.text):
+        return replace(edit, op=Create(unescape_text(op.text)))
+    return edit
 
 
 class _Batch:
-    def __init__(self, tree: Tree, rules: Rules) -> None:
-        self.tree = tree
+    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules) -> None:
+        self.edits = edits
         self.rules = rules
-        self.files: dict[str, _File] = {}
-        """By every path under which an edit may name the file."""
-        self.problems: list[Problem] = []
+        self.files = Files(edits, tree, rules)
+        self.elsewhere = Elsewhere(tree)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
-        self.aliases: dict[str, str] = {}
+        self.problems: list[Problem] = []
+        self.missed = 0
 
-    def run(self, edits: Sequence[Edit]) -> Plan:
-        self.aliases = {e.op.to: e.path for e in edits if isinstance(e.op, Rename)}
-        outcomes = [self._edit(edit) for edit in edits]
-        changes = tuple(self._changes())
+    def run(self) -> Plan:
+        outcomes = [self._edit(edit) for edit in self.edits]
+        changes = tuple(change for file in self.files if (change := file.change()))
         self._check_effect(outcomes, changes)
         refused = any(p.severity == "error" for p in self.problems)
         done: EditState = "ready" if refused else "applied"
@@ -79,133 +78,83 @@ class _Batch:
 
     def _edit(self, edit: Edit) -> EditOutcome:
         outcome = EditOutcome(
-            edit.id, edit.format, edit.at, edit.path, _op_name(edit), "ready",
+            edit.id, edit.format, edit.at, edit.path, op_name(edit), "ready",
             confidence=edit.confidence, description=edit.description,
         )  # fmt: skip
-        before = self.seen.get((edit.path, edit.op))
-        if before is not None:
-            return replace(before, id=edit.id, at=edit.at)
         try:
-            match edit.op:
-                case Create(text):
-                    outcome = self._create(edit, text, outcome)
-                case DeleteFile():
-                    outcome = self._delete(edit, outcome)
-                case Rename(to):
-                    outcome = self._rename(edit, to, outcome)
-                case Replace():
-                    outcome = self._replace(edit, edit.op, outcome)
+            if isinstance(edit.op, Replace):
+                return self._replace(edit, edit.op, outcome)
+            return self._whole_file(edit, outcome)
         except Refused as refusal:
             self.problems.append(replace(refusal.problem, edit=edit.id))
-            outcome = replace(outcome, state="failed")
+            return replace(outcome, state="failed")
+
+    def _whole_file(self, edit: Edit, outcome: EditOutcome) -> EditOutcome:
+        """Create, delete or rename a file; who says it twice says it once."""
+        before = self.seen.get((edit.path, edit.op))
+        if before is not None:
+            return replace(outcome, state=before.state)
+        match edit.op:
+            case Create():
+                if not self.files.create(edit, edit.op):
+                    outcome = replace(outcome, state="already_applied")
+            case DeleteFile():
+                self.files.delete(edit)
+            case Rename(to):
+                self.files.rename(edit, to)
         self.seen[edit.path, edit.op] = outcome
         return outcome
 
-    # ------------------------------------------------------------ files
-
-    def _file(self, path: str) -> _File:
-        """The file that an edit names, by the path that it has or will have."""
-        origin = path if path in self.files else self.aliases.get(path, path)
-        if origin not in self.files:
-            data, executable = targets.existing(self.tree, origin, self.rules)
-            self.files[origin] = _File(origin, Overlay(data), Text(data), executable, origin)
-        return self.files[origin]
-
-    def _create(self, edit: Edit, text: str, outcome: EditOutcome) -> EditOutcome:
-        if edit.path in self.files or edit.path in self.aliases:
-            raise self._clash(edit, self.files.get(edit.path), "another edit of the batch")
-        there = targets.check_new(self.tree, edit.path, self.rules)
-        data = text.encode("utf-8", "surrogateescape")
-        if there == data:
-            return replace(outcome, state="already_applied")
-        if there:
-            raise Refused(
-                Problem(
-                    "path.exists",
-                    f"{edit.path} exists and is not empty",
-                    "quote the lines to change in the SEARCH part, or choose another path",
-                    path=edit.path,
-                )
-            )
-        if problem := self.rules.elision and guards.elided(edit, edit.path, None):
-            raise Refused(problem)
-        origin = None if there is None else edit.path
-        file = _File(edit.path, Overlay(data), None, origin=origin, made_by=edit.id)
-        self.files[edit.path] = file
-        return outcome
-
-    def _delete(self, edit: Edit, outcome: EditOutcome) -> EditOutcome:
-        file = self._file(edit.path)
-        if file.edited_by or file.renamed_by or file.made_by:
-            raise self._clash(edit, file, "an edit of the file that this one deletes")
-        file.deleted_by = edit.id
-        return outcome
-
-    def _rename(self, edit: Edit, to: str, outcome: EditOutcome) -> EditOutcome:
-        file = self._file(edit.path)
-        if file.deleted_by or file.renamed_by or file.made_by or to in self.files:
-            raise self._clash(edit, file, "another edit of the batch")
-        if targets.check_new(self.tree, to, self.rules) is not None:
-            raise Refused(
-                Problem(
-                    "path.exists",
-                    f"{edit.path} cannot be renamed: {to} exists",
-                    "choose a path that is free",
-                    path=to,
-                )
-            )
-        file.path, file.renamed_by = to, edit.id
-        self.files[to] = file
-        return outcome
-
-    def _clash(self, edit: Edit, file: _File | None, what: str) -> Refused:
-        other = file and (file.deleted_by or file.renamed_by or file.made_by or file.edited_by)
-        return Refused(
-            Problem(
-                "conflict.overlap",
-                f"edit {edit.id} ({_op_name(edit)} {edit.path}) collides with {what}"
-                + (f": edit {other}" if other else ""),
-                "say once what shall become of the file",
-                path=edit.path,
-                conflicts_with=Collision(edit=other, path=edit.path),
-            )
-        )
-
-    # ------------------------------------------------------------ text
-
     def _replace(self, edit: Edit, op: Replace, outcome: EditOutcome) -> EditOutcome:
-        file = self._file(edit.path)
+        file, rungs = self.files.named(edit.path), self.rules.rungs
         if file.deleted_by:
-            raise self._clash(edit, file, "the deletion of the file that this one edits")
-        if problem := self.rules.elision and guards.elided(edit, file.path, file.base):
+            raise clash(edit, file, "the deletion of the file that this one edits")
+        if file.edited_by is None:
+            check_text(edit.path, file.text.data, self.rules)
+            file.edited_by = edit.id
+        if problem := guards.elided(edit, self.rules, file.text):
             raise Refused(problem)
-        file.edited_by = file.edited_by or edit.id
-        result: Found | Missed = Missed("none")
-        if file.base is not None:
-            result = resolve(file.base, op, self.rules.rungs)
+        base = None if file.made_by else file.text
+        if base is not None:
+            result = resolve(base, op, rungs)
             if isinstance(result, Found):
                 return self._claim(edit, file, result, outcome)
-        if result.why == "none" and (file.made_by or file.overlay.changed):
-            now = Text(file.overlay.text())
-            result = resolve(now, op, self.rules.rungs)
+            if result.why != "none":
+                raise self._missed(edit, file, base, result)
+        now = file.now() if self.missed < _MOST_MISSED or base is None else base
+        if now is not base:
+            result = resolve(now, op, rungs)
             if isinstance(result, Found):
                 return self._fold(edit, file, now, result, outcome)
-        text = file.base or Text(file.overlay.text())
-        raise Refused(diagnose.problem(edit, file.path, text, result, self._others(file)))
+            if result.why != "none":
+                raise self._missed(edit, file, now, result)
+            if op in file.folded:
+                return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
+        for text in filter(None, (base, now)):
+            if taken := taken_place(text, op, rungs):
+                return self._taken(taken, text is base, outcome)
+        raise self._missed(edit, file, base or now, Missed("none"))
 
-    def _claim(self, edit: Edit, file: _File, found: Found, outcome: EditOutcome) -> EditOutcome:
-        outcome = replace(outcome, match=found.rung, lines=(found.start + 1, found.end))
+    def _claim(self, edit: Edit, file: File, found: Found, outcome: EditOutcome) -> EditOutcome:
         if found.already:
-            return replace(outcome, state="already_applied")
-        other = file.overlay.add(Claimed(edit.id, edit.format, found.hunks))
+            return self._taken(found, True, outcome)
+        if problem := guards.mixed_encoding(edit, file.text, found.hunks):
+            raise Refused(problem)
+        claims = [Claimed(edit.id, edit.format, run, edit.op) for run in found.runs if run]
+        other = file.overlay.add(claims)
         if other is not None:
             raise self._overlap(edit, file, found, other)
-        return _named_by(outcome, found.hunks)
+        lines = (found.start + 1, found.end)
+        return replace(_named_by(outcome, found.hunks), match=found.rung, lines=lines)
 
-    def _overlap(self, edit: Edit, file: _File, found: Found, other: Claimed) -> Refused:
-        assert file.base is not None
-        ours = Claimed(edit.id, edit.format, found.hunks)
-        here, there = (_changed_lines(file.base, c) for c in (ours, other))
+    def _taken(self, found: Found, on_base: bool, outcome: EditOutcome) -> EditOutcome:
+        """The edit is there already; only lines of the base are told."""
+        lines = (found.start + 1, found.end) if on_base else None
+        return replace(outcome, state="already_applied", match=found.rung, lines=lines)
+
+    def _overlap(self, edit: Edit, file: File, found: Found, other: Claimed) -> Refused:
+        here = _changed_lines(file.text, Claimed(edit.id, edit.format, found.hunks))
+        there = _changed_lines(file.text, other)
         return Refused(
             Problem(
                 "conflict.overlap",
@@ -219,30 +168,36 @@ class _Batch:
         )
 
     def _fold(
-        self, edit: Edit, file: _File, now: Text, found: Found, outcome: EditOutcome
+        self, edit: Edit, file: File, now: Text, found: Found, outcome: EditOutcome
     ) -> EditOutcome:
         if found.already:
-            return replace(outcome, state="already_applied", match=found.rung)
+            return self._taken(found, False, outcome)
+        if problem := guards.mixed_encoding(edit, now, found.hunks):
+            raise Refused(problem)
         quoted = Hunk(now.starts[found.start], now.starts[found.end], b"")
         needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
         if file.made_by and file.made_by not in needs:
             needs = (file.made_by, *needs)
-        return replace(_named_by(outcome, found.hunks), match=found.rung, needs=needs)
+        outcome = replace(_named_by(outcome, found.hunks), match=found.rung, needs=needs)
+        if isinstance(edit.op, Replace):
+            file.folded[edit.op] = outcome
+        return outcome
 
-    def _others(self, file: _File) -> Iterator[tuple[str, bytes]]:
-        """The batch's other files, where a quote under a wrong path is most likely from."""
-        others = {id(f): f for f in self.files.values() if f is not file and f.base is not None}
-        return ((f.path, f.base.data) for f in others.values() if f.base is not None)
+    def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
+        self.missed += 1
 
-    # ------------------------------------------------------------ the whole
+        def search(lines: bytes) -> tuple[str | None, bool]:
+            own = (other.renamed_from or other.path for other in self.files)
+            return self.elsewhere.search(lines, file.renamed_from or file.path, own)
 
-    def _changes(self) -> Iterator[FileChange]:
-        for file in {id(f): f for f in self.files.values()}.values():
-            before = file.base.data if file.base else (b"" if file.origin else None)
-            after = None if file.deleted_by else file.overlay.text()
-            moved = file.origin if file.renamed_by else None
-            if before != after or moved:
-                yield FileChange(file.path, before, after, file.executable, moved)
+        scene = diagnose.Scene(
+            edit.path,
+            text,
+            self.rules.rungs,
+            search if self.missed <= _MOST_THOROUGH else None,
+            earlier=text is not file.text or file.made_by is not None,
+        )
+        return Refused(diagnose.problem(edit, scene, missed))
 
     def _check_effect(self, outcomes: Sequence[EditOutcome], changes: Sequence[FileChange]) -> None:
         """A batch that only says what is there already has to say something new, unless it was
@@ -262,18 +217,6 @@ class _Batch:
                 path=outcomes[0].path,
             )
         )
-
-
-def _op_name(edit: Edit) -> str:
-    match edit.op:
-        case Create():
-            return "create"
-        case DeleteFile():
-            return "delete_file"
-        case Rename():
-            return "rename"
-        case Replace(new=new):
-            return "replace" if new else "delete"
 
 
 def _named_by(outcome: EditOutcome, hunks: Sequence[Hunk]) -> EditOutcome:

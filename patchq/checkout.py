@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from patchq.errors import RepositoryFault
@@ -24,7 +25,7 @@ from patchq.repo import Repository
 _KEPT = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
 _SET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "LC_ALL": "C"}
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-_CHUNK = 500
+MOST_PATHS = 40
 _HEAD_STATES = {
     "MERGE_HEAD": "merging",
     "CHERRY_PICK_HEAD": "cherry-picking",
@@ -122,7 +123,7 @@ def dirty(checkout: Checkout, commit: str, paths: Iterable[str]) -> list[str]:
             leaf is None and _occupied(checkout.workdir, path, touched)
         ):
             found.add(path)
-        elif leaf is not None and not holds(checkout.workdir / path, leaf):
+        elif leaf is not None and not holds(checkout.workdir, path, leaf):
             unsure.append(path)
     return sorted(found | _changed(checkout, unsure))
 
@@ -134,57 +135,73 @@ def listed(
 
     The tag is `H` for a plain entry (`git help ls-files`, under -t and -v).
     """
+    wanted = {os.fsencode(path) for path in paths}
+
+    @cache
+    def is_below(directory: bytes) -> bool:
+        return directory in wanted or (
+            b"/" in directory and is_below(directory.rpartition(b"/")[0])
+        )
+
     found = {}
-    for chunk in chunks(paths):
-        for item in checkout.ask("ls-files", "-s", "-v", "-z", "--", *chunk, index=index).split(
-            b"\0"
-        ):
-            if item:
-                info, _, name = item.partition(b"\t")
-                tag, mode, oid, _ = info.decode().split(" ")
-                found[os.fsdecode(name)] = tag, int(mode, 8), oid
+    output = checkout.ask("ls-files", "-s", "-v", "-z", "--", *pathspec(paths), index=index)
+    for item in output.split(b"\0"):
+        info, _, name = item.partition(b"\t")
+        if name in wanted or is_below(name.rpartition(b"/")[0]):
+            tag, mode, oid, _ = info.decode().split(" ")
+            found[os.fsdecode(name)] = tag, int(mode, 8), oid
     return found
 
 
 def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
     """Whether an index entry is a plain one for the leaf, or both are missing."""
     if entry is None or leaf is None:
-        return entry is leaf
+        return entry is None and leaf is None
     tag, mode, oid = entry
     return tag == "H" and oid == leaf[1] and is_regular(mode) and not (mode ^ leaf[0]) & 0o100
 
 
-def holds(path: Path, leaf: Leaf) -> bool:
+def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
     """Whether the file is, byte for byte and executable or not, what the leaf says."""
+    place = workdir / path
     try:
-        status = path.lstat()
+        status = place.lstat()
         if not stat.S_ISREG(status.st_mode) or (status.st_mode ^ leaf[0]) & 0o100:
             return False
-        return blob_id(path.read_bytes()) == leaf[1]
+        return obstacle(workdir, path) is None and blob_id(place.read_bytes()) == leaf[1]
     except OSError:
         return False
 
 
-def chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The paths in portions that fit on a command line."""
-    return (paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK))
+def obstacle(workdir: Path, path: str) -> str | None:
+    """What stands in place of a directory of the path: a file, or a link to anywhere."""
+    parts = path.split("/")
+    for length in range(1, len(parts)):
+        place = workdir.joinpath(*parts[:length])
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            return "/".join(parts[:length])
+    return None
+
+
+def pathspec(paths: Sequence[str]) -> Sequence[str]:
+    """What to give git to look at: few paths, or everything, which is faster than many (500 of
+    100,000: 46 ms instead of 283)."""
+    return paths if len(paths) <= MOST_PATHS else ()
 
 
 def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
     """Those of the tracked paths that git calls changed."""
+    if not paths:
+        return set()
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
-    items = (checkout.ask("status", *options, "--", *chunk).split(b"\0") for chunk in chunks(paths))
-    return {os.fsdecode(item[3:]) for chunk in items for item in chunk if item}
+    items = checkout.ask("status", *options, "--", *pathspec(paths)).split(b"\0")
+    return {os.fsdecode(item[3:]) for item in items} & set(paths)
 
 
 def _occupied(workdir: Path, path: str, touched: Sequence[str]) -> bool:
     """Whether something that no touched path accounts for is where `path` shall be created."""
-    parts = path.split("/")
-    for length in range(1, len(parts)):
-        above = "/".join(parts[:length])
-        at = workdir / above
-        if at.is_symlink() or (at.exists() and not at.is_dir()):
-            return above not in touched
+    if (above := obstacle(workdir, path)) is not None:
+        return above not in touched
     place = workdir / path
     if place.is_symlink() or not place.is_dir():
         return os.path.lexists(place)

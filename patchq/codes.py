@@ -152,7 +152,7 @@ worktree.dirty
     Commit, stash or remove them, then accept the batch.
 target.moved
     The branch changed in the meantime, more often than patchq tries, or not by patchq.
-    Run `patchq retry ID`.
+    Send the response again; accept or discard a branch that was changed by hand.
 target.busy
     The target is being rebased, bisected, merged, cherry-picked or reverted.
     Finish or abort that; the batch then goes on by itself.
@@ -176,7 +176,7 @@ llm.answer
     Ask again, or send the prompt of the report to another model.
 fault.repository
     The repository cannot be opened, read or written.
-    Run `patchq doctor`, repair the repository, then send the response again.
+    Repair the repository (`git fsck --full` names what is broken), then start patchq again.
 fault.disk
     The disk is full or fails.
     Make room or repair it; what waits goes on by itself.

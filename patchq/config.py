@@ -33,6 +33,15 @@ _EXPECTED = {
 
 _Key = tuple[int | str, ...]
 
+_NOT_KEPT: dict[_Key, str] = {
+    ("hooks",): "runs no hooks, and would land what they refuse",
+    ("git_hooks",): "does not call git's hooks, and would land what they refuse",
+    ("commit", "sign"): "does not sign commits",
+    ("worktree", "backup"): "keeps no backups",
+    ("llm", "model"): "asks no model",
+    ("stats", "prometheus"): "writes no statistics",
+}
+
 
 class ConfigError(UsageError):
     """The configuration cannot be used; `problems` has a line for each reason."""
@@ -87,6 +96,24 @@ def parse(data: bytes, name: str = ".patchq.yaml") -> Config:
         ]
         raise ConfigError(lines)
     return config
+
+
+def check_kept(path: Path, config: Config) -> None:
+    """Raise `ConfigError` for what the configuration asks and this version does not do: to go on
+    without it would land what, say, a hook was to refuse."""
+    problems = []
+    for loc, what in _NOT_KEPT.items():
+        value: Any = config
+        for step in loc:
+            value = getattr(value, str(step))
+        if value:
+            root = yamlio.parse(path.read_bytes().decode())
+            assert root is not None
+            key, _ = _find(root, loc)
+            place = f"{path.name}:{key.line}:{key.column}"
+            problems.append(f"{place} {_dotted(loc)}: expected nothing, as this version {what}")
+    if problems:
+        raise ConfigError(problems)
 
 
 def json_schema() -> dict[str, Any]:

@@ -6,19 +6,26 @@ order.  An edit that only fits on what earlier edits wrote is folded into their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from patchq.model import Hunk
+
+_END = attrgetter("end")
+_START = attrgetter("start")
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What one edit has claimed of the base: `hunks`, and the hull `start:end` round them."""
+    """What one edit has claimed of the base: `hunks`, at least one, in a run of lines that it
+    quotes, and so the hull `start:end` round them.  `said` is equal for edits that say the same."""
 
     edit: str
     format: str
     hunks: tuple[Hunk, ...]
+    said: object = None
 
     @property
     def start(self) -> int:
@@ -38,47 +45,131 @@ class Patch:
     new: bytes
     edits: tuple[str, ...]
 
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.start, self.end
+
+
+@dataclass(frozen=True, slots=True)
+class _Island:
+    """A stretch of the base that is under claims, which agree wherever they overlap."""
+
+    start: int
+    end: int
+    claims: tuple[Claimed, ...]
+
 
 class Overlay:
     """A base text and the replacements that edits have made of it."""
 
     def __init__(self, base: bytes) -> None:
         self.base = base
-        self._claims: list[Claimed] = []
+        self._islands: list[_Island] = []
+        """In order, without overlap; their ends are in order, too."""
+        self._inserted: dict[int, dict[str, dict[bytes, Claimed]]] = {}
+        """The claims that insert at an offset, by their format and what they insert."""
+        self._points: list[int] = []
+        self._said: dict[tuple[object, tuple[Hunk, ...]], str] = {}
         self._patches: list[Patch] = []
+        self._text: bytes | None = base
 
     def text(self) -> bytes:
         """The base with every replacement made."""
-        parts, position = [], 0
-        for patch in self._patches:
-            parts += [self.base[position : patch.start], patch.new]
-            position = patch.end
-        return b"".join([*parts, self.base[position:]])
+        if self._text is None:
+            parts, position = [], 0
+            for patch in self._patches:
+                parts += [self.base[position : patch.start], patch.new]
+                position = patch.end
+            self._text = b"".join([*parts, self.base[position:]])
+        return self._text
 
     @property
     def changed(self) -> bool:
         return bool(self._patches)
 
-    def add(self, claim: Claimed) -> Claimed | None:
+    def add(self, claims: Sequence[Claimed]) -> Claimed | None:
         """Make an edit's replacements, which are in the base's bytes.
 
-        Returns the earlier claim that it collides with, and then changes nothing.  What an earlier
-        edit has replaced alike counts once; insertions at one point keep their order.
+        Returns the earlier claim that one of them collides with, and then changes nothing.  What an
+        earlier edit has replaced alike counts once; insertions at one point keep their order.
         """
-        if not claim.hunks:
-            return None
-        shared: set[Hunk] = set()
-        for other in self._claims:
-            agreed = _agreed(other, claim)
-            if agreed is None:
-                return other
-            shared |= agreed
-        for hunk in claim.hunks:
-            if hunk not in shared:
-                self._patches.append(Patch(hunk.start, hunk.end, hunk.new, (claim.edit,)))
-        self._patches.sort(key=lambda patch: (patch.start, patch.end))
-        self._claims.append(claim)
+        fresh: list[tuple[Claimed, list[Hunk]]] = []
+        for claim in claims:
+            if claim.said is not None and (claim.said, claim.hunks) in self._said:
+                continue
+            shared: set[Hunk] = set()
+            for other in self._overlapping(claim):
+                agreed = _agreed(other, claim)
+                if agreed is None:
+                    return other
+                shared |= agreed
+            hunks = [hunk for hunk in claim.hunks if hunk not in shared]
+            rival = next(filter(None, (self._rival(claim, hunk) for hunk in hunks)), None)
+            if rival is not None:
+                return rival
+            fresh.append((claim, hunks))
+        for claim, hunks in fresh:
+            self._occupy(claim)
+            for hunk in hunks:
+                self._replace(Patch(hunk.start, hunk.end, hunk.new, (claim.edit,)))
         return None
+
+    # ------------------------------------------------------------ claims
+
+    def _overlapping(self, claim: Claimed) -> Iterator[Claimed]:
+        """The claims whose hulls share a byte with the claim's, or one of which lies strictly
+        inside the other."""
+        for island in self._islands[self._touching(claim)]:
+            for other in island.claims:
+                if other.start < claim.end and claim.start < other.end:
+                    yield other
+        first, last = bisect_right(self._points, claim.start), bisect_left(self._points, claim.end)
+        for point in self._points[first:last]:
+            for claims in self._inserted[point].values():
+                yield from (other for other in claims.values() if other.start == other.end)
+
+    def _touching(self, claim: Claimed) -> slice:
+        """The islands that overlap the claim's hull."""
+        first = bisect_right(self._islands, claim.start, key=_END)
+        return slice(first, max(first, bisect_left(self._islands, claim.end, key=_START)))
+
+    def _rival(self, claim: Claimed, hunk: Hunk) -> Claimed | None:
+        """An earlier claim that inserts at the same point what has no certain order with this, or
+        the same: that may be meant as one insertion or as two."""
+        if hunk.start < hunk.end:
+            return None
+        for format, claims in self._inserted.get(hunk.start, {}).items():
+            if format != claim.format:
+                return next(iter(claims.values()))
+            if hunk.new in claims:
+                return claims[hunk.new]
+        return None
+
+    def _occupy(self, claim: Claimed) -> None:
+        if claim.said is not None:
+            self._said[claim.said, claim.hunks] = claim.edit
+        for hunk in claim.hunks:
+            if hunk.start == hunk.end:
+                if hunk.start not in self._inserted:
+                    insort(self._points, hunk.start)
+                claims = self._inserted.setdefault(hunk.start, {})
+                claims.setdefault(claim.format, {})[hunk.new] = claim
+        if claim.start < claim.end:
+            where = self._touching(claim)
+            met = self._islands[where]
+            self._islands[where] = [
+                _Island(
+                    min([claim.start, *map(_START, met)]),
+                    max([claim.end, *map(_END, met)]),
+                    (*(other for island in met for other in island.claims), claim),
+                )
+            ]
+
+    def _replace(self, patch: Patch) -> None:
+        insort(self._patches, patch, key=attrgetter("span"))
+        self._text = None
+
+    # ------------------------------------------------------------ what needs earlier edits
 
     def fold(self, edit: str, format: str, hunks: Sequence[Hunk], quoted: Hunk) -> tuple[str, ...]:
         """Make replacements that are in the bytes of `text()`; returns the edits that wrote what
@@ -90,69 +181,62 @@ class Overlay:
             if not patch.new or (start < quoted.end and quoted.start < start + len(patch.new))
         ]
         writers = inside or [patch for patch, _ in touched] or self._patches
+        needs = tuple(dict.fromkeys(name for patch in writers for name in patch.edits))
         for hunk in reversed(hunks):
             self._fold_one(edit, format, hunk)
-        return tuple(dict.fromkeys(name for patch in writers for name in patch.edits))
+        return needs
 
     def _touched(self, hunk: Hunk) -> list[tuple[Patch, int]]:
-        """The patches that the bytes `hunk.start:hunk.end` of `text()` overlap or border on."""
-        return [
-            (patch, start)
-            for patch, start in self._placed()
-            if start <= hunk.end and hunk.start <= start + len(patch.new)
-        ]
-
-    def _placed(self) -> list[tuple[Patch, int]]:
-        """Every patch with the offset in `text()` at which its new bytes begin."""
-        placed, shift = [], 0
+        """The patches that the bytes `hunk.start:hunk.end` of `text()` overlap or border on, each
+        with the offset in `text()` at which its new bytes begin."""
+        found, shift = [], 0
         for patch in self._patches:
-            placed.append((patch, patch.start + shift))
+            start = patch.start + shift
+            if start > hunk.end:
+                break
+            if hunk.start <= start + len(patch.new):
+                found.append((patch, start))
             shift += len(patch.new) - (patch.end - patch.start)
-        return placed
+        return found
 
     def _fold_one(self, edit: str, format: str, hunk: Hunk) -> None:
+        """Make one patch of the hunk and all patches that it touches."""
         current = self.text()
         touched = self._touched(hunk)
         if touched:
             (first, first_at), (last, last_at) = touched[0], touched[-1]
-            left = min(hunk.start, first_at)
-            right = max(hunk.end, last_at + len(last.new))
+            left, right = min(hunk.start, first_at), max(hunk.end, last_at + len(last.new))
             merged = Patch(
                 first.start - (first_at - left),
                 last.end + (right - last_at - len(last.new)),
                 current[left : hunk.start] + hunk.new + current[hunk.end : right],
-                (*dict.fromkeys(name for patch, _ in touched for name in patch.edits), edit),
+                tuple(dict.fromkeys([*(n for patch, _ in touched for n in patch.edits), edit])),
             )
             gone = {id(patch) for patch, _ in touched}
             self._patches = [patch for patch in self._patches if id(patch) not in gone]
         else:
-            back = sum(
-                patch.end - patch.start - len(patch.new)
-                for patch, start in self._placed()
-                if start < hunk.start
-            )
-            merged = Patch(hunk.start + back, hunk.end + back, hunk.new, (edit,))
-        self._patches.append(merged)
-        self._patches.sort(key=lambda patch: (patch.start, patch.end))
-        self._claims.append(Claimed(edit, format, (Hunk(merged.start, merged.end, merged.new),)))
+            back = self._shift_before(hunk.start)
+            merged = Patch(hunk.start - back, hunk.end - back, hunk.new, (edit,))
+        self._said = {said: by for said, by in self._said.items() if by not in merged.edits}
+        self._occupy(Claimed(edit, format, (Hunk(*merged.span, merged.new),)))
+        self._replace(merged)
+
+    def _shift_before(self, position: int) -> int:
+        """How much further than in the base that byte of `text()` is."""
+        shift = 0
+        for patch in self._patches:
+            if patch.start + shift >= position:
+                break
+            shift += len(patch.new) - (patch.end - patch.start)
+        return shift
 
 
 def _agreed(one: Claimed, other: Claimed) -> set[Hunk] | None:
-    """The hunks that both make alike where their hulls overlap, none when they are apart; None
-    when they cannot both stand."""
-    if one.start == one.end == other.start == other.end:
-        # Alike, they may mean one insertion or two.
-        return set() if one.format == other.format and one.hunks != other.hunks else None
-    if one.end <= other.start or other.end <= one.start:
-        clash = one.format != other.format and _insertions(one) & _insertions(other)
-        return None if clash else set()
+    """The hunks that both make alike where their hulls overlap; None when they cannot both
+    stand."""
     start, end = max(one.start, other.start), min(one.end, other.end)
     ours, theirs = _within(one, start, end), _within(other, start, end)
     return None if ours is None or ours != theirs else ours
-
-
-def _insertions(claim: Claimed) -> set[int]:
-    return {hunk.start for hunk in claim.hunks if hunk.start == hunk.end}
 
 
 def _within(claim: Claimed, start: int, end: int) -> set[Hunk] | None:

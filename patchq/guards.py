@@ -1,32 +1,45 @@
-"""What a model does not mean although it wrote it: lines left out, and put in as a comment.
+"""What a model does not mean although it wrote it: lines left out and put in as a comment, a file
+of escapes, text that would give a file two encodings.
 
-The line is refused only where neither the file nor the quote has it: a file may well speak of
-"... the rest".
+A line that stands for others is refused only where neither the file nor the quote has it: a file
+may well speak of "... the rest".
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from patchq.model import Create, Edit, Problem, Replace
+from patchq.model import Edit, Hunk, Problem
+from patchq.ops import Create, Replace
+from patchq.resolve.readings import is_escaped_line
+from patchq.resolve.targets import Rules
 from patchq.text import Text
 
 _ELISION = re.compile(
-    r"^\s*(?:\#+|//+|/\*+|\*+|--+|;+|<!--|\{/\*|%+|\"|')?\s*(?:\.{3}|…)(?!\w).*"
-    r"\b(?:existing|rest|remaining|unchanged|other|same|omitted)\b",
-    re.IGNORECASE,
+    r"""
+    (?: ^\s* (?: \#+ | //+ | /?\*+ | --+ | ;+ | <!-- | \{/\* | \(\* | \{- | %+
+               | "(?!.*") | '(?!.*') )?       # a quote that is closed again is a string
+      | \s (?: \#+ | //+ | /\*+ | <!-- | \{/\* ) )
+    \s* (?: \.{3} | \u2026 ) (?!\w) .*
+    \b (?: existing | rest | remaining | unchanged | other | same | omitted ) \b
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
-def elided(edit: Edit, path: str, base: Text | None) -> Problem | None:
-    """The first new line that stands for lines which were left out, as a problem."""
+def elided(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
+    """The first new line that stands for lines which were left out, as a problem, unless the rules
+    let it pass."""
+    if not rules.elision:
+        return None
     if isinstance(edit.op, Create):
         old, new = "", edit.op.text
     elif isinstance(edit.op, Replace):
         old, new = edit.op.old, edit.op.new
     else:
         return None
-    suspects = [line.strip() for line in new.split("\n") if _ELISION.match(line)]
+    suspects = [line.strip() for line in new.split("\n") if _ELISION.search(line)]
     if not suspects:
         return None
     known = {line.strip() for line in old.split("\n")}
@@ -37,8 +50,46 @@ def elided(edit: Edit, path: str, base: Text | None) -> Problem | None:
         return None
     return Problem(
         "edit.elided",
-        f"edit {edit.id} would write a line into {path} that stands for others: {line[:120]!r}",
+        f"edit {edit.id} would write a line into {edit.path} that stands for others: {line[:99]!r}",
         "write every line out, or leave unchanged lines out of both halves",
         edit=edit.id,
-        path=path,
+        path=edit.path,
     )
+
+
+def escaped_file(edit: Edit, op: Create) -> Problem | None:
+    """A new file whose line breaks are all written as escapes, as a problem."""
+    if not is_escaped_line(op.text):
+        return None
+    return Problem(
+        "response.unreadable_edit",
+        f"edit {edit.id} would make {edit.path} of a single line with escaped line breaks",
+        "write the new file's lines as lines, without backslash escapes",
+        edit=edit.id,
+        line=edit.at[0],
+    )
+
+
+def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
+    """New text beyond ASCII for a file whose bytes are not UTF-8, as a problem."""
+    if all(hunk.new.isascii() for hunk in hunks) or is_utf8(text.data):
+        return None
+    own = set(text.contents)
+    lines = (line.removesuffix(b"\r") for hunk in hunks for line in hunk.new.split(b"\n"))
+    if all(line.isascii() or line in own for line in lines):
+        return None
+    return Problem(
+        "file.encoding",
+        f"{edit.path} is not UTF-8, and edit {edit.id} would write letters beyond ASCII into it",
+        "keep the new lines to ASCII, or leave this file out",
+        edit=edit.id,
+        path=edit.path,
+    )
+
+
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Literal
 
 from patchq.lcs import line_diff
@@ -21,22 +20,34 @@ Standing = Literal["waits", "landed", "touched", "gone"]
 def standing(report: Report, repo: Repository, tip: str) -> Standing:
     """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
     or with its changed lines touched since, or it has no say any more."""
-    state, commit = report["state"], report["commit"]
+    state = report["state"]
     if state == "held":
         return "waits"
     if state == "proposed" and repo.branch_tip(f"patchq/{report['id']}"):
         return "waits"
-    if state not in ("proposed", "applied", "accepted") or not commit:
+    if state not in ("proposed", "applied", "accepted"):
         return "gone"
-    if not repo.is_ancestor(commit, tip):
+    commit = landing(report, repo, tip)
+    if commit is None:
         return "gone"
     return "touched" if _touched_paths(repo, commit, tip) else "landed"
 
 
+def landing(report: Report, repo: Repository, tip: str) -> str | None:
+    """The commit by which a batch is in the history of `tip`: its own, or the one that a person
+    made of it by a rebase."""
+    if repo.is_ancestor(report["commit"], tip):
+        return str(report["commit"])
+    source, base = report["source"]["sha256"], report["base"]["commit"]
+    return landed_as(repo, report["id"], source, tip, base)
+
+
 def touched_since(report: Report, repo: Repository, tip: str) -> Problem:
     """The refusal of a second delivery whose first one landed and was changed since."""
-    path = _touched_paths(repo, report["commit"], tip)[0]
-    collision = collides_with(repo, report["commit"], tip, path)
+    commit = landing(report, repo, tip)
+    assert commit is not None
+    path = _touched_paths(repo, commit, tip)[0]
+    collision = collides_with(repo, commit, tip, path)
     return Problem(
         "conflict.base",
         f"these edits landed as batch {report['id']}, and what they wrote into {path} was changed "
@@ -66,20 +77,18 @@ def _lines(repo: Repository, commit: str, path: str) -> list[bytes] | None:
     return split_lines(tree.read(path)) if entry and entry.kind == "file" else None
 
 
-def _meet(
-    before: list[bytes] | None, made: list[bytes] | None, now: list[bytes] | None
-) -> bool:
+def _meet(before: list[bytes] | None, made: list[bytes] | None, now: list[bytes] | None) -> bool:
     """Whether lines that went from `before` to `made` changed again from `made` to `now`."""
     if before is None or made is None or now is None:
         return made != now
     ours = [(b0, b1) for _, _, b0, b1 in line_diff(before, made)]
     theirs = [(a0, a1) for a0, a1, _, _ in line_diff(made, now)]
-    return any(a0 < b1 and b0 < a1 or (a0, a1) == (b0, b1) for a0, a1 in theirs for b0, b1 in ours)
+    return any(
+        (a0 < b1 and b0 < a1) or (a0, a1) == (b0, b1) for a0, a1 in theirs for b0, b1 in ours
+    )
 
 
-def changed_since(
-    repo: Repository, base: str, tip: str, paths: Sequence[str]
-) -> list[Problem]:
+def changed_since(repo: Repository, base: str, tip: str, paths: Sequence[str]) -> list[Problem]:
     """A `conflict.base` for each of the paths that changed between two commits."""
     changed = repo.changed_paths(base, tip)
     return [_changed(repo, base, tip, path) for path in paths if path in changed]
@@ -129,7 +138,7 @@ def lately(repo: Repository, tip: str, path: str) -> str:
 def landed_as(repo: Repository, id: str, sha256: str, tip: str, base: str) -> str | None:
     """The commit in `base..tip` that carries the batch's trailers: a person rebased or
     squashed its branch."""
-    for commit in islice(repo.commits(tip, base), _MOST_COMMITS):
+    for commit in repo.commits(tip, repo.resolve_commit(base), _MOST_COMMITS):
         told = trailers(commit.message)
         if id in told.get("Patchq-Batch", []) and f"sha256:{sha256}" in told.get(
             "Patchq-Source", []

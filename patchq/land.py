@@ -1,32 +1,35 @@
 """Landing: verdicts come true, many at once, each by one compare-and-swap of one ref.
 
-The order is what makes a crash harmless, and three flushes pay for a whole group:
+The order is what makes a crash harmless, and two flushes pay for a whole group:
 
-    intend every verdict | flush | move the refs | flush | publish every report | flush
+    write every report beside its claim, every ref's value beside its ref | flush |
+    move the refs | flush | `publish` every report
 
-The intended report lies beside the claim before any ref moves, so whoever recovers the claim knows
-which commit to look for; no report appears before what it speaks of is durable.
+The intended report is there before any ref moves, so whoever recovers the claim knows which commit
+to look for; no report appears before what it speaks of is durable, and publishing only renames.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchq import refs, report, report_md, worktree
-from patchq.errors import Busy
+from patchq.errors import Busy, Fault
+from patchq.identity import Identity
+from patchq.refs import Staged
 from patchq.world import Draft, Tips, World
-
 
 WAITING = "refs/patchq/waiting/"
 """A ref for every proposal, so that a branch which a person deleted is missed, and told from one
 that was merged first."""
+BATCHES = "refs/patchq/batches/"
 
 
 @dataclass
 class Landed:
-    """What became of a group: the drafts that have their verdict, and those to decide again since
-    their branch or work tree was changed by somebody else."""
+    """What became of a group: the drafts whose verdict is true now and waits for `publish`, and
+    those to decide again since their branch or work tree was changed by somebody else."""
 
     done: list[Draft] = field(default_factory=list)
     again: list[Draft] = field(default_factory=list)
@@ -34,82 +37,206 @@ class Landed:
 
 def land(drafts: Sequence[Draft], world: World, tips: Tips) -> Landed:
     """Make the verdicts of `drafts` true, in order.  `tips` are read anew where one was lost."""
-    landed = Landed()
-    moving = [draft for draft in drafts if draft.commit]
-    for draft in moving:
-        world.queue.intend(draft.claim, report.to_json(draft.outcome()))
-    if moving:
-        flush(world)
-    lost: set[str] = set()
+    if not drafts:
+        return Landed()
     for draft in drafts:
-        if draft.target in lost and draft.parent:
-            landed.again.append(draft)
-        elif draft.commit and not _move(draft, world):
-            lost.add(draft.target or "")
+        _tell(draft)
+        if draft.state != "held":
+            world.queue.intend(draft.claim, draft.told, draft.page)
+    moves = _moves(drafts, world)
+    try:
+        flush(world)
+        for move in moves:
+            move.make()
+        if moves:
+            _record(moves, world)
+            flush(world)
+    finally:
+        for move in moves:
+            move.drop()
+    not_made = {id(draft): move for move in moves if not move.made for draft in move.drafts}
+    if not_made:
+        tips.forget()
+    return _sorted(drafts, not_made)
+
+
+def _sorted(drafts: Sequence[Draft], not_made: Mapping[int, _Move]) -> Landed:
+    """A draft that saw the branch as a lost one would have left it is to be decided again, too."""
+    landed, lost = Landed(), set()
+    for draft in drafts:
+        move = not_made.get(id(draft))
+        if move is not None:
+            lost.add(draft.target)
+        if move is not None and move.busy is not None:
+            _hold(draft, move)
+            landed.done.append(draft)
+        elif draft.parent and draft.target in lost:
             landed.again.append(draft)
         else:
             landed.done.append(draft)
-    if moving:
-        flush(world)
-    for draft in landed.done:
-        publish(draft, world)
-    world.queue.sync()
-    if lost:
-        tips.forget()
     return landed
 
 
-def flush(world: World) -> None:
-    """One barrier for objects and refs, one for the queue where it is on another file system."""
-    refs.barrier(world.repo.commondir)
-    world.queue.sync()
-
-
 def publish(draft: Draft, world: World) -> None:
-    told = report.to_json(draft.outcome())
-    page = report_md.to_markdown(told)
-    if draft.state == "held":
-        world.queue.hold(draft.claim, told, page)
-    else:
-        world.queue.publish(draft.claim, told, page)
+    """Let a verdict that `land` made true be seen."""
+    finish = world.queue.hold if draft.state == "held" else world.queue.publish
+    finish(draft.claim, draft.told, draft.page)
 
 
-def _move(draft: Draft, world: World) -> bool:
-    """Move the one ref that the verdict is about; False when the tip was not what it should be."""
-    assert draft.commit
-    name = f"refs/heads/patchq/{draft.id}"
-    log = f"patchq: {draft.id}: {draft.subject}"
-    if draft.state == "proposed":
-        refs.create(world.repo, WAITING + draft.id, draft.commit, log, world.identity())
-        return refs.create(world.repo, name, draft.commit, log, world.identity())
-    assert draft.parent
-    assert draft.target
-    return move_target(
-        world, draft.id, draft.target, draft.parent, draft.commit, log, draft.paths
-    )
+def _tell(draft: Draft) -> None:
+    draft.told = report.to_json(draft.outcome())
+    draft.page = report_md.to_markdown(draft.told)
+
+
+def _hold(draft: Draft, move: _Move) -> None:
+    """Somebody else holds the branch's lock: the batch waits, and is decided again."""
+    assert move.busy is not None
+    draft.state, draft.commit, draft.tree = "held", None, None
+    hint = "nothing to send: the batch lands by itself once that lock is gone"
+    more = f" ({move.busy.hint})" if move.busy.hint else ""
+    draft.warn("target.busy", move.busy.message, hint + more)
+    _tell(draft)
+
+
+def hold_on(draft: Draft, world: World) -> None:
+    """Let the report of a held batch say what it waits for now."""
+    _tell(draft)
+    known = world.queue.load(draft.id)
+    if known is None or known["problems"] != draft.told["problems"]:
+        world.queue.hold(draft.claim, draft.told, draft.page)
+
+
+def flush(world: World) -> None:
+    """Write what is still in memory; then one barrier for objects, refs and the queue, or two where
+    the queue is on a file system of its own."""
+    world.repo.write_objects()
+    refs.barrier(world.repo.commondir, world.queue_root)
+
+
+def _moves(drafts: Sequence[Draft], world: World) -> list[_Move]:
+    """The ref moves that make the verdicts true; batches on one branch that follow each other, and
+    that no work tree has to follow, move it together."""
+    moves: list[_Move] = []
+    for draft in drafts:
+        if not draft.commit:
+            continue
+        before = [move for move in moves if move.target == draft.target]
+        if before and before[-1].goes_on_with(draft):
+            before[-1].drafts.append(draft)
+        else:
+            stacked = [move for move in before if move.drafts[-1].state == "applied"]
+            moves.append(_Move(world, [draft], stacked))
+    for move in moves:
+        move.stage()
+    return moves
+
+
+@dataclass
+class _Move:
+    """The move of one ref, for one verdict or for several in a row.  Its value is written before
+    the flush, so that the flush makes it durable."""
+
+    world: World
+    drafts: list[Draft]
+    after: list[_Move]
+    """The moves of the same branch before this one."""
+    made: bool = False
+    busy: Busy | None = None
+    value: Staged | None = None
+
+    @property
+    def target(self) -> str | None:
+        return self.drafts[0].target
+
+    def goes_on_with(self, draft: Draft) -> bool:
+        last = self.drafts[-1]
+        return (
+            last.state == draft.state == "applied"
+            and last.commit == draft.parent
+            and not draft.follows
+        )
+
+    def stage(self) -> None:
+        commit = self.drafts[-1].commit
+        assert commit
+        self.value = refs.stage(self.world.repo, commit)
+
+    def make(self) -> None:
+        """Move the ref, unless it, or a work tree on it, is not as it should be, or those before
+        it did not move either."""
+        lost = next((move for move in self.after if not move.made), None)
+        if lost is not None:
+            self.busy = lost.busy
+            return
+        try:
+            self.made = self._moved()
+        except Busy as busy:
+            self.busy = busy
+
+    def _moved(self) -> bool:
+        first, last = self.drafts[0], self.drafts[-1]
+        repo, who = self.world.repo, self.world.identity()
+        assert self.value
+        if first.state == "proposed":
+            name = f"refs/heads/patchq/{first.id}"
+            return refs.create(repo, name, self.value, _log(first), who)
+        assert first.parent
+        assert first.target
+        through = [(draft.commit or "", _log(draft)) for draft in self.drafts[:-1]]
+        return move_target(
+            self.world, first.target, first.parent, self.value, _log(last), who, through
+        )
+
+    def drop(self) -> None:
+        if self.value is not None:
+            self.value.drop()
+
+
+def _record(moves: Sequence[_Move], world: World) -> None:
+    """Remember each batch by a ref of its own."""
+    records: dict[str, str | Staged] = {}
+    for move in (move for move in moves if move.made):
+        for draft in move.drafts:
+            name = (WAITING if draft.state == "proposed" else BATCHES) + draft.id
+            assert draft.commit
+            assert move.value
+            records[name] = move.value if len(move.drafts) == 1 else draft.commit
+    refs.record(world.repo, records, "patchq: record", world.identity())
+
+
+def _log(draft: Draft) -> str:
+    return f"patchq: {draft.id}: {draft.subject}"
 
 
 def move_target(
-    world: World, id: str, target: str, old: str, new: str, log: str, paths: Sequence[str]
+    world: World,
+    target: str,
+    old: str,
+    new: Staged,
+    log: str,
+    who: Identity,
+    through: Sequence[tuple[str, str]] = (),
 ) -> bool:
-    """Move a branch from `old` to `new`, with every work tree that has it checked out, and keep
-    the record of the batch; False when the branch or a work tree is not as it was."""
+    """Move a branch from `old` to `new`, with every work tree that has it checked out; False when
+    the branch or a work tree is not as it was.  `through`: see `refs.move`."""
+    name = f"refs/heads/{target}"
     follows: list[worktree.Follow] = []
     try:
         for checkout in worktree.checkouts(world.repo, target):
-            follow = worktree.Follow(checkout, old, new)
+            follow = worktree.Follow(checkout, old, new.oid)
             if follow.prepare():
                 return _undo(follows)
             follows.append(follow)
-        moved = refs.move(world.repo, f"refs/heads/{target}", old, new, log, world.identity())
-    except Busy:
+        if follows:
+            refs.barrier(*(f.checkout.workdir for f in follows))
+        moved = refs.move(world.repo, name, old, new, log, who, through=through)
+    except Fault:
         _undo(follows)
         raise
     if not moved:
         return _undo(follows)
     for follow in follows:
         follow.commit()
-    refs.create(world.repo, f"refs/patchq/batches/{id}", new, log, world.identity())
     return True
 
 
@@ -117,4 +244,3 @@ def _undo(follows: Sequence[worktree.Follow]) -> bool:
     for follow in reversed(follows):
         follow.rollback()
     return False
-

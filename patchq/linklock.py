@@ -96,11 +96,15 @@ class LinkLock:
         os.rename(self.lock, path)
         self.lock = None
 
-    def free(self) -> None:
-        """Unlock, and remove the own file."""
+    def unlock(self) -> None:
+        """Give up `lock`, if it is held; the own file can lock again."""
         if self.lock is not None:
             self.lock.unlink(missing_ok=True)
             self.lock = None
+
+    def free(self) -> None:
+        """Unlock, and remove the own file."""
+        self.unlock()
         self.own.unlink(missing_ok=True)
         os.close(self.fd)
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+from patchq.ops import Op
+
 Severity = Literal["error", "warning"]
 EditState = Literal["applied", "ready", "already_applied", "skipped", "cancelled", "failed"]
 State = Literal[
@@ -60,41 +62,6 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
-    """Put `new` where `old` stands.
-
-    With `unit="lines"` both are whole lines joined by newlines, each line ended by one (an empty
-    text is no line).
-    """
-
-    old: str
-    new: str
-    unit: Literal["lines"] = "lines"
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """Make a new file that holds `text`."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteFile:
-    """Remove the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    """Give the file the path `to`."""
-
-    to: str
-
-
-Op = Replace | Create | DeleteFile | Rename
-
-
-@dataclass(frozen=True, slots=True)
 class Edit:
     """One edit as it stands in the response; `at` are its first and last line there."""
 
@@ -105,6 +72,10 @@ class Edit:
     op: Op
     description: str | None = None
     confidence: float | None = None
+    depends_on: tuple[str, ...] = ()
+    """Edits of the batch that, if they are applied, cancel this one."""
+    fallback_of: str | None = None
+    """The edit that this one is the backup of."""
 
 
 @dataclass(frozen=True, slots=True)

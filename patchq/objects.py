@@ -24,8 +24,6 @@ Node = dict[str, "Node | Leaf | None"]
 """Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion."""
 
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
-_MODES = {b"40000": TREE, b"120000": LINK, b"160000": SUBMODULE, b"100755": EXECUTABLE}
-"""As git and libgit2 read them: old repositories have other modes (100664), which mean a file."""
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 
 
@@ -49,7 +47,7 @@ def parse_tree(raw: bytes) -> dict[str, Leaf]:
 
 def _named(items: Iterable[tuple[bytes, bytes, bytes]]) -> dict[str, Leaf]:
     return {
-        name.decode("utf-8", "surrogateescape"): (_MODES.get(mode, FILE), oid.hex())
+        name.decode("utf-8", "surrogateescape"): (int(mode, 8), oid.hex())
         for mode, name, oid in items
     }
 

@@ -7,10 +7,10 @@ ends in the same report as a success; nothing has been written by then but unrea
 
 from __future__ import annotations
 
-from patchq import stages
+from patchq import mode, stages
 from patchq.errors import Fault
 from patchq.queue import Claim
-from patchq.world import WHOLE, Choice, Draft, Refusal, Tips, World
+from patchq.world import WHOLE, Choice, Draft, Refusal, Settled, Tips, World
 
 
 def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> Draft:
@@ -28,12 +28,12 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> D
         parsed = stages.parse(draft, envelope, tree)
         plan = stages.resolve(draft, parsed, tree)
         stages.check_moved_base(draft, plan)
-        stages.choose_mode(draft, plan)
+        mode.choose_mode(draft, plan)
         stages.commit(draft, plan, parsed.prose)
     except Refusal as refusal:
         draft.problems += refusal.problems
         draft.state = "rejected"
-    except stages.Settled:
+    except Settled:
         pass  # the draft says how
     except Fault:
         raise

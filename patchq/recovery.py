@@ -1,61 +1,121 @@
-"""After a crash: whether the ref of an intended verdict moved before the process died."""
+"""After a crash: whether the ref of an intended verdict moved before the process died.
+
+A batch is never applied twice and never forgotten, whatever a person did to the branch meanwhile.
+The commit is known to the daemon alone until a ref has it; so it landed if anything at all shows
+that a ref had it, and did not if nothing does.
+"""
 
 from __future__ import annotations
 
-from patchq import history, land, refs, report_md
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from patchq import history, land, refs, report_md, supersede
+from patchq.envelope import open_response
+from patchq.model import Envelope
 from patchq.queue import Claim, Report
+from patchq.reffiles import heads
 from patchq.repo import Repository
 from patchq.world import World
 
 
-def finish(claim: Claim, world: World) -> bool:
-    """Publish the intended verdict of a recovered claim if its ref has moved; False when it has
-    not, so that the response is to be decided anew.
+def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Claim]]:
+    """Publish the intended verdict of each recovered claim whose ref has moved.
 
-    A reflog line that names the commit as the *old* value proves that the ref was there, and that
-    somebody moved it on since: then the batch landed, and is not applied again.
+    Returns these verdicts, and the other claims, which are to be decided anew.
     """
-    told = claim.intended
-    if told is None or not told["commit"]:
-        return False
-    if told["state"] == "proposed":
-        if not _proposed(told, world):
-            return False
-    elif told["state"] != "applied" or not _applied(told, world):
-        return False
-    if told["state"] == "applied":
+    landed: list[tuple[Claim, Report]] = []
+    rest: list[Claim] = []
+    for claim in claims:
+        told = claim.intended
+        commit = _landed_as(told, world) if told else None
+        if told and commit:
+            landed.append((claim, _recorded(told, commit, world)))
+        else:
+            rest.append(claim)
+    if landed:
+        land.flush(world)
+    for claim, told in landed:
+        opened = open_response(claim.data)
+        if isinstance(opened, Envelope):
+            supersede.by(told["id"], opened.header, world)
+        world.queue.publish(claim, told, report_md.to_markdown(told))
+    return [told for _, told in landed], rest
+
+
+def _recorded(intended: Report, commit: str, world: World) -> Report:
+    """The report as it is now, with the record made that follows the move of its ref."""
+    told: dict[str, Any] = {**intended, "commit": commit}
+    if world.repo.resolve_commit(commit):  # else a person removed it, and git collected it
+        told["tree"] = world.repo.tree(commit).root
         log = f"patchq: {told['id']}: recovered"
-        name = f"refs/patchq/batches/{told['id']}"
-        refs.create(world.repo, name, told["commit"], log, world.identity())
-    land.flush(world)
-    world.queue.publish(claim, told, report_md.to_markdown(told))
-    return True
+        refs.create(world.repo, _record(told), commit, log, world.identity())
+    return told
 
 
-def _proposed(told: Report, world: World) -> bool:
-    name = f"refs/heads/patchq/{told['id']}"
-    tip = world.repo.ref_target(name)
-    if tip is not None:
-        return bool(tip == told["commit"]) or world.repo.is_ancestor(told["commit"], tip)
-    return was_at(world.repo, name, told["commit"])
+def _record(told: Report) -> str:
+    """The ref that is made once the verdict's own ref has moved."""
+    return (land.WAITING if told["state"] == "proposed" else land.BATCHES) + str(told["id"])
 
 
-def _applied(told: Report, world: World) -> bool:
-    tip = world.repo.branch_tip(told["target"])
-    if tip is None:
-        return False
-    if world.repo.resolve_commit(told["commit"]) and world.repo.is_ancestor(told["commit"], tip):
-        return True
-    if was_at(world.repo, f"refs/heads/{told['target']}", told["commit"]):
-        return True
+def _landed_as(told: Report, world: World) -> str | None:
+    """The commit as which the intended batch landed, or None if it did not."""
+    repo, commit = world.repo, told["commit"]
+    if not commit or told["state"] not in ("applied", "proposed"):
+        return None
+    proposed = told["state"] == "proposed"
+    own, target = f"patchq/{told['id']}", told["target"]
+    tips = [repo.branch_tip(name) for name in ((own, target) if proposed else (target,))]
+    if any(tip and repo.is_ancestor(commit, tip) for tip in tips):
+        return str(commit)
+    tip = tips[-1]
     source, base = told["source"]["sha256"], told["base"]["commit"]
-    return history.landed_as(world.repo, told["id"], source, tip, base) is not None
+    again = history.landed_as(repo, told["id"], source, tip, base) if tip else None
+    if again and not proposed:
+        return again  # rebased or amended
+    seen = again or repo.ref_target(_record(told)) == commit or _in_a_reflog(repo, own, commit)
+    return str(commit) if seen else None
 
 
-def was_at(repo: Repository, ref: str, commit: str) -> bool:
-    """Whether the ref's reflog shows that it was moved away from the commit."""
-    log = repo.commondir / "logs" / ref
-    if not log.is_file():
-        return False
-    with log.open("rb") as lines:
-        return any(line.startswith(commit.encode()) for line in lines)
+def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
+    """Whether a ref was moved away from the commit, or a renamed or pushed one still has it."""
+    for log, value in _reflogs(repo, own):
+        text = log.read_bytes()
+        if commit.encode() not in text:
+            continue
+        if value and (_was_at(text, value, commit) or repo.is_ancestor(commit, value)):
+            return True
+    return False
+
+
+def _was_at(text: bytes, value: str, commit: str) -> bool:
+    """Whether a reflog shows that its ref, now at `value`, was moved away from the commit.
+
+    Lines are written before the ref moves, and several for a group of batches.  So one proves
+    something by its old value only, and if all behind it lead from there to where the ref is.
+    """
+    for line in reversed(text.decode("utf-8", "replace").splitlines()):
+        old, new = line[:40], line[41:81]
+        if new != value:
+            return False
+        if old == commit:
+            return True
+        value = old
+    return False
+
+
+def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
+    """Log and value of each work tree's HEAD and of all refs, of the proposals only `own`."""
+    for gitdir, ref in heads(repo.commondir):
+        if (log := gitdir / "logs/HEAD").is_file():
+            yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()
+    logs = repo.commondir / "logs"
+    for where, folders, names in os.walk(logs / "refs"):
+        if Path(where) == logs / "refs/heads":
+            folders[:] = [name for name in folders if name != "patchq"]
+        for log in (Path(where, name) for name in names):
+            yield log, repo.ref_target(str(log.relative_to(logs)))
+    if (log := logs / "refs/heads" / own).is_file():
+        yield log, repo.branch_tip(own)

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchq import packedrefs
 from patchq.errors import DiskFault, RepositoryFault
 from patchq.identity import Identity
 from patchq.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
@@ -27,14 +28,15 @@ from patchq.reffiles import has_below, heads, is_ref_name
 from patchq.repo import Repository
 
 _SUFFIX = ".ref"
+MOST_LOOSE = 16
 _NULL = "0" * 40
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A ref's new value, written and not yet flushed.  It serves one swap, won or lost, or `drop`
-    removes it."""
+    """A value for refs, written and not yet flushed.  It serves any number of swaps, which share
+    its inode, as git never writes a ref in place; `drop` ends it."""
 
     oid: str
     lock: LinkLock
@@ -44,7 +46,7 @@ class Staged:
 
 
 def stage(repo: Repository, oid: str) -> Staged:
-    """Write a value that a later `move` or `create` takes in place of the id."""
+    """Write a value that later `move`s and `create`s take in place of the id."""
     return Staged(oid, LinkLock.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
 
 
@@ -56,14 +58,16 @@ def move(
     message: str,
     identity: Identity,
     *,
+    through: Sequence[tuple[str, str]] = (),
     wait: float = WAIT_SECONDS,
 ) -> bool:
     """Move the ref (full name) from `old` to `new`; False if `old` is not its tip.
 
-    The move is atomic at once and durable after `barrier`.  `errors.Busy` if others hold the ref
+    `through` are commits on the way, with their messages: each gets its own reflog entry.  The move
+    is atomic at once and durable after `barrier`.  `errors.Busy` if others hold the ref
     for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref.
     """
-    return _swap(repo, ref, old, new, message, identity, wait)
+    return _swap(repo, ref, old, new, message, identity, wait, through)
 
 
 def create(
@@ -80,6 +84,23 @@ def create(
     return _swap(repo, ref, None, new, message, identity, wait)
 
 
+def record(
+    repo: Repository,
+    refs: Mapping[str, str | Staged],
+    message: str,
+    identity: Identity,
+    *,
+    wait: float = WAIT_SECONDS,
+) -> None:
+    """Set refs below refs/patchq/ that nobody else writes: one by one, or many in one file."""
+    if len(refs) >= MOST_LOOSE:
+        oids = {name: new if isinstance(new, str) else new.oid for name, new in refs.items()}
+        packedrefs.add(repo.commondir, oids, _SUFFIX, wait)
+        return
+    for name, new in refs.items():
+        create(repo, name, new, message, identity, wait=wait)
+
+
 def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
     """Remove the ref, loose and packed, with its reflog; False if `old` is not its tip."""
     path = _path(repo, ref)
@@ -88,7 +109,8 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
         lock.hold(_lock_of(path), wait)
         if repo.ref_target(ref) != old:
             return False
-        _unpack(repo, ref, wait)  # first: a packed value would come back once the loose one is gone
+        # First, as a packed value would come back once the loose one is gone.
+        packedrefs.remove(repo.commondir, ref, _SUFFIX, wait)
         path.unlink(missing_ok=True)
         (repo.commondir / "logs" / ref).unlink(missing_ok=True)
     except OSError as error:
@@ -143,6 +165,7 @@ def _swap(
     message: str,
     identity: Identity,
     wait: float,
+    through: Sequence[tuple[str, str]] = (),
 ) -> bool:
     staged = new if isinstance(new, Staged) else stage(repo, new)
     try:
@@ -161,12 +184,15 @@ def _swap(
         if old is None:
             _refuse_neighbours(repo, ref)
         _make_room(path)
-        _log(repo, ref, f"{old or _NULL} {staged.oid} {identity}\t{' '.join(message.split())}\n")
+        steps = [*through, (staged.oid, message)]
+        _log(repo, ref, _log_lines(old or _NULL, steps, identity))
         staged.lock.publish(path)
     except OSError as error:
         raise DiskFault(f"cannot write {ref}: {error}") from error
     finally:
-        staged.drop()
+        staged.lock.unlock()
+        if staged is not new:
+            staged.drop()
     return True
 
 
@@ -205,7 +231,15 @@ def _make_room(path: Path) -> None:
         os.rmdir(where)
 
 
-def _log(repo: Repository, ref: str, line: str) -> None:
+def _log_lines(old: str, steps: Sequence[tuple[str, str]], identity: Identity) -> str:
+    lines = []
+    for new, message in steps:
+        lines.append(f"{old} {new} {identity}\t{' '.join(message.split())}\n")
+        old = new
+    return "".join(lines)
+
+
+def _log(repo: Repository, ref: str, lines: str) -> None:
     """Append to the reflogs: the branch's (new if need be), and of each HEAD on it that has one.
 
     The line comes before the move, as git writes it, so only its old value proves anything.
@@ -221,22 +255,6 @@ def _log(repo: Repository, ref: str, line: str) -> None:
         with suppress(FileNotFoundError):
             fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                os.write(fd, line.encode("utf-8", "surrogateescape"))
+                os.write(fd, lines.encode("utf-8", "surrogateescape"))
             finally:
                 os.close(fd)
-
-
-def _unpack(repo: Repository, ref: str, wait: float) -> None:
-    """Take the ref out of `packed-refs`, if it is there."""
-    path = repo.commondir / "packed-refs"
-    entry = re.compile(rb"^[0-9a-f]{40} %s\n(?:\^[0-9a-f]{40}\n)?" % re.escape(ref.encode()), re.M)
-    if not path.exists() or not entry.search(path.read_bytes()):
-        return
-    lock = LinkLock.write(repo.commondir, _SUFFIX, b"")
-    try:
-        lock.hold(_lock_of(path), wait)
-        lock.append(entry.sub(b"", path.read_bytes()))
-        lock.flush()
-        lock.publish(path)
-    finally:
-        lock.free()

@@ -195,6 +195,8 @@ _ROOM_BETWEEN = 4
 
 def _fitted(report: dict[str, Any]) -> dict[str, Any]:
     """The report with its lists, its prompt and then its diff cut so that `MAX_BYTES` hold it."""
+    if len(json.dumps(report)) <= _ROOM["hooks"]:
+        return report  # the usual case: all of it is smaller than the least room of a part
     fitted = {**report, "diff": ""}
     for key, room in _ROOM.items():
         items = report[key]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from patchq import history, land, refs, report, report_md, worktree
+from patchq import history, land, refs, report, report_md, selection, worktree
 from patchq.errors import Fault, UsageError
 from patchq.model import Problem, Source, State
 from patchq.pipeline import process
@@ -18,7 +18,6 @@ from patchq.queue import Claim, Report
 from patchq.world import Choice, Draft, Tips, World
 
 DISCARDED = "refs/patchq/discarded/"
-BATCHES = "refs/patchq/batches/"
 _TRIES = 5
 
 
@@ -46,17 +45,25 @@ def accept(
             return Decided(told, (_busy(target, busy),))
         draft = _landing(world, told, tip, branch, only, without)
         if draft.state == "rejected" or not draft.commit:
-            return Decided(told, tuple(p for p in draft.problems if p.severity == "error"))
+            errors = tuple(p for p in draft.problems if p.severity == "error")
+            return Decided(told, errors or tuple(draft.problems))
         dirty = _dirty(world, target, tip, draft.paths)
         if dirty:
             return Decided(told, (_uncommitted(id, dirty),))
         log = f"patchq: {id}: {draft.subject}"
+        value, who = refs.stage(world.repo, draft.commit), world.identity()
         land.flush(world)
-        if land.move_target(world, id, target, tip, draft.commit, log, draft.paths):
+        moved = land.move_target(world, target, tip, value, log, who)
+        if moved:
+            refs.create(world.repo, land.BATCHES + id, value, log, who)
+        value.drop()
+        if moved:
             _drop_branch(world, id, branch)
             fields: dict[str, Any] = {"commit": draft.commit, "tree": draft.tree}
             if draft.commit != commit and branch == commit:
-                fields |= {k: report.to_json(draft.outcome())[k] for k in ("edits", "diff")}
+                made = report.to_json(draft.outcome())
+                edits = selection.merged(told["edits"], made["edits"], without)
+                fields |= {"edits": edits, "diff": made["diff"]}
             return Decided(_rewrite(world, told, "accepted", **fields))
     problem = Problem(
         "target.moved",
@@ -93,8 +100,9 @@ def _landing(
             )
         )
         return draft
-    chosen = _chosen(told, only, without)
-    choice = Choice(edits=chosen, base=told["base"]["commit"], accepted=True)
+    chosen = None if whole else selection.select(told["edits"], only, without)
+    base, target = told["base"]["commit"], told["target"]
+    choice = Choice(edits=chosen, base=base, target=target, accepted=True)
     return process(draft.claim, world, Tips(world), choice)
 
 
@@ -102,32 +110,8 @@ def _claim(world: World, told: Report) -> Claim:
     source = told["source"]
     body = world.queue.body(told["id"])
     if body is None:
-        raise Fault(f"the response of {told['id']} is gone from the queue", "run `patchq fsck`")
+        raise Fault(f"the response of {told['id']} is gone from the queue", "restore `.patchq/` from a backup, or discard the batch")
     return Claim("", Source(source["name"], source["sha256"], source["bytes"]), body, id=told["id"])
-
-
-def _chosen(
-    told: Report, only: frozenset[str] | None, without: frozenset[str]
-) -> frozenset[str] | None:
-    """The edits to take: with what they need, without what needs one that is left out."""
-    if only is None and not without:
-        return None
-    needs = {edit["id"]: set(edit["needs"]) for edit in told["edits"]}
-    unknown = sorted((set(only or ()) | without) - needs.keys())
-    if unknown:
-        raise UsageError(
-            f"batch {told['id']} has no edit {', '.join(unknown)}",
-            f"its edits: {', '.join(needs)}",
-        )
-    if only is not None:
-        chosen = set(only)
-        while missing := {n for edit in chosen for n in needs[edit]} - chosen:
-            chosen |= missing
-        return frozenset(chosen)
-    left = set(without)
-    while more := {edit for edit, wanted in needs.items() if wanted & left} - left:
-        left |= more
-    return frozenset(needs.keys() - left)
 
 
 def _busy(target: str, doing: str) -> Problem:
@@ -199,7 +183,10 @@ def _drop_branch(world: World, id: str, tip: str) -> None:
 
 
 def _rewrite(world: World, told: Report, state: State, **fields: Any) -> Report:
-    fresh = report.with_state(told, state, **fields)
+    return _put(world, report.with_state(told, state, **fields))
+
+
+def _put(world: World, fresh: Report) -> Report:
     world.queue.rewrite(fresh, report_md.to_markdown(fresh))
     world.queue.sync()
     return fresh
@@ -247,17 +234,30 @@ def waiting(world: World) -> Iterator[Report]:
 
 
 def reconcile(world: World) -> list[Report]:
-    """Put down in the reports what was decided by plain git; returns the ones that changed."""
+    """Put down in the reports what was done by plain git; returns the ones that changed."""
     changed = []
     for told in list(waiting(world)):
         seen, id = observe(world, told), told["id"]
         if seen.state == "proposed":
+            if seen.commit and not any(p["code"] == "target.moved" for p in told["problems"]):
+                fresh = report.with_problems(told, _not_ours(id))
+                changed.append(_put(world, fresh))
             continue
-        branch = world.repo.branch_tip(f"patchq/{id}")
-        name = BATCHES if seen.state == "accepted" else DISCARDED
+        commit = seen.commit or told["commit"]
+        name = land.BATCHES if seen.state == "accepted" else DISCARDED
         log = f"patchq: {id}: {seen.note}"
-        refs.create(world.repo, name + id, seen.commit or told["commit"], log, world.identity())
-        _drop_branch(world, id, branch or "")
-        changed.append(_rewrite(world, told, seen.state, commit=seen.commit or told["commit"]))
+        refs.create(world.repo, name + id, commit, log, world.identity())
+        _drop_branch(world, id, world.repo.branch_tip(f"patchq/{id}") or "")
+        tree = world.repo.tree(commit).root
+        changed.append(_rewrite(world, told, seen.state, commit=commit, tree=tree))
     return changed
 
+
+def _not_ours(id: str) -> Problem:
+    return Problem(
+        "target.moved",
+        f"patchq/{id} was changed by hand, so patchq does not make it again when the target moves",
+        f"`patchq accept {id}` lands it as it stands; `patchq discard {id}` and the same response "
+        "again make it anew",
+        severity="warning",
+    )

@@ -11,19 +11,14 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import perf_counter
 
-from patchq import apply, dependencies, diff, formats, history, message, worktree
+from patchq import apply, dependencies, diff, formats, history, message
 from patchq.envelope import open_response
-from patchq.model import Base, Envelope, FileChange, Parsed, Plan, Problem, Tree
-from patchq.names import nearest
 from patchq.identity import Identity, parse_identity
-from patchq.world import Draft, Refusal, Tips
-
+from patchq.model import Base, Envelope, Parsed, Plan, Problem, Tree
+from patchq.names import nearest
+from patchq.world import Draft, Refusal, Settled, Tips
 
 _LOG = logging.getLogger("patchq")
-
-
-class Settled(Exception):
-    """The draft's verdict stands; the remaining stages have nothing to do."""
 
 
 def open_envelope(draft: Draft) -> Envelope:
@@ -43,8 +38,9 @@ def open_envelope(draft: Draft) -> Envelope:
 def choose_target(draft: Draft, tips: Tips) -> None:
     """The branch that the batch is for, and its tip."""
     world, wanted = draft.world, draft.header.target
-    allowed = [world.target, *world.config.targets]
-    target = wanted or world.target
+    default = draft.choice.target or world.target
+    allowed = [default, *world.config.targets]
+    target = draft.choice.target or wanted or default
     if not any(target == name or fnmatchcase(target, name) for name in allowed):
         likely = nearest(target, allowed)
         raise Refusal(
@@ -168,11 +164,27 @@ def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> Plan:
     draft.paths = tuple(
         path for c in plan.changes for path in (c.renamed_from, c.path) if path is not None
     )
+    _check_sizes(draft, plan)
     draft.diff = diff.unified(plan.changes)
     if not plan.changes:
         draft.state = "duplicate"
         raise Settled
     return plan
+
+
+def _check_sizes(draft: Draft, plan: Plan) -> None:
+    most = draft.world.config.limits.file_bytes
+    for change in plan.changes:
+        if change.after is not None and len(change.after) > most:
+            raise Refusal(
+                Problem(
+                    "response.too_large",
+                    f"{change.path} would have {len(change.after)} bytes, more than "
+                    f"`limits.file_bytes` ({most})",
+                    "put less into one file",
+                    path=change.path,
+                )
+            )
 
 
 def check_moved_base(draft: Draft, plan: Plan) -> None:
@@ -183,71 +195,7 @@ def check_moved_base(draft: Draft, plan: Plan) -> None:
         return
     problems = history.changed_since(draft.world.repo, draft.base.commit, draft.parent, draft.paths)
     if problems:
-        draft.edits = tuple(
-            replace(edit, state="ready") if edit.state == "applied" else edit
-            for edit in draft.edits
-        )
         raise Refusal(*problems)
-
-
-def choose_mode(draft: Draft, plan: Plan) -> None:
-    """Proposed or applied: what auto mode may not do unseen waits for a person."""
-    draft.state = "applied" if draft.world.config.mode == "auto" else "proposed"
-    if draft.choice.accepted:
-        draft.state = "applied"
-        return
-    _look_at_work_trees(draft)
-    for path in draft.paths:
-        ruling = draft.world.policy.judge(path)
-        if ruling is not None and ruling.code == "path.review":
-            _propose(
-                draft,
-                "path.review",
-                f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`",
-                path,
-            )
-    assert draft.base is not None
-    if draft.base.how == "tip":
-        for change in plan.changes:
-            if change.after is None:
-                lately = history.lately(draft.world.repo, draft.parent or "", change.path)
-                _propose(
-                    draft,
-                    "base.unknown",
-                    f"{change.path} is deleted without a word of what it holds, and the response "
-                    f"declares no `base`{lately}",
-                    change.path,
-                )
-
-
-def _look_at_work_trees(draft: Draft) -> None:
-    """Hold what may not land while a work tree rebases the target; propose what would overwrite
-    uncommitted changes."""
-    assert draft.target is not None
-    assert draft.parent is not None
-    repo, target = draft.world.repo, draft.target
-    if draft.state == "applied" and (doing := worktree.busy(repo, target)):
-        draft.state = "held"
-        draft.warn(
-            "target.busy",
-            f"a work tree is {doing} {target}",
-            "nothing to send: the batch lands by itself once that is finished or aborted",
-        )
-        raise Settled
-    for checkout in worktree.checkouts(repo, target):
-        for path in worktree.dirty(checkout, draft.parent, draft.paths):
-            _propose(
-                draft,
-                "worktree.dirty",
-                f"{path} has uncommitted changes in the work tree {checkout.workdir}",
-                path,
-            )
-
-
-def _propose(draft: Draft, code: str, message: str, path: str) -> None:
-    if draft.state == "applied":
-        draft.state = "proposed"
-    draft.warn(code, message, f"look at it, then `patchq accept {draft.id}`", path)
 
 
 def commit(draft: Draft, plan: Plan, prose: str) -> None:

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from patchq import land, refs, report, report_md, worktree
+from patchq.model import Header
 from patchq.names import batch_id
-from patchq.world import Draft, World
+from patchq.queue import Report
+from patchq.world import World
 
 _WAITING = ("proposed", "held")
 
 
-def by(draft: Draft, world: World) -> None:
-    """Supersede the waiting batch that the landed draft replaces, if there is one.
+def by(new: str, header: Header, world: World) -> None:
+    """Supersede what the batch `new`, which has landed or is held, replaces; safe to repeat.
 
     Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
+    It comes before the report on `new`, so that no crash leaves both waiting.
     """
-    if draft.state not in ("applied", "proposed", "held"):
-        return
-    for id in _replaced(draft):
+    for id in _replaced(header):
         told = world.queue.load(id)
-        if told is None or id == draft.id or told["state"] not in _WAITING:
+        if told is None or id == new or told["state"] not in _WAITING:
             continue
-        same_agent = told["agent"] is not None and told["agent"] == draft.header.agent
-        if draft.header.retries == id or same_agent:
-            _supersede(id, draft, world)
+        same_agent = told["agent"] is not None and told["agent"] == header.agent
+        if header.retries == id or same_agent:
+            _supersede(id, told, new, world)
 
 
-def _replaced(draft: Draft) -> set[str]:
-    named = {draft.header.retries, draft.header.id and batch_id(draft.header.id)}
+def _replaced(header: Header) -> set[str]:
+    named = {header.retries, header.id and batch_id(header.id)}
     return {id for id in named if id}
 
 
-def _supersede(id: str, draft: Draft, world: World) -> None:
-    told = world.queue.load(id)
-    assert told is not None
+def _supersede(id: str, told: Report, new: str, world: World) -> None:
     fresh = report.with_state(told, "superseded")
     page = report_md.to_markdown(fresh)
     for claim in world.queue.held():
@@ -41,7 +40,7 @@ def _supersede(id: str, draft: Draft, world: World) -> None:
             return
     tip = world.repo.branch_tip(f"patchq/{id}")
     if tip and tip == told["commit"] and not worktree.checkouts(world.repo, f"patchq/{id}"):
-        log = f"patchq: {id}: superseded by {draft.id}"
+        log = f"patchq: {id}: superseded by {new}"
         refs.create(world.repo, f"refs/patchq/discarded/{id}", tip, log, world.identity())
         refs.delete(world.repo, f"refs/heads/patchq/{id}", tip)
     waits = world.repo.ref_target(land.WAITING + id)

@@ -1,18 +1,24 @@
 """A file's bytes seen as lines, without losing any of them.
 
 A line's content excludes its end (`\n` or `\r\n`); a lone `\r` is content.  A byte order mark is
-kept aside, so that a quote of the first line matches.  Everything is computed on demand and once:
-one exact edit of a 50,000-line file never splits it.
+kept aside, so that a quote of the first line matches.  A last line without its end is given one for
+as long as the text is worked on, so that every line is whole.  Everything is computed on demand and
+once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
+Normalise = Callable[[list[bytes]], list[bytes]]
+
+_SCANS = 8
+"""So many searches of a view scan it; for more it pays to know where each line stands."""
+_FEW = 64
 
 _TYPOGRAPHY = str.maketrans(
     {
@@ -22,6 +28,7 @@ _TYPOGRAPHY = str.maketrans(
         **dict.fromkeys("\u00a0\u2007\u202f", " "),
     }
 )
+TYPOGRAPHIC = frozenset(map(chr, _TYPOGRAPHY))
 
 
 def plain_typography(data: bytes) -> bytes:
@@ -41,86 +48,139 @@ def split_lines(data: bytes) -> list[bytes]:
 
 def content(line: bytes) -> bytes:
     """The line without its end."""
-    line = line.removesuffix(b"\n")
-    return line.removesuffix(b"\r")
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 class Text:
-    """The bytes of one file at one moment; `body` is everything behind the byte order mark."""
+    """The bytes of one file at one moment, `data`, and the same with its last line ended, `whole`:
+    all offsets are those of `whole`."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.offset = len(BOM) if data.startswith(BOM) else 0
-        self.body = data[self.offset :]
-        self._views: dict[Callable[[list[bytes]], list[bytes]], View] = {}
-
-    @cached_property
-    def lines(self) -> list[bytes]:
-        """The body's lines with their ends."""
-        return split_lines(self.body)
-
-    @cached_property
-    def contents(self) -> list[bytes]:
-        """The body's lines without their ends."""
-        lines = self.body.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        if b"\r" in self.body:
-            lines = [line.removesuffix(b"\r") for line in lines]
-        return lines
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """Byte offset in `data` of each line's start, and of the end behind the last."""
-        return list(accumulate(map(len, self.lines), initial=self.offset))
+        self._views: dict[Normalise, View] = {}
 
     @cached_property
     def line_end(self) -> bytes:
         """The file's most frequent line end; `\n` for a file without any."""
-        crlf = self.body.count(b"\r\n")
-        return b"\r\n" if crlf * 2 > self.body.count(b"\n") else b"\n"
+        crlf = self.data.count(b"\r\n")
+        return b"\r\n" if crlf * 2 > self.data.count(b"\n") else b"\n"
 
     @property
     def lacks_final_newline(self) -> bool:
-        return bool(self.body) and not self.body.endswith(b"\n")
-
-    def line_at(self, position: int) -> int:
-        """The 1-based number of the line that holds the byte at `position` of `data`."""
-        return self.data.count(b"\n", 0, position) + 1
+        return len(self.data) > self.offset and not self.data.endswith(b"\n")
 
     @cached_property
-    def raw_view(self) -> View:
-        """The lines as they are, the `\r` of their ends included."""
-        return View.of_body(self.body)
+    def whole(self) -> bytes:
+        if not self.lacks_final_newline:
+            return self.data
+        return self.data + (b"\n" if self.data.endswith(b"\r") else self.line_end)
 
-    def view(self, normalise: Callable[[list[bytes]], list[bytes]]) -> View:
-        """The lines as `normalise` reads them, ready to be searched."""
+    def restored(self, whole: bytes) -> bytes:
+        """What became of `whole`, its final newline missing if it is missing from `data`."""
+        if not self.lacks_final_newline:
+            return whole
+        return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """The lines with their ends."""
+        return split_lines(self.whole[self.offset :])
+
+    @cached_property
+    def contents(self) -> list[bytes]:
+        """The lines without their ends."""
+        return [content(line) for line in self.lines]
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Offset in `whole` of each line's start, and of the end behind the last."""
+        return list(accumulate(map(len, self.lines), initial=self.offset))
+
+    def line_at(self, position: int) -> int:
+        """The 1-based number of the line that holds the byte at `position`."""
+        return self.whole.count(b"\n", 0, position) + 1
+
+    def view(self, normalise: Normalise | None = None) -> View:
+        """The lines as `normalise` reads them, given those without their `\n`; None: unchanged."""
+        if normalise is None:
+            return self._raw_view
         if normalise not in self._views:
-            self._views[normalise] = View(normalise(self.contents))
+            self._views[normalise] = View.of_lines(normalise(self._raw_view.lines))
         return self._views[normalise]
+
+    @cached_property
+    def _raw_view(self) -> View:
+        return View(b"\n" + self.whole[self.offset :])
 
 
 class View:
-    """A list of lines that can be searched for runs of lines in linear time."""
+    """Lines that can be searched for runs of lines, in a time that does not grow with what they
+    repeat.  `joined` has a `\n` in front of every line, and one at the end."""
 
-    def __init__(self, lines: list[bytes]) -> None:
-        self.lines = lines
-        self._joined = b"\n" + b"\n".join(lines) + b"\n"
+    def __init__(self, joined: bytes) -> None:
+        self._joined = joined
+        self._searches = 0
 
     @classmethod
-    def of_body(cls, body: bytes) -> View:
-        """The same over bytes that are lines already; they are not split for it."""
-        view = cls([])
-        view._joined = b"\n" + body + (b"" if body.endswith(b"\n") else b"\n")
+    def of_lines(cls, lines: list[bytes]) -> View:
+        view = cls(b"\n".join([b"", *lines, b""]))
+        view.lines = lines
         return view
 
-    def find(self, quote: list[bytes], most: int | None = None) -> Iterator[int]:
-        """Indices (0-based) of the lines at which `quote` begins; `most` bounds their number."""
-        needle = b"\n" + b"\n".join(quote) + b"\n"
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """The lines without their `\n`; not needed, and not made, for a few searches."""
+        return self._joined[1:-1].split(b"\n") if len(self._joined) > 1 else []
+
+    @cached_property
+    def _indices(self) -> dict[bytes, list[int]]:
+        indices: dict[bytes, list[int]] = {}
+        for i, line in enumerate(self.lines):
+            indices.setdefault(line, []).append(i)
+        return indices
+
+    def where(self, line: bytes) -> Sequence[int]:
+        """The indices (0-based) of all lines that are equal to `line`."""
+        return self._indices.get(line, ())
+
+    def find(self, quote: list[bytes]) -> Iterator[int]:
+        """The index (0-based) of every line at which `quote` begins, in order."""
+        self._searches += 1
+        if self._searches > _SCANS:
+            rarest = min(range(len(quote)), key=lambda k: len(self.where(quote[k])))
+            at = self.where(quote[rarest])
+            if len(at) <= _FEW:
+                starts = (i - rarest for i in at if i >= rarest)
+                return (i for i in starts if self.lines[i : i + len(quote)] == quote)
+        return self._scan(quote)
+
+    def _scan(self, quote: list[bytes]) -> Iterator[int]:
+        needle = b"\n".join([b"", *quote, b""])
         position, index, counted = self._joined.find(needle), 0, 0
-        while position >= 0 and most != 0:
+        for _ in range(_FEW):
+            if position < 0:
+                return
             index += self._joined.count(b"\n", counted, position)
             counted = position
             yield index
-            most = None if most is None else most - 1
             position = self._joined.find(needle, position + 1)
+        yield from _runs(self.lines, quote, index + 1)
+
+
+def _runs(lines: list[bytes], quote: list[bytes], start: int) -> Iterator[int]:
+    """Where `quote` begins from line `start` on, after Knuth, Morris and Pratt."""
+    borders = [0]
+    matched = 0
+    for line in quote[1:]:
+        while matched and line != quote[matched]:
+            matched = borders[matched - 1]
+        matched += line == quote[matched]
+        borders.append(matched)
+    matched = 0
+    for i in range(start, len(lines)):
+        while matched and (matched == len(quote) or lines[i] != quote[matched]):
+            matched = borders[matched - 1]
+        matched += lines[i] == quote[matched]
+        if matched == len(quote):
+            yield i + 1 - len(quote)

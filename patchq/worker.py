@@ -5,33 +5,36 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
 from patchq import land, recovery, refs, review, supersede, worktree
+from patchq.errors import Busy
 from patchq.model import Problem
 from patchq.pipeline import process
-from patchq.queue import Claim
+from patchq.queue import Claim, Report
 from patchq.world import Draft, Tips, World
 
-GROUP = 64
+_LOG = logging.getLogger("patchq")
+GROUP = 256
 """Responses that share their flushes, at most."""
 _GROUP_SECONDS = 0.2
 _TRIES = 5
+_REPLACING = ("applied", "proposed", "held")
 
-Tell = Callable[[Draft], None]
-"""Called with each verdict once its report is there."""
+Tell = Callable[[Report], None]
+"""Called with each report once it is there; a batch that goes on waiting is not told of again."""
 
 
 def start(world: World, tell: Tell) -> None:
     """Put right what a crash left: locks, half-followed work trees, claims without a verdict."""
     refs.clean(world.repo.commondir)
     worktree.recover(world.repo)
-    fresh = []
-    for claim in world.queue.recover():
-        if not claim.held and not recovery.finish(claim, world):
-            fresh.append(claim)
-    work(fresh, world, tell)
+    finished, rest = recovery.finish(world.queue.recover(), world)
+    for report in finished:
+        tell(report)
+    work([claim for claim in rest if not claim.held], world, tell)
     review.reconcile(world)
 
 
@@ -42,22 +45,35 @@ def turn(world: World, tell: Tell) -> int:
     return len(claims)
 
 
-def work(claims: Iterable[Claim], world: World, tell: Tell) -> None:
-    """Give every claim its verdict, in order.
+def look_at_held(world: World, tell: Tell) -> int:
+    """Decide again on the batches that wait for something; how many of them went on."""
+    return work(world.queue.held(), world, tell)
+
+
+def work(claims: Iterable[Claim], world: World, tell: Tell) -> int:
+    """Give every claim its verdict, in order; how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
-    The same bytes twice are two groups: the second is recognised by the report of the first.
+    The same bytes twice are two groups: the second is recognised by the report of the first.  So
+    are two batches that a work tree has to follow: it shows only what has landed.
     """
-    tips = Tips(world)
+    tips, ended = Tips(world), 0
     group: list[Draft] = []
     began = monotonic()
     for claim in claims:
         same = any(draft.claim.source.sha256 == claim.source.sha256 for draft in group)
         if same or len(group) >= GROUP or (group and monotonic() - began > _GROUP_SECONDS):
-            _settle(group, world, tips, tell)
+            ended += _settle(group, world, tips, tell)
             group, began = [], monotonic()
-        group.append(_decide(claim, world, tips))
-    _settle(group, world, tips, tell)
+        draft = _decide(claim, world, tips)
+        if draft.state == "held" and claim.held:
+            land.hold_on(draft, world)
+            continue
+        group.append(draft)
+        if draft.commit and draft.follows:
+            ended += _settle(group, world, tips, tell)
+            group, began = [], monotonic()
+    return ended + _settle(group, world, tips, tell)
 
 
 def _decide(claim: Claim, world: World, tips: Tips) -> Draft:
@@ -67,19 +83,33 @@ def _decide(claim: Claim, world: World, tips: Tips) -> Draft:
     return draft
 
 
-def _settle(group: Sequence[Draft], world: World, tips: Tips, tell: Tell) -> None:
-    for _ in range(_TRIES):
-        if not group:
-            return
+def _settle(group: Sequence[Draft], world: World, tips: Tips, tell: Tell) -> int:
+    ended = 0
+    for tries in range(_TRIES + 1):
+        if tries == _TRIES:
+            for draft in group:
+                if draft.commit:
+                    _give_up(draft)
         landed = land.land(group, world, tips)
-        for draft in landed.done:
-            supersede.by(draft, world)
-            tell(draft)
+        ended += sum(_publish(draft, world, tell) for draft in landed.done)
+        if not landed.again:
+            break
         group = [_decide(draft.claim, world, tips) for draft in landed.again]
-    for draft in group:
-        _give_up(draft)
-    for draft in land.land(group, world, tips).done:
-        tell(draft)
+    return ended
+
+
+def _publish(draft: Draft, world: World, tell: Tell) -> bool:
+    """Whether the claim ended."""
+    if draft.state in _REPLACING:
+        supersede.by(draft.id, draft.header, world)
+    try:
+        land.publish(draft, world)
+    except Busy as busy:  # a person decided on a held batch at this very moment
+        _LOG.warning("%s", busy.message)
+        return True
+    if draft.state != "held" or not draft.claim.held:
+        tell(draft.told)
+    return draft.state != "held"
 
 
 def _give_up(draft: Draft) -> None:
@@ -91,15 +121,3 @@ def _give_up(draft: Draft) -> None:
             "send the response again when the branch is quieter",
         )
     )
-
-
-def look_at_held(world: World, tell: Tell) -> int:
-    """Decide again on the batches that wait for something; how many of them went on."""
-    gone_on = 0
-    for claim in world.queue.held():
-        tips = Tips(world)
-        draft = _decide(claim, world, tips)
-        if draft.state != "held":
-            _settle([draft], world, tips, tell)
-            gone_on += 1
-    return gone_on

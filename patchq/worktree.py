@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 
@@ -24,10 +25,11 @@ from patchq.checkout import (
     Checkout,
     busy,
     checkouts,
-    chunks,
     dirty,
     holds,
     listed,
+    obstacle,
+    pathspec,
     same_entry,
 )
 from patchq.errors import RepositoryFault
@@ -36,6 +38,8 @@ from patchq.objects import Leaf
 from patchq.repo import Repository
 
 __all__ = ["Checkout", "Follow", "busy", "checkouts", "dirty", "recover"]
+
+Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
 
 _SUFFIX = ".index"
 _BEGUN = b"begun\n"
@@ -53,13 +57,16 @@ class Follow:
         self.new = new
         self.wait = wait
         self._lock: LinkLock | None = None
+        self._torn = False
+        """Whether the files are not what the index says."""
 
     def prepare(self) -> list[str]:
         """Bring the files to `new`, and a copy of the index, which stays locked.
 
-        Returns the paths that are not clean; then, as after any exception, nothing was changed
-        and nothing is locked.  `errors.Busy` if others hold the index for `wait` seconds.  The
-        files are durable after `refs.barrier(checkout.workdir, checkout.gitdir)`.
+        Returns the paths that are not clean; then, as after a fault, nothing was changed and
+        nothing is locked.  What cannot even be undone stays locked for `recover`.  `errors.Busy`
+        if others hold the index for `wait` seconds.  The files are durable after
+        `refs.barrier(checkout.workdir, checkout.gitdir)`.
         """
         names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
         gitdir = self.checkout.gitdir
@@ -68,15 +75,7 @@ class Follow:
             self._lock.hold(gitdir / "index.lock", self.wait)
             found = self._paths_in_the_way()
             if not found:
-                self._lock.append(_BEGUN)
-                self._lock.flush()
-                _copy_index(gitdir, self._copy)
-                if error := self._switch(self.old, self.new):
-                    _settle(self.checkout, self.old, self.new, self.old, self._copy)
-                    self._copy.replace(gitdir / "index")
-                    found = self._paths_in_the_way()
-                    if not found:
-                        raise RepositoryFault(f"cannot update {self.checkout.workdir}: {error}")
+                found = self._begin()
         except BaseException:
             self._free()
             raise
@@ -87,13 +86,37 @@ class Follow:
     def commit(self) -> None:
         """The ref has moved: the index follows, and the lock is gone."""
         self._copy.replace(self.checkout.gitdir / "index")
+        self._torn = False
         self._free()
 
     def rollback(self) -> None:
         """The ref did not move: files and index are as they were."""
-        if self._switch(self.new, self.old):
-            _settle(self.checkout, self.old, self.new, self.old, self._copy)
-        self.commit()
+        try:
+            if self._switch(self.new, self.old):
+                _settle(self.checkout, self.old, self.new, self.old, self._copy)
+            self._copy.replace(self.checkout.gitdir / "index")
+            self._torn = False
+        finally:
+            self._free()
+
+    def _begin(self) -> list[str]:
+        """Update the files and the copy; the paths that came in the way since they were clean."""
+        assert self._lock is not None
+        gitdir = self.checkout.gitdir
+        self._lock.append(_BEGUN)
+        self._lock.flush()
+        _copy_index(gitdir, self._copy)
+        self._torn = True
+        error = self._switch(self.old, self.new)
+        if error is None:
+            return []
+        _settle(self.checkout, self.old, self.new, self.old, self._copy)
+        self._copy.replace(gitdir / "index")
+        self._torn = False
+        found = self._paths_in_the_way()
+        if not found:
+            raise RepositoryFault(f"cannot update {self.checkout.workdir}: {error}")
+        return found
 
     @property
     def _copy(self) -> Path:
@@ -104,10 +127,10 @@ class Follow:
         paths = self.checkout.repo.changed_paths(self.old, self.new)
         return dirty(self.checkout, self.old, paths)
 
-    def _switch(self, here: str, there: str) -> str:
+    def _switch(self, here: str, there: str) -> str | None:
         """Let git update files and copy.  It checks everything before it writes anything, by the
         times in the index; only if these are stale is the content looked at.  Returns git's
-        complaint, empty if it did it."""
+        complaint, or None if it did it."""
         assert self._lock is not None
         command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
         # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
@@ -115,11 +138,15 @@ class Follow:
         if done.returncode:
             _refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
             done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
-        return done.stderr.decode("utf-8", "replace").strip() if done.returncode else ""
+        said = done.stderr.decode("utf-8", "replace").strip() or f"git gave {done.returncode}"
+        return said if done.returncode else None
 
     def _free(self) -> None:
         assert self._lock is not None
-        _remove(self._lock)
+        if self._torn:
+            os.close(self._lock.fd)
+        else:
+            _remove(self._lock)
         self._lock = None
 
 
@@ -175,9 +202,8 @@ def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> 
         leaf = sides[target == new]
         mode, oid = leaf or (0, "0" * 40)
         lines.append(b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path)))
-        if (leaf is None or not holds(checkout.workdir / path, leaf)) and _is_between(
-            checkout, path, sides
-        ):
+        there = leaf is not None and holds(checkout.workdir, path, leaf)
+        if not there and _is_between(checkout, path, changes):
             outdated.append((path, leaf))
     # Replacing a file by a directory, or the reverse, needs the deletion first.
     checkout.ask("update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines)))
@@ -189,32 +215,39 @@ def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> 
     _refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
 
 
-def _is_between(checkout: Checkout, path: str, sides: tuple[Leaf | None, Leaf | None]) -> bool:
-    """Whether the file is one of the two sides, or what a killed writer leaves on the way."""
+def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
+    """Whether what is at the path is one of its two sides, or what a killed writer leaves on the
+    way: nothing, the beginning of a side, or another changed path in its place."""
+    above = obstacle(checkout.workdir, path)
+    if above is not None:
+        return above in changes and _is_between(checkout, above, changes)
     place = checkout.workdir / path
-    if not os.path.lexists(place):
-        return True
-    if place.is_symlink() or not place.is_file():
-        return False
-    blobs = [checkout.repo.raw(leaf[1]) for leaf in sides if leaf]
+    if place.is_dir() and not place.is_symlink():
+        inside = (Path(where, name) for where, _, names in os.walk(place) for name in names)
+        found = (str(file.relative_to(checkout.workdir)) for file in inside)
+        return all(name in changes and _is_between(checkout, name, changes) for name in found)
+    if place.is_symlink() or not place.exists():
+        return not place.is_symlink()
+    oids = [leaf[1] for leaf in changes[path] if leaf]
     data = place.read_bytes()
-    if any(
-        blob.startswith(text) for blob in blobs for text in (data, data.replace(b"\r\n", b"\n"))
-    ):
+    texts = (data, data.replace(b"\r\n", b"\n"))
+    if any(checkout.repo.raw(oid).startswith(text) for oid in oids for text in texts):
         return True
-    cleaned = checkout.git("hash-object", "--", path).stdout.decode().strip()
-    return any(leaf[1] == cleaned for leaf in sides if leaf)
+    return checkout.git("hash-object", "--", path).stdout.decode().strip() in oids
 
 
 def _refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
     """Renew the times of the paths' entries in the index where the content is the same."""
-    for chunk in chunks([path for path in paths if (checkout.workdir / path).is_file()]):
-        checkout.git("add", "--refresh", "--", *chunk, index=index)
+    there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
+    if there:
+        checkout.git("add", "--refresh", "--", *there, index=index)
+    else:
+        checkout.git("update-index", "-q", "--refresh", index=index)
 
 
 def _delete(workdir: Path, path: str) -> None:
     """Remove the file, and like git the directories that it leaves empty."""
-    with suppress(FileNotFoundError, NotADirectoryError):
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
         (workdir / path).unlink()
     with suppress(OSError):
         for parent in list(PurePath(path).parents)[:-1]:
@@ -225,14 +258,20 @@ def _copy_of(lock: LinkLock) -> Path:
     return lock.own.with_name(f"{lock.own.name}.new")
 
 
+def _lock_of(copy: Path) -> Path:
+    """What a killed git leaves beside an index."""
+    return copy.with_name(f"{copy.name}.lock")
+
+
 def _copy_index(gitdir: Path, copy: Path) -> None:
     """With its time: git looks at the content of files that are as young as their index."""
+    _lock_of(copy).unlink(missing_ok=True)
     with suppress(FileNotFoundError):
         shutil.copy2(gitdir / "index", copy)
 
 
 def _remove(lock: LinkLock) -> None:
     copy = _copy_of(lock)
-    for rest in (copy, copy.with_name(f"{copy.name}.lock")):
+    for rest in (copy, _lock_of(copy)):
         rest.unlink(missing_ok=True)
     lock.free()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from time import perf_counter, time
+from typing import Any
 
 from patchq.config import Config
+from patchq.identity import Identity
 from patchq.model import Base, EditOutcome, Header, Outcome, Problem, State
 from patchq.names import batch_id
-from patchq.policy import Policy
+from patchq.policy import Policy, Ruling
 from patchq.queue import Claim, Queue
-from patchq.identity import Identity
 from patchq.repo import Repository
 from patchq.resolve.targets import Rules
 
+_DONE: frozenset[State] = frozenset({"applied", "proposed"})
 NOBODY = ("patchq", "patchq@localhost")
 
 
@@ -48,11 +50,11 @@ class World:
     def use(self, config: Config) -> None:
         """Go on under another configuration; the queue's place stays."""
         self.config = config
-        self.__dict__.pop("policy", None)
-        self.__dict__.pop("rules", None)
+        for name in ("policy", "rules", "judge", "_identity"):
+            self.__dict__.pop(name, None)
 
     def _denied(self, path: str) -> str | None:
-        ruling = self.policy.judge(path)
+        ruling = self.judge(path)
         if ruling is None or ruling.code != "path.denied":
             return None
         if ruling.structural:
@@ -61,11 +63,16 @@ class World:
 
     def identity(self) -> Identity:
         """Who commits, now."""
-        known = self.repo.identity()
-        now = int(self.clock())
-        if known is None:
-            return Identity(*NOBODY, when=now, offset=0)
-        return replace(known, when=now)
+        return replace(self._identity, when=int(self.clock()))
+
+    @cached_property
+    def _identity(self) -> Identity:
+        return self.repo.identity() or Identity(*NOBODY)
+
+    @cached_property
+    def judge(self) -> Callable[[str], Ruling | None]:
+        """The policy's ruling on a path; it is asked more than once for each."""
+        return lru_cache(maxsize=1024)(self.policy.judge)
 
 
 class Tips:
@@ -94,6 +101,10 @@ class Refusal(Exception):
         self.problems = problems
 
 
+class Settled(Exception):
+    """The draft's verdict stands; the remaining stages have nothing to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """How a person wants a response taken, where that differs from what it says itself."""
@@ -102,6 +113,8 @@ class Choice:
     """The ids of the edits to take; None for all."""
     base: str | None = None
     """The commit to resolve on, in place of the declared one."""
+    target: str | None = None
+    """The branch to land on, which was allowed when the batch came."""
     accepted: bool = False
     """A person has looked: nothing is left to propose."""
     dry_run: bool = False
@@ -131,9 +144,14 @@ class Draft:
     edits: tuple[EditOutcome, ...] = ()
     problems: list[Problem] = field(default_factory=list)
     paths: tuple[str, ...] = ()
+    follows: bool = False
+    """Whether a work tree has the target checked out."""
     diff: str = ""
     state: State = "rejected"
     timings: dict[str, float] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    """The report as JSON, once it is made."""
+    page: str = ""
 
     def wanted_id(self) -> str:
         """The id that the response asks for: its front matter's, else its file's stem."""
@@ -159,9 +177,14 @@ class Draft:
             commit=self.commit,
             tree=self.tree,
             branch=f"patchq/{self.id}" if self.state == "proposed" else None,
-            edits=self.edits,
+            edits=self.edits if self.state in _DONE else tuple(map(_undone, self.edits)),
             problems=tuple(self.problems),
             diff=self.diff,
             retries=self.header.retries,
             timings=dict(self.timings),
         )
+
+
+def _undone(edit: EditOutcome) -> EditOutcome:
+    """An edit of a batch that did not come to be: good as it is, and not applied."""
+    return replace(edit, state="ready") if edit.state == "applied" else edit

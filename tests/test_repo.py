@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from gitrepo import commit_files, git, make_repo
+
 from patchq.errors import RepositoryFault, UsageError
 from patchq.identity import Identity
 from patchq.model import FileChange
@@ -43,7 +43,9 @@ def tip(path: Path) -> str:
 
 
 def write(repo: Repository, tip: str, *changes: FileChange, message: str = "m") -> str:
-    return repo.write_commit(tip, changes, message, WHO, WHO)[0]
+    commit, _ = repo.write_commit(tip, changes, message, WHO, WHO)
+    repo.write_objects()
+    return commit
 
 
 def edit(path: str, before: str | None, after: str | None, **more: object) -> FileChange:
@@ -328,6 +330,7 @@ def test_write_commit_changes_exactly_that(path: Path, repo: Repository, tip: st
         Identity("Ümit", "u@x.org", 1_700_000_000, -90),
         WHO,
     )
+    repo.write_objects()
     assert git("rev-parse", f"{commit}^", f"{commit}^{{tree}}", cwd=path) == f"{tip}\n{tree}"
     assert git("log", "-1", "--format=%an|%ae|%ad|%cn|%cd|%B", "--date=raw", commit, cwd=path) == (
         "Ümit|u@x.org|1700000000 -0130|Ada Tester|1700000000 +0200|Subject\n\nBody with ü"
@@ -483,7 +486,7 @@ def test_no_identity(path: Path, home: Path) -> None:
 # ---------------------------------------------------------------- scale
 
 MEASURE = """
-import resource, sys
+import sys
 from pathlib import Path
 from patchq.model import FileChange
 from patchq.repo import Repository
@@ -497,7 +500,10 @@ for number in range(50):
     tree.filtered("d1/e2/f3")
     before, text = tree.read("d1/e2/f3"), b"%d" % number
     tip, _ = repo.write_commit(tip, [FileChange("d1/e2/f3", before, text)], "m", who, who)
-print(sum(1 for _ in tree.paths()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    repo.write_objects()
+status = Path("/proc/self/status").read_text().splitlines()
+peak = next(line for line in status if line.startswith("VmHWM"))  # ru_maxrss has the parent's, too
+print(sum(1 for _ in tree.paths()), int(peak.split()[1]) // 1024)
 """
 
 

@@ -1,10 +1,17 @@
-"""A commit's tree held in a dict, for tests that need no repository."""
+"""A commit's tree held in a dict, and batches planned on it, for tests that need no repository."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from patchq.model import Entry, EntryKind
+from patchq import apply
+from patchq.model import Edit, Entry, EntryKind, Plan
+from patchq.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.resolve.readings import RUNGS
+from patchq.resolve.targets import Rules
+
+RULES = Rules(rungs=RUNGS, denied=lambda path: None, file_bytes=1 << 20)
+PATH = "f.txt"
 
 
 class DictTree:
@@ -15,14 +22,16 @@ class DictTree:
         files: Mapping[str, bytes | str],
         others: Mapping[str, EntryKind] | None = None,
         filters: Mapping[str, str] | None = None,
+        executable: Collection[str] = (),
     ) -> None:
         self.files = {p: d.encode() if isinstance(d, str) else d for p, d in files.items()}
         self.others = dict(others or {})
         self.filters = dict(filters or {})
+        self.executable = executable
 
     def entry(self, path: str) -> Entry | None:
         if path in self.files:
-            return Entry("file", "0" * 40)
+            return Entry("file", "0" * 40, path in self.executable)
         if path in self.others:
             return Entry(self.others[path], "0" * 40)
         return Entry("tree", "0" * 40) if self.names(path) else None
@@ -40,3 +49,38 @@ class DictTree:
 
     def filtered(self, path: str) -> str | None:
         return self.filters.get(path)
+
+
+def edits(*ops: Op | tuple[str, str] | tuple[str, Op]) -> list[Edit]:
+    """Edits in their order; a pair is the two halves of a `Replace` of `PATH`, or a path and what
+    is done there."""
+    made = []
+    for number, op in enumerate(ops, 1):
+        path = PATH
+        if isinstance(op, tuple):
+            path, op = (PATH, Replace(*op)) if isinstance(op[1], str) else op
+        assert isinstance(op, Replace | Create | DeleteFile | Rename)
+        made.append(Edit(str(number), "search_replace", (number, number), path, op))
+    return made
+
+
+def planned(
+    files: Mapping[str, bytes | str] | bytes | str, batch: Sequence[Edit], rules: Rules = RULES
+) -> Plan:
+    """The plan of a batch on these files; bytes or text are the file at `PATH`."""
+    tree = {PATH: files} if isinstance(files, bytes | str) else files
+    return apply.plan(batch, DictTree(tree), rules)
+
+
+def written(data: bytes | str, *ops: tuple[str, str], rules: Rules = RULES) -> bytes | None:
+    """What edits make of the file at `PATH`; None if they are refused."""
+    plan = planned(data, edits(*ops), rules)
+    if plan.refused:
+        return None
+    before = data.encode() if isinstance(data, str) else data
+    return next((c.after for c in plan.changes if c.path == PATH), before)
+
+
+def told(plan: Plan) -> list[str]:
+    """The codes of what is wrong."""
+    return [problem.code for problem in plan.problems]

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        code: int = args.run(args)
+        with ExitStack() as args.opened:
+            code: int = args.run(args)
         sys.stdout.flush()
         return code
     except Fault as fault:
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; of the verbs only the one that is called is imported, unless help is asked for."""
+    """The parser; only verbs that may be the one called are imported, unless help is asked for."""
     parser = argparse.ArgumentParser(
         prog="patchq", description="The gate between LLM agents and git branches."
     )
@@ -62,8 +64,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="log more")
     parser.add_argument("--version", action="version", version=f"patchq {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
-    called = [word for word in words if word in VERBS]
-    for name in called[:1] or VERBS:
+    called = dict.fromkeys(word for word in words if word in VERBS)
+    for name in called or VERBS:
         verb = _module(name)
         sub = verbs.add_parser(name, help=verb.HELP, description=verb.HELP)
         verb.add_arguments(sub)

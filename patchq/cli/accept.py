@@ -25,7 +25,7 @@ def _ids(text: str) -> frozenset[str]:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args)
+    world = common.open_world(args, targeted=False)
     decided = review.accept(world, args.id, args.only, args.without or frozenset())
     return tell(args, decided)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq import report, worker
+from patchq import worker
 from patchq.cli import common
-from patchq.world import Draft
+from patchq.queue import Report
 
 HELP = "take one response through the whole pipeline now"
 
@@ -19,8 +19,8 @@ def run(args: Namespace) -> int:
     world = common.open_world(args)
     common.setup_log(args, world.config)
     data, name = common.read_response(args.file)
-    told: list[Draft] = []
+    told: list[Report] = []
     worker.work([world.queue.adopt(data, name)], world, told.append)
-    for draft in told:
-        common.say(args, report.to_json(draft.outcome()))
-    return 1 if any(draft.state == "rejected" for draft in told) else 0
+    for report in told:
+        common.say(args, report)
+    return 1 if any(report["state"] == "rejected" for report in told) else 0

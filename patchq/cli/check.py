@@ -13,6 +13,7 @@ from patchq.model import Envelope, Source
 from patchq.names import batch_id
 from patchq.pipeline import process
 from patchq.queue import Claim
+from patchq.queue.directory import DirectoryQueue
 from patchq.report_md import to_markdown
 from patchq.world import Choice, Tips
 
@@ -24,12 +25,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args)
+    world = common.open_world(args, writes=False)
     data, name = common.read_response(args.file)
     opened = open_response(data)
     named = opened.header.id if isinstance(opened, Envelope) else None
     source = Source(name, sha256(data).hexdigest(), len(data))
-    claim = Claim("", source, data, id=batch_id(named or PurePath(name).stem))
+    id = batch_id(named or PurePath(name).stem)
+    if isinstance(world.queue, DirectoryQueue):
+        id = world.queue.next_id(id)
+    claim = Claim("", source, data, id=id)
     draft = process(claim, world, Tips(world), Choice(dry_run=True))
     told = report.to_json(draft.outcome())
     if args.json:

@@ -13,9 +13,10 @@ from typing import Any
 from patchq import config as configuration
 from patchq.config import Config
 from patchq.errors import UsageError
-from patchq.quote import visible
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
+from patchq.queue.memory import MemoryQueue
+from patchq.quote import visible
 from patchq.repo import Repository
 from patchq.world import World
 
@@ -43,28 +44,64 @@ def config_path(args: Namespace, repo: Repository) -> Path:
 
 def load_config(args: Namespace, repo: Repository) -> Config:
     """The configuration; raises `ConfigError` for one that cannot be used."""
-    return configuration.load(config_path(args, repo), required=args.config is not None)
+    path = config_path(args, repo)
+    config = configuration.load(path, required=args.config is not None)
+    configuration.check_kept(path, config)
+    return config
 
 
-def open_queue(repo: Repository, config: Config) -> DirectoryQueue:
+def open_queue(args: Namespace, repo: Repository, config: Config) -> DirectoryQueue:
+    """The queue, made if need be; the end of the command closes it."""
+
     def taken(id: str) -> bool:
         return any(repo.ref_target(prefix + id) for prefix in REFS)
 
     root = root_of(repo) / config.queue.path
+    if not root.is_dir():
+        keep_out_of_status(repo, root)
     directory.create(root)
-    return DirectoryQueue(
+    queue = DirectoryQueue(
         root,
         response_bytes=config.limits.response_bytes,
         settle_seconds=config.queue.settle_seconds,
         taken=taken,
     )
+    args.opened.callback(queue.close)
+    return queue
 
 
-def open_world(args: Namespace) -> World:
-    """The repository, its configuration and its queue; raises `UsageError` where the target cannot
-    be told."""
+def keep_out_of_status(repo: Repository, queue: Path) -> None:
+    """Have `git status` pass over the queue, without touching a file of the repository."""
+    workdir = main_workdir(repo)
+    if workdir is None or not queue.is_relative_to(workdir):
+        return
+    pattern = f"/{queue.relative_to(workdir).as_posix()}/"
+    path = repo.commondir / "info" / "exclude"
+    known = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
+    if pattern not in known.splitlines():
+        path.parent.mkdir(exist_ok=True)
+        start = "" if not known or known.endswith("\n") else "\n"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{start}{pattern}\n")
+
+
+def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -> World:
+    """The repository, its configuration and its queue.
+
+    Raises `UsageError` where the default target cannot be told, unless the command only speaks of
+    batches that have theirs (`targeted=False`).  A command that only looks (`writes=False`) does
+    not even make the queue: a missing one is an empty one.
+    """
     repo = Repository.open(args.directory)
     config = load_config(args, repo)
+    target = _target(repo, config) if targeted else config.target or repo.head_branch() or ""
+    root = root_of(repo) / config.queue.path
+    looks = not writes and not root.is_dir()
+    queue = MemoryQueue() if looks else open_queue(args, repo, config)
+    return World(repo, queue, root, config, target)
+
+
+def _target(repo: Repository, config: Config) -> str:
     target = config.target or repo.head_branch()
     if target is None:
         raise UsageError(
@@ -75,8 +112,12 @@ def open_world(args: Namespace) -> World:
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )
-    queue = open_queue(repo, config)
-    return World(repo, queue, queue.root, config, target)
+    if target.startswith("patchq/"):
+        raise UsageError(
+            f"{target!r} is a branch that waits for review, so batches cannot be for it",
+            "check out another branch, or set `target` in .patchq.yaml",
+        )
+    return target
 
 
 def setup_log(args: Namespace, config: Config) -> None:

@@ -26,5 +26,7 @@ def run(args: Namespace) -> int:
         path = common.config_path(args, repo)
         common.load_config(args, repo)
         told = {"config": str(path), "exists": path.exists()}
-        common.emit(args, told, lambda: f"{path}: {'ok' if path.exists() else 'not there; defaults'}")
+        common.emit(
+            args, told, lambda: f"{path}: {'ok' if path.exists() else 'not there; defaults'}"
+        )
     return 0

@@ -15,4 +15,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    return accept.tell(args, review.discard(common.open_world(args), args.id))
+    return accept.tell(args, review.discard(common.open_world(args, targeted=False), args.id))

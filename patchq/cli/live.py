@@ -25,6 +25,7 @@ class Bar:
         self._progress.update(self._task, completed=self._done)
 
     def left(self, depth: int) -> None:
+        """`depth` responses wait."""
         self._progress.update(self._task, total=self._done + depth)
 
     def close(self) -> None:

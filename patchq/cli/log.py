@@ -15,7 +15,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args)
+    world = common.open_world(args, targeted=False, writes=False)
     ids = list(world.queue.ids())[::-1]
     for id in ids[: args.limit]:
         told = world.queue.load(id)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from patchq import report
 from patchq.cli import common
 from patchq.daemon.serve import Control, drain
-from patchq.world import Draft
+from patchq.queue import Report
 
 HELP = "work off what waits, then exit (for cron and CI)"
 
@@ -19,37 +18,35 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args)
-    common.setup_log(args, world.config)
     control = Control()
-    world.queue.acquire()
     control.install()
-    bar = _bar(args)
+    world.queue.acquire()
     refused = 0
 
-    def tell(draft: Draft) -> None:
+    def tell(told: Report) -> None:
         nonlocal refused
-        refused += draft.state == "rejected"
-        told = report.to_json(draft.outcome())
+        refused += told["state"] == "rejected"
         if bar is None:
             common.say(args, told)
         else:
             bar.tell(common.line(told))
 
+    def progress() -> None:
+        if bar is not None:
+            bar.left(world.queue.depth())
+
+    bar = None
+    if sys.stdout.isatty() and not args.json and not args.quiet:
+        from patchq.cli.live import Bar
+
+        bar = Bar()
     try:
-        drain(world, control, tell, (lambda: bar.left(world.queue.depth())) if bar else lambda: None)
+        common.setup_log(args, world.config)
+        drain(world, control, tell, progress)
     finally:
-        world.queue.release()
         if bar is not None:
             bar.close()
+        world.queue.release()
     if control.interrupted:
         return 130
     return 1 if refused else 0
-
-
-def _bar(args: Namespace):  # type: ignore[no-untyped-def]
-    """A progress bar, on a terminal only."""
-    if args.json or args.quiet or not sys.stdout.isatty():
-        return None
-    from patchq.cli.live import Bar
-
-    return Bar()

@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args)
+    world = common.open_world(args, targeted=False, writes=False)
     told = world.queue.load(args.id)
     if told is None:
         raise UsageError(f"there is no batch {args.id}", "see `patchq log`")

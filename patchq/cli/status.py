@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args)
+    world = common.open_world(args, targeted=False, writes=False)
     if args.id is not None:
         return _one(args, world)
     told = _overview(world)
@@ -45,9 +45,11 @@ def _overview(world: World) -> dict[str, Any]:
     owner = lock_owner(world.queue_root)
     busy = worktree.busy(world.repo, world.target)
     return {
-        "target": world.target,
+        "target": world.target or None,
         "mode": world.config.mode,
-        "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)} if owner else None,
+        "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)}
+        if owner
+        else None,
         "inbox": world.queue.depth(),
         "busy": busy,
         "held": [_held(claim.id, world) for claim in world.queue.held() if claim.id],
@@ -84,7 +86,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     daemon = told["daemon"]
     runs = f"runs since {daemon['since']}, process {daemon['pid']}" if daemon else "does not run"
     yield f"daemon   {runs}"
-    yield f"target   {told['target']} ({told['mode']} mode)" + (
+    yield f"target   {told['target'] or 'none: HEAD is on no branch'} ({told['mode']} mode)" + (
         f", busy: a work tree is {told['busy']}" if told["busy"] else ""
     )
     yield f"inbox    {told['inbox']} waiting"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 
 from patchq.cli import common
-from patchq.errors import Busy
+from patchq.errors import Busy, UsageError
 from patchq.queue.directory import lock_owner
+from patchq.queue.lock import Owner
 from patchq.repo import Repository
 
 HELP = "stop the daemon after the batch in hand"
 _WAIT_SECONDS = 60.0
+_PAUSE_SECONDS = 0.02
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,16 +26,34 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     repo = Repository.open(args.directory)
-    queue = common.open_queue(repo, common.load_config(args, repo))
-    owner = lock_owner(queue.root)
-    if owner is None or owner.pid is None:
+    root = common.root_of(repo) / common.load_config(args, repo).queue.path
+    until = time.monotonic() + _WAIT_SECONDS
+    owner = lock_owner(root)
+    if owner is None:
         common.emit(args, {"stopped": None}, lambda: "no daemon runs")
         return 0
-    os.kill(owner.pid, signal.SIGTERM)
-    until = time.monotonic() + _WAIT_SECONDS
+    while owner.pid is None and time.monotonic() < until:  # it has not yet said who it is
+        time.sleep(_PAUSE_SECONDS)
+        owner = lock_owner(root) or owner
+    _ask(owner)
     while time.monotonic() < until:
-        if lock_owner(queue.root) is None:
+        now = lock_owner(root)
+        if now is None or now.pid not in (owner.pid, None):
             common.emit(args, {"stopped": owner.pid}, lambda: f"process {owner.pid} has stopped")
             return 0
-        time.sleep(0.02)
+        time.sleep(_PAUSE_SECONDS)
     raise Busy(f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s", "try again later")
+
+
+def _ask(owner: Owner) -> None:
+    if owner.pid is None or owner.host != socket.gethostname():
+        raise UsageError(
+            f"the queue is served by process {owner.pid} on {owner.host}", "run the command there"
+        )
+    try:
+        with suppress(ProcessLookupError):  # it stopped by itself
+            os.kill(owner.pid, signal.SIGTERM)
+    except PermissionError:
+        raise UsageError(
+            f"process {owner.pid} belongs to another user", "run the command as that user"
+        ) from None

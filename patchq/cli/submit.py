@@ -31,13 +31,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     repo = Repository.open(args.directory)
-    queue = common.open_queue(repo, common.load_config(args, repo))
+    queue = common.open_queue(args, repo, common.load_config(args, repo))
     data, name = common.read_response(args.file)
     said = {key: getattr(args, key) for key in ("target", "base", "message")}
     data = with_header(data, {key: value for key, value in said.items() if value is not None})
-    id = _free_id(queue, data, name)
-    suffix = PurePath(name).suffix or ".md"
-    dropped = queue.submit(data, id + suffix)
+    opened = open_response(data)
+    named = opened.header.id if isinstance(opened, Envelope) else None
+    id = queue.next_id(batch_id(named or PurePath(name).stem))
+    dropped = queue.submit(data, id + (PurePath(name).suffix or ".md"))
+    if named is None:
+        id = batch_id(PurePath(dropped).stem)
     if not args.wait:
         common.emit(args, {"id": id, "file": dropped}, lambda: id)
         return 0
@@ -64,12 +67,6 @@ def with_header(data: bytes, said: dict[str, str]) -> bytes:
             )
     end = data.index(b"\n") + 1
     return data[:end] + lines + data[end:]
-
-
-def _free_id(queue: DirectoryQueue, data: bytes, name: str) -> str:
-    opened = open_response(data)
-    named = opened.header.id if isinstance(opened, Envelope) else None
-    return queue.next_id(batch_id(named or PurePath(name).stem))
 
 
 def _verdict(queue: DirectoryQueue, digest: str, name: str) -> Report:

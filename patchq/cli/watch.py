@@ -8,12 +8,13 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 
-from patchq import report
 from patchq.cli import common
+from patchq.config import Config
 from patchq.daemon.serve import Control, serve
 from patchq.errors import QueueLocked, RepositoryFault
+from patchq.queue import Report
 from patchq.queue.directory import lock_owner
-from patchq.world import Draft, World
+from patchq.world import World
 
 HELP = "serve the queue until stopped"
 _START_SECONDS = 20.0
@@ -27,20 +28,13 @@ def run(args: Namespace) -> int:
     world = common.open_world(args)
     if args.detach:
         return _detach(args, world)
-    common.setup_log(args, world.config)
     control = Control()
-    world.queue.acquire()
     control.install()
-    live = None
-    if sys.stdout.isatty() and not args.json and not args.quiet:
-        from patchq.cli.live import LiveLine
-
-        live = LiveLine()
+    world.queue.acquire()
     seen: Counter[str] = Counter()
 
-    def tell(draft: Draft) -> None:
-        seen[draft.state] += 1
-        told = report.to_json(draft.outcome())
+    def tell(told: Report) -> None:
+        seen[told["state"]] += 1
         if live is None:
             common.say(args, told)
         else:
@@ -52,12 +46,23 @@ def run(args: Namespace) -> int:
             counts = ", ".join(f"{count} {state}" for state, count in sorted(seen.items()))
             live.show(f"watching {world.queue_root / 'inbox'} for {world.target}: {counts or '…'}")
 
+    def reload() -> Config:
+        config = common.load_config(args, world.repo)
+        common.setup_log(args, config)
+        return config
+
+    live = None
+    if sys.stdout.isatty() and not args.json and not args.quiet:
+        from patchq.cli.live import LiveLine
+
+        live = LiveLine()
     try:
-        serve(world, control, tell, lambda: common.load_config(args, world.repo), idle)
+        common.setup_log(args, world.config)
+        serve(world, control, tell, reload, idle)
     finally:
-        world.queue.release()
         if live is not None:
             live.close()
+        world.queue.release()
     return 130 if control.interrupted else 0
 
 
@@ -70,6 +75,7 @@ def _detach(args: Namespace, world: World) -> int:
     command = [sys.executable, "-m", "patchq", "-C", str(args.directory.resolve())]
     if args.config is not None:
         command += ["--config", str(args.config.resolve())]
+    command += ["-q"] * args.quiet + ["-v"] * args.verbose
     with log.open("ab") as out:
         child = subprocess.Popen(
             [*command, "watch"],

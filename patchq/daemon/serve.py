@@ -13,13 +13,15 @@ from time import monotonic, sleep
 from types import FrameType
 
 from patchq import review, worker
-from patchq.config import Config, ConfigError
+from patchq.config import Config
 from patchq.daemon.watch import Doorbell
-from patchq.world import Draft, World
+from patchq.errors import Fault, UsageError
+from patchq.world import World
 
 _LOG = logging.getLogger("patchq")
 _LONGEST_WAIT = 2.0
 """Seconds between two looks at held batches and at what plain git did."""
+_SHORTEST_WAIT = 0.01
 
 
 @dataclass
@@ -53,7 +55,7 @@ class Control:
 def serve(
     world: World,
     control: Control,
-    tell: Callable[[Draft], None],
+    tell: worker.Tell,
     load_config: Callable[[], Config],
     idle: Callable[[], None] = lambda: None,
 ) -> None:
@@ -64,40 +66,69 @@ def serve(
     control.doorbell = doorbell
     if doorbell.warning:
         _LOG.warning("%s", doorbell.warning)
+    recovered, looked = False, 0.0
     try:
-        worker.start(world, tell)
-        looked = 0.0
         while not control.stop:
             if control.reload:
                 _reload(world, control, load_config)
-            if worker.turn(world, tell):
-                looked = 0.0
-                continue
-            if monotonic() - looked >= _LONGEST_WAIT:
-                worker.look_at_held(world, tell)
-                review.reconcile(world)
-                looked = monotonic()
+            try:
+                if not recovered:
+                    worker.start(world, tell)
+                    recovered = True
+                if worker.turn(world, tell):
+                    looked = 0.0
+                    continue
+                if monotonic() - looked >= _LONGEST_WAIT:
+                    worker.look_at_held(world, tell)
+                    review.reconcile(world)
+                    looked = monotonic()
+            except Fault as fault:
+                _begin_again(world, fault)
+                recovered = False
             idle()
-            doorbell.wait(min(_LONGEST_WAIT, world.queue.unsettled() or _LONGEST_WAIT))
+            doorbell.wait(_pause(world))
     finally:
         doorbell.close()
         control.doorbell = None
 
 
+def _pause(world: World) -> float:
+    """Seconds until something may have changed that nobody rings for."""
+    settled = world.queue.unsettled()
+    return _LONGEST_WAIT if settled is None else min(max(settled, _SHORTEST_WAIT), _LONGEST_WAIT)
+
+
+def _begin_again(world: World, fault: Fault) -> None:
+    """Leave the claims in hand to be recovered, as after a crash; raises a fault that stays."""
+    if not fault.retryable:
+        raise fault
+    _LOG.warning("%s; it is tried again", fault.message)
+    world.queue.release()
+    world.queue.acquire()
+
+
 def _reload(world: World, control: Control, load_config: Callable[[], Config]) -> None:
     control.reload = False
     try:
-        world.use(load_config())
-    except ConfigError as error:
+        config = load_config()
+        target = config.target or world.target
+        if world.repo.branch_tip(target) is None:
+            raise UsageError(f"the target branch {target!r} does not exist")
+    except UsageError as error:
         _LOG.error("the configuration is kept as it was: %s", error)
-    else:
-        _LOG.info("configuration read anew")
+        return
+    old = world.config
+    world.use(config)
+    world.target = target
+    _LOG.info("configuration read anew")
+    if (config.queue, config.limits.response_bytes) != (old.queue, old.limits.response_bytes):
+        _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
 
 
 def drain(
     world: World,
     control: Control,
-    tell: Callable[[Draft], None],
+    tell: worker.Tell,
     progress: Callable[[], None] = lambda: None,
 ) -> None:
     """Work off what waits, then return.  A file that is still being written is waited for as long
@@ -113,5 +144,5 @@ def drain(
             if worker.look_at_held(world, tell):
                 continue
             break
-        sleep(min(pause, 0.2) or 0.01)
+        sleep(min(max(pause, _SHORTEST_WAIT), 0.2))
     review.reconcile(world)

@@ -14,9 +14,7 @@ from patchq.model import Parsed
 FORMATS: dict[str, ModuleType] = {search_replace.NAME: search_replace}
 
 
-def parse(
-    text: str, known: Known, default_path: str | None = None, first_line: int = 1
-) -> Parsed:
+def parse(text: str, known: Known, default_path: str | None = None, first_line: int = 1) -> Parsed:
     """Every edit of a response's text, in order, or the problems that refuse the response.
 
     `known` tells whether the base has a path; `default_path` is the front matter's `file`.

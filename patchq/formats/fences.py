@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^`]*?)[ \t\r]*$")
-_TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode)>[ \t]*(\S*)[ \t\r]*$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode)>([^<>]*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,77 @@ class Fence:
 
 def fence(line: str) -> Fence | None:
     """The line as a fence, or None."""
+    if line.lstrip(" ")[:1] not in ("`", "~", "<"):
+        return None
     if match := _FENCE.match(line):
-        return Fence(match[1][0], len(match[1]), match[2])
+        kind, info = match[1][0], match[2].strip()
+        return None if kind == "`" and "`" in info else Fence(kind, len(match[1]), info)
     if match := _TAG.match(line):
-        return Fence(match[2], 1, match[3], closing=bool(match[1]))
+        return Fence(match[2], 1, match[3].strip(), closing=bool(match[1]))
     return None
+
+
+class OpenFences:
+    """Which fences are open while a text is read line by line, the innermost last.
+
+    A bare line of at least the opening's length closes; a line with info opens, also inside.
+    """
+
+    def __init__(self) -> None:
+        self._stack: list[tuple[int, Fence]] = []
+        self._opened: set[int] = set()
+        self._holding: set[int] = set()
+        self.wrappers: set[int] = set()
+        """The lines of the fences that were closed round a block."""
+
+    def read(self, index: int, mark: Fence) -> bool:
+        """Take in the fence line `mark` at line `index`; returns whether it opens."""
+        if self._stack and self._stack[-1][1].closed_by(mark):
+            start, _ = self._stack.pop()
+            if start in self._holding:
+                self.wrappers |= {start, index}
+        elif not mark.closing and (mark.info or not self._stack):
+            self._stack.append((index, mark))
+            self._opened.add(index)
+        return index in self._opened
+
+    def opened(self, index: int) -> bool:
+        """Whether the fence line at `index` was read as one that opens."""
+        return index in self._opened
+
+    def hold_block(self) -> None:
+        """A block stands here: in all the fences that are open."""
+        for start, _ in reversed(self._stack):
+            if start in self._holding:
+                break
+            self._holding.add(start)
+
+    def close(self, index: int) -> None:
+        """End the fence that opened at `index`, and what is open inside of it."""
+        while self._stack and self._stack[-1][0] >= index:
+            self._stack.pop()
+
+
+class FenceLines:
+    """All fence lines of a text, found once, to see what stands in fences inside of a fence."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        found = ((i, fence(line)) for i, line in enumerate(lines))
+        self._marks = {i: mark for i, mark in found if mark is not None}
+        self._indices = list(self._marks)
+
+    def end_of_inner(self, index: int, outer: Fence) -> int | None:
+        """Where the fence ends that opens at line `index` inside `outer`; None if none opens there.
+
+        One that is not shorter than `outer`, or not closed before the next one, is none.
+        """
+        inner = self._marks.get(index)
+        if inner is None or inner.length >= outer.length or inner.closing:
+            return None
+        for position in range(bisect_right(self._indices, index), len(self._indices)):
+            mark = self._marks[i := self._indices[position]]
+            if mark.info or outer.closed_by(mark):
+                return None
+            if inner.closed_by(mark):
+                return i
+        return None

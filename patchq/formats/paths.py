@@ -1,7 +1,8 @@
 """How models write the path of an edit: bare, dressed, or as the info of a fence.
 
 A **path** token is one that the base has, that holds `/`, or that ends in `.` and 1-10 letters or
-digits.
+digits.  A line is read only as far as a path can be long, and dressings are taken off only so many
+times, so that no text costs more than its length.
 """
 
 from __future__ import annotations
@@ -12,20 +13,33 @@ from collections.abc import Callable
 Known = Callable[[str], bool]
 """Whether the base has a file of that path."""
 
-_ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}$")
+_LONGEST = 1200
+"""A path has at most 1024 bytes; the rest is dressing."""
+_LAYERS = 8
+
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
+_NO_ABBREVIATION = re.compile(r".*(?:[^.]\.[A-Za-z][A-Za-z0-9]+|[^.]{2}\.[A-Za-z])\Z", re.DOTALL)
+"""Not `e.g`, `i.e` or `3.11`, which prose is full of."""
 _TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_LABEL = re.compile(r"^(?:file ?path|file ?name|file|path)\s*:\s*", re.IGNORECASE)
-_LEADING = re.compile(
-    r"^(?:#{1,6}\s+|//+\s*|#\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+)"
+_FILE = r"(?:file ?path|file ?name|file|path)"
+_LABEL = re.compile(
+    rf"{_FILE}\s*:\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
+    re.IGNORECASE,
 )
-_TRAILING = re.compile(r"(?:\s*-->|\s*\*+/|\s+#{1,6})$")
+_LEADING = re.compile(
+    r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+"
+)
+_TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
+_NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
+_LANGUAGE = re.compile(r"[\w+#.-]*")
+_BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
 
 def is_path(token: str, known: Known) -> bool:
     """Whether a token can only be meant as a path."""
-    if not token or token.endswith("/"):
+    if not token or token.endswith("/") or len(token) > _LONGEST:
         return False
     if known(token):
         return True
@@ -37,10 +51,14 @@ def is_path(token: str, known: Known) -> bool:
 def undress(line: str) -> tuple[str, bool]:
     """The line without labels, comment leaders, emphasis and backticks round the whole of it, and
     whether backticks were among them."""
-    text, ticked, before = line.strip(), False, None
-    while text != before:
+    text, ticked = line.strip(), False
+    if len(text) > _LONGEST:
+        return text, False
+    for _ in range(_LAYERS):
         before = text
-        text = _LABEL.sub("", _TRAILING.sub("", _LEADING.sub("", text))).strip()
+        text = _without(_LEADING, text)
+        text = _TRAILING.sub("", text).strip()
+        text = _without(_LABEL, text)
         if text.endswith(":") and len(text) > 1:
             text = text[:-1].rstrip()
         for wrap in _WRAPS:
@@ -48,63 +66,84 @@ def undress(line: str) -> tuple[str, bool]:
             if inner and text.startswith(wrap) and text.endswith(wrap) and wrap not in inner:
                 text, ticked = inner.strip(), ticked or wrap == "`"
                 break
+        if text == before:
+            break
     return text, ticked
 
 
-def path_of_line(line: str, known: Known, *, word: bool) -> str | None:
-    """The path that a line names, or None.
+def _without(leader: re.Pattern[str], text: str) -> str:
+    """The text without the leader that it begins with; a text that is nothing else stays."""
+    match = leader.match(text)
+    return text[match.end() :] or text if match else text
 
-    `word` says whether a single word without dot or slash (`Makefile`) may be a path that the base
-    does not have.
-    """
-    text, ticked = undress(line)
+
+def path_line(line: str, known: Known) -> str | None:
+    """The path that is the whole of a line but for its dressing, or None."""
+    text = undress(line)[0]
     if is_path(text, known):
         return text
-    bare = text == line.strip()
-    if text and word and (bare or ticked) and not _IMPOSSIBLE.search(text):
-        return text
+    if _NOTE.search(text):  # `path (new file)`
+        text = undress(_NOTE.sub("", text))[0]
+        if is_path(text, known):
+            return text
+    return None
+
+
+def word_line(line: str) -> str | None:
+    """The single word, bare or in backticks, that a line consists of (`Makefile`), or None."""
+    text, ticked = undress(line)
+    single = bool(text) and len(text) <= _LONGEST and not _IMPOSSIBLE.search(text)
+    return text if single and (ticked or text == line.strip()) else None
+
+
+def path_of_sentence(line: str, known: Known) -> str | None:
+    """The only path in backticks on a line of prose, or None."""
     named = paths_named(line, known)
     return named[0] if len(named) == 1 else None
 
 
 def paths_named(line: str, known: Known) -> list[str]:
     """The distinct paths in backticks on a line of prose."""
-    return list(
-        dict.fromkeys(t.strip() for t in _TICKED.findall(line) if is_path(t.strip(), known))
-    )
+    named = (token.strip() for token in _TICKED.findall(line))
+    return list(dict.fromkeys(token for token in named if is_path(token, known)))
 
 
 def mentions_other(line: str, path: str, known: Known) -> bool:
-    """Whether a line of prose speaks of a file other than `path`."""
-    if any(named != path for named in paths_named(line, known)):
+    """Whether a line of prose names a file other than `path`."""
+    if any(_plain(named) != path for named in paths_named(line, known)):
         return True
-    for word in line.split():
-        token = undress(word.strip(".,;:!?()[]"))[0]
-        if token != path and (known(token) or ("/" in token and _is_file(token, known))):
+    for word in (undress(line)[0], *_BETWEEN_WORDS.split(line)):
+        token = _plain(word if "://" in word else word.partition(":")[0].rstrip(".!?"))
+        named = token != path and is_path(token, known)
+        if named and (known(token) or _NO_ABBREVIATION.match(token)):
             return True
-    whole = undress(line)[0]
-    return whole != path and " " not in whole and is_path(whole, known)
+    return False
 
 
-def _is_file(token: str, known: Known) -> bool:
-    return is_path(token, known) and bool(_ENDING.search(token))
+def _plain(path: str) -> str:
+    return path.removeprefix("./")
+
+
+def as_meant(path: str, known: Known) -> str:
+    """The path without `./`, and without a diff's `a/` or `b/` if only so the base has it."""
+    path = _plain(path)
+    if not known(path) and path[:2] in ("a/", "b/") and known(path[2:]):
+        return path[2:]
+    return path
 
 
 def path_of_info(info: str, known: Known) -> str | None:
     """The path in a fence's info: `python path`, `python:path`, or a path alone.
 
-    A language's name alone never is one.
+    A language's name alone never is one, nor is an attribute (`title=path`).
     """
-    info = info.strip()
-    if not info:
+    info = info.strip().removesuffix(":")
+    label, colon, rest = info.partition(":")
+    rest = undress(rest)[0]
+    if colon and rest and _LANGUAGE.fullmatch(label):
+        return rest if known(rest) or not _IMPOSSIBLE.search(rest) else None
+    words = info.split(maxsplit=1)
+    if not words or (len(words) == 1 and words[0].isalnum()):
         return None
-    if ":" in info:
-        label, _, rest = info.partition(":")
-        rest = undress(rest)[0]
-        if re.fullmatch(r"[\w+#.-]*", label) and rest and not _IMPOSSIBLE.search(rest):
-            return rest
-    words = info.split()
-    if len(words) == 1:
-        return words[0] if not words[0].isalnum() and is_path(words[0], known) else None
     token = undress(words[-1])[0]
-    return token if is_path(token, known) else None
+    return token if is_path(token, known) and ("=" not in token or known(token)) else None

@@ -15,11 +15,31 @@ response: read as prose it would be left out in silence.
 
 from __future__ import annotations
 
+from functools import partial
+
+from patchq.envelope.wrappers import (
+    blank_thought,
+    closes_thought,
+    opens_thought,
+    without_close,
+)
 from patchq.formats import foreign
-from patchq.formats.blocks import Block, Marker, Unreadable, block_at, is_suspect, opening
-from patchq.formats.fences import Fence, fence
-from patchq.formats.paths import Known, mentions_other, path_of_info, path_of_line, undress
-from patchq.model import Create, DeleteFile, Edit, Op, Parsed, Rename, Replace
+from patchq.formats.blocks import (
+    Block,
+    Inner,
+    Marker,
+    Unreadable,
+    block_at,
+    is_cut,
+    is_suspect,
+    opening,
+)
+from patchq.formats.fences import Fence, FenceLines, OpenFences, fence
+from patchq.formats.headings import Heading, heading_of, line_above, look_above
+from patchq.formats.ops import op_of
+from patchq.formats.paths import Known, mentions_other, path_line
+from patchq.model import Edit, Parsed
+from patchq.ops import Create, Rename
 
 NAME = "search_replace"
 INSTRUCTIONS = """\
@@ -50,9 +70,11 @@ def parse(text: str, known: Known, default_path: str | None = None) -> Parsed:
         reader.read()
     except Unreadable as error:
         return Parsed(problems=(error.problem,))
-    if left_out := foreign.find(reader.prose):
+    wrappers = reader.fences.wrappers
+    prose = [(number, line) for number, line in reader.prose if number - 1 not in wrappers]
+    if left_out := foreign.find(prose, reader.known):
         return Parsed(problems=(left_out,))
-    return Parsed(tuple(reader.edits), "\n".join(line for _, line in reader.prose).strip())
+    return Parsed(tuple(reader.edits), "\n".join(line for _, line in prose).strip())
 
 
 class _Reader:
@@ -64,8 +86,10 @@ class _Reader:
         self.prose: list[tuple[int, str]] = []
         """The lines outside blocks, with their numbers."""
         self.made: set[str] = set()
-        self.open: Fence | None = None
-        self.open_at = -1
+        self.fences = OpenFences()
+        self.fence_lines: FenceLines | None = None
+        self.own: tuple[int, Fence] | None = None
+        """The fence that the last block stands in, as long as it is open, and its line."""
         self.low = 0
         """The first line behind the last block: headings are not sought before it."""
 
@@ -78,160 +102,178 @@ class _Reader:
             line = self.lines[i]
             if marker := opening(line):
                 i = self._block(i, marker)
-                continue
-            if is_suspect(line):
-                raise Unreadable(
-                    i,
-                    f"line {i + 1}, column 1: {line.strip()[:40]!r} stands outside a block",
-                    "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new "
-                    "lines, `>>>>>>> REPLACE`, each marker alone at the start of its line",
-                )
-            self._fence_line(i)
-            self.prose.append((i + 1, line))
-            i += 1
+            elif opens_thought(line):
+                i = self._thought(i)
+            elif closes_thought(line):
+                self._end_of_thought(i)
+            else:
+                self._prose(i)
+                i += 1
+        self._check_end()
 
-    def _fence_line(self, i: int) -> None:
-        mark = fence(self.lines[i])
-        if mark is None:
+    # ------------------------------------------------------------ outside of blocks
+
+    def _prose(self, i: int) -> None:
+        line = self.lines[i]
+        if is_suspect(line):
+            raise Unreadable(
+                i,
+                f"{line.strip()[:40]!r} stands outside a block",
+                "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new "
+                "lines, `>>>>>>> REPLACE`, each marker alone on its line and at its start",
+            )
+        if mark := fence(line):
+            self.fences.read(i, mark)
+        self.prose.append((i + 1, line))
+
+    def _thought(self, i: int) -> int:
+        end = blank_thought(self.lines, i)
+        if end is None:
+            raise Unreadable(
+                i,
+                "the thinking block that opens here is not closed before the response ends",
+                "send the answer alone, without the thinking before it",
+                "response.truncated",
+            )
+        return end
+
+    def _end_of_thought(self, i: int) -> None:
+        """A model that is made to think may leave out the tag that opens."""
+        if self.edits:
+            raise Unreadable(
+                i,
+                "a thinking block ends here that begins nowhere, so the edits before it may be "
+                "drafts",
+                "send the answer alone, without the thinking before it",
+            )
+        self.prose.clear()
+        self.lines[i] = without_close(self.lines[i])
+
+    def _check_end(self) -> None:
+        """Refuse a response that ends where a block begins: it was cut."""
+        end = line_above(self.lines, len(self.lines), self.low)
+        if end < self.low:
             return
-        if self.open is not None and self.open.closed_by(mark):
-            self.open = None
-        elif not mark.closing:
-            self.open, self.open_at = mark, i
+        line, mark = self.lines[end], fence(self.lines[end])
+        above = line_above(self.lines, end, self.low)
+        headed = above >= self.low and self._is_heading(self.lines[above])
+        if mark is None:
+            cut = is_cut(line, headed) or (bool(self.edits) and self._is_heading(line))
+        else:
+            cut = self.fences.opened(end) and (bool(mark.info) or headed)
+        if cut:
+            raise Unreadable(
+                end,
+                "the response ends here, where a block begins",
+                "send the whole response again; if it was cut, send fewer changes at once",
+                "response.truncated",
+            )
+
+    def _is_heading(self, line: str) -> bool:
+        """Whether the line is a path and nothing else, and no item of a list."""
+        listed = line.lstrip().startswith(("- ", "* ", "+ ", "> "))
+        return not listed and path_line(line, self.known) is not None
 
     # ------------------------------------------------------------ one block
 
     def _block(self, start: int, marker: Marker) -> int:
-        found = self._heading_fence(start)
-        block = block_at(self.lines, start, marker, found)
-        path = self._path(block)
-        self.made.add(path)
-        op = self._op(block, path)
-        if isinstance(op, Rename):
+        above = look_above(self.lines, start, self.low, self.fences.opened)
+        further = self.own is not None
+        if above.fences:
+            self.own = above.fences[0]
+        block = block_at(self.lines, start, marker, self._inner())
+        heading = heading_of(self.lines, start, above, self.known, word=block.creates)
+        if further:
+            self._check_between(start, heading)
+        self.path = self._path(heading, block)
+        op = op_of(block, self.known)
+        if isinstance(op, Create):
+            self.made.add(self.path)
+        elif isinstance(op, Rename):
             self.made.add(op.to)
         at = (block.start + 1, block.end + 1)
-        self.edits.append(Edit(str(len(self.edits) + 1), NAME, at, path, op))
-        self.path = path
-        self.low = self._behind(block.end, found)
+        self.edits.append(Edit(str(len(self.edits) + 1), NAME, at, self.path, op))
+        self._forget(heading)
+        self.fences.hold_block()
+        self.low = self._behind(block.end)
         return self.low
 
-    def _heading_fence(self, start: int) -> Fence | None:
-        """The fence that the block stands in, if nothing but its heading stands between."""
-        if self.open is None:
+    def _inner(self) -> Inner | None:
+        """Finds the fences inside the block's own, if that one is longer than usual."""
+        if self.own is None or self.own[1].length < 4:
             return None
-        heading = self._above(start)
-        above = self._above(heading) if heading > self.open_at else heading
-        return self.open if above <= self.open_at or self.open_at < self.low else None
+        self.fence_lines = self.fence_lines or FenceLines(self.lines)
+        return partial(self.fence_lines.end_of_inner, outer=self.own[1])
 
-    def _op(self, block: Block, path: str) -> Op:
-        if block.word == "RENAME":
-            named = [line for line in block.old if line.strip()]
-            if len(named) != 1:
-                raise Unreadable(
-                    block.start,
-                    f"line {block.start + 1}, column 1: expected one line with the new path "
-                    f"between the RENAME markers, found {len(named)}",
-                    "`<<<<<<< RENAME`, the new path, `>>>>>>> RENAME`",
-                )
-            return Rename(undress(named[0])[0].removeprefix("./"))
-        if block.word == "DELETE":
-            if any(line.strip() for line in block.old):
-                raise Unreadable(
-                    block.start + 1,
-                    f"line {block.start + 2}, column 1: expected nothing between the DELETE "
-                    "markers",
-                    "to delete lines, use SEARCH with an empty REPLACE part",
-                )
-            return DeleteFile()
-        if not block.old:
-            return Create(_joined(block.new))
-        if not any(line.strip() for line in block.old):
-            raise Unreadable(
-                block.start,
-                f"line {block.start + 1}, column 1: the SEARCH part holds blank lines only",
-                "leave it empty to create the file, or quote lines with text",
-            )
-        return Replace(_joined(block.old), _joined(block.new))
+    def _check_between(self, start: int, heading: Heading) -> None:
+        """Between two blocks of one fence stand blank lines and the path of the second."""
+        for i in range(self.low, start):
+            line = self.lines[i]
+            if line.strip() and i not in heading.named_on and not fence(line):
+                raise _text_behind(i)
 
-    # ------------------------------------------------------------ what surrounds a block
-
-    def _path(self, block: Block) -> str:
-        word = block.word == "SEARCH" and not block.old
-        i = self._above(block.start)
-        for _ in range(2):
-            mark = fence(self.lines[i]) if i >= self.low else None
-            if mark is None:
-                break
-            if path := path_of_info(mark.info, self.known):
-                self._forget(i)
-                return self._read_as_meant(path)
-            i = self._above(i)
-        path = path_of_line(self.lines[i], self.known, word=word) if i >= self.low else None
-        if path:
-            self._forget(i)
-            return self._read_as_meant(path)
+    def _path(self, heading: Heading, block: Block) -> str:
+        if heading.path:
+            return heading.path
         between = self.lines[self.low : block.start]
-        if self.path and not any(mentions_other(line, self.path, self.known) for line in between):
+        # What quotes nothing of the file has to name it.
+        quotes = block.word == "SEARCH" and not block.creates
+        if (
+            self.path
+            and (quotes or not self.edits)
+            and not any(mentions_other(line, self.path, self.known) for line in between)
+        ):
             return self.path
         raise Unreadable(
             block.start,
-            f"line {block.start + 1}, column 1: expected a path on the line before the block",
-            "put the file's path, relative to the repository's root, alone on the line before "
-            f"`{self.lines[block.start].strip()}`",
+            "expected a path on the line before the block",
+            "put the file's path, relative to the repository's root and without blanks, alone on "
+            f"the line before `{self.lines[block.start].strip()}`",
         )
 
-    def _above(self, i: int) -> int:
-        i -= 1
-        while i >= self.low and not self.lines[i].strip():
-            i -= 1
-        return i
-
-    def _forget(self, heading: int) -> None:
-        """The lines from a block's heading on are no prose, unless the heading is a sentence."""
-        sentence = fence(self.lines[heading]) is None and " " in undress(self.lines[heading])[0]
-        while self.prose and self.prose[-1][0] > heading + sentence:
+    def _forget(self, heading: Heading) -> None:
+        """The lines from a block's heading on are no prose, but for those that it keeps."""
+        while self.prose and self.prose[-1][0] > heading.top:
             self.prose.pop()
+        self.prose += [(i + 1, self.lines[i]) for i in heading.kept]
 
-    def _read_as_meant(self, path: str) -> str:
-        path = path.removeprefix("./")
-        if not self.known(path) and path[:2] in ("a/", "b/") and self.known(path[2:]):
-            return path[2:]
-        return path
-
-    def _behind(self, end: int, inside: Fence | None) -> int:
-        """The line behind a block; where it stands in a fence, the fence's end is looked for."""
-        if inside is None:
+    def _behind(self, end: int) -> int:
+        """The line behind a block; where it stands in a fence, the one behind the fence's end."""
+        if self.own is None:
             return end + 1
-        text: list[int] = []
+        at, own = self.own
+        text = -1
         for i in range(end + 1, len(self.lines)):
             line = self.lines[i]
+            if opening(line):
+                return end + 1
             if not line.strip():
                 continue
-            if opening(line):
-                text = text[:-1]  # without the heading of the next block
-                break
             mark = fence(line)
-            if mark is not None and inside.closed_by(mark):
-                if not text:
-                    self.open = None
-                    return i + 1
-                if not self._opens_block(i):
-                    raise Unreadable(
-                        text[0],
-                        f"line {text[0] + 1}, column 1: expected the fence's end or a further "
-                        "block",
-                        "close the fence right behind `>>>>>>> REPLACE`",
-                    )
-            text.append(i)
-        if text:
-            self.open = None
+            if mark and own.closed_by(mark):
+                next_opens = self._opens_block(i)
+                if text < 0:
+                    self.own = None
+                    self.fences.close(at)
+                    # It may also be the fence of a block that follows at once.
+                    return i if next_opens else i + 1
+                if not next_opens:
+                    raise _text_behind(text)
+            text = i if text < 0 else text
+        self.own = None  # the last fence is missing
         return end + 1
 
     def _opens_block(self, i: int) -> bool:
         """Whether the next line that is not blank opens a block."""
-        following = (line for line in self.lines[i + 1 : i + 20] if line.strip())
-        return opening(next(following, "")) is not None
+        i += 1
+        while i < len(self.lines) and not self.lines[i].strip():
+            i += 1
+        return i < len(self.lines) and opening(self.lines[i]) is not None
 
 
-def _joined(lines: list[str]) -> str:
-    return "".join(line + "\n" for line in lines)
+def _text_behind(index: int) -> Unreadable:
+    return Unreadable(
+        index,
+        "expected the fence's end or a further block with its path, found other text",
+        "close the fence right behind `>>>>>>> REPLACE`; lines of the block stand before it",
+    )

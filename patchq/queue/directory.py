@@ -25,8 +25,8 @@ from patchq.errors import Busy, DiskFault, UsageError
 from patchq.queue import Claim, Report, spool
 from patchq.queue.claims import Claims
 from patchq.queue.ids import Ids, extension, valid
-from patchq.queue.inbox import Inbox, ignored, snapshot
-from patchq.queue.linux import rename_noreplace, syncfs
+from patchq.queue.inbox import Inbox, snapshot
+from patchq.queue.linux import syncfs
 from patchq.queue.lock import Lock, Owner, owner
 from patchq.queue.spool import Folder, disk_faults
 
@@ -34,7 +34,6 @@ _REPORT = ".report.json"
 _PAGE = ".report.md"
 _PUBLIC = ("inbox", "active", "done", "rejected")
 _PRIVATE = ("ids", "sources")
-_FREE_NAMES = 9
 
 
 @disk_faults
@@ -75,7 +74,6 @@ class DirectoryQueue:
         self._ids = Ids(Folder(root / "ids"), taken)
         self._inbox = Inbox(self._waiting, settle_seconds)
         self._claims = Claims(self._active, self._done, self._rejected, response_bytes)
-        self._tokens = spool.Tokens()
         self._lock = Lock(root / "lock")
 
     @disk_faults
@@ -149,7 +147,7 @@ class DirectoryQueue:
         live, active = self._claims.live(claim), self._active.fd
         told = spool.encode(report)
         if told != live.report:
-            spool.put(active, f"{claim.token}.json", told)
+            self._claims.put(claim.token, f"{claim.token}.json", told)
             live.report = told
         if markdown is not None and (page := _page(markdown)) != live.page:
             spool.write(active, f"{claim.token}.md", page)
@@ -185,11 +183,11 @@ class DirectoryQueue:
         live.report = live.page = None
         if not live.held:
             since = {"id": id, "since": time.time()}
-            spool.put(active, f"{claim.token}.held", spool.encode(since))
+            self._claims.put(claim.token, f"{claim.token}.held", spool.encode(since))
             live.held = True
             self._remember(claim, id, again=live.inherited)
-        spool.put(active, id + _PAGE, _page(markdown))
-        spool.put(active, id + _REPORT, spool.encode(report))
+        self._claims.put(claim.token, id + _PAGE, _page(markdown))
+        self._claims.put(claim.token, id + _REPORT, spool.encode(report))
 
     @disk_faults
     def held(self) -> list[Claim]:
@@ -235,7 +233,8 @@ class DirectoryQueue:
 
     @disk_faults
     def by_source(self, sha256: str) -> Sequence[str]:
-        return spool.lines(self._sources.fd, sha256)
+        lines = spool.lines(self._sources.fd, _shard(sha256), sha256.encode())
+        return [line.removeprefix(f"{sha256} ") for line in lines]
 
     @disk_faults
     def ids(self) -> Iterator[str]:
@@ -250,16 +249,7 @@ class DirectoryQueue:
 
     @disk_faults
     def submit(self, data: bytes, name: str) -> str:
-        inbox, token = self._waiting.fd, self._tokens.next()
-        temporary = f".{token}.tmp"
-        spool.write(inbox, temporary, data)
-        for free in _names(name, token):
-            try:
-                rename_noreplace(inbox, temporary, free)
-            except FileExistsError:
-                continue
-            return free
-        raise DiskFault(f"no free name for {name!r} in the inbox")
+        return self._inbox.submit(data, name)
 
     def _place(self, id: str) -> int | None:
         """The folder that holds the report."""
@@ -271,27 +261,14 @@ class DirectoryQueue:
     def _remember(self, claim: Claim, id: str, *, again: bool) -> None:
         """Note what the batch was made from; `again`: it may have been noted before."""
         sha256 = claim.source.sha256
-        if claim.data and not (again and id in spool.lines(self._sources.fd, sha256)):
-            spool.append(self._sources.fd, sha256, id)
+        if claim.data and not (again and id in self.by_source(sha256)):
+            spool.append(self._sources.fd, _shard(sha256), f"{sha256} {id}")
+
+
+def _shard(sha256: str) -> str:
+    """One of 256 files, so that noting a response makes no new one and finding it reads little."""
+    return sha256[:2]
 
 
 def _page(markdown: str) -> bytes:
     return markdown.encode("utf-8", "replace")
-
-
-def _names(name: str, token: str) -> Iterator[str]:
-    """Names to try for a response, all of which the inbox looks at; the last one is free."""
-    plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
-    if ignored(plain) and not plain.endswith(".request.yaml"):
-        plain += ".txt"
-    stem, dot, suffix = plain.rpartition(".")
-    if not stem:
-        stem, dot, suffix = plain, "", ""
-    room = 255 - len(os.fsencode(f"-{token}{dot}{suffix}"))
-    if room < 1:
-        stem, dot, suffix, room = plain, ".", "txt", 255 - len(os.fsencode(f"-{token}.txt"))
-    short = os.fsdecode(os.fsencode(stem)[:room])
-    yield f"{short}{dot}{suffix}"
-    for number in range(2, _FREE_NAMES + 1):
-        yield f"{short}-{number}{dot}{suffix}"
-    yield f"{short}-{token}{dot}{suffix}"

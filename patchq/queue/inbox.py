@@ -6,6 +6,7 @@ under our hands.  One scan feeds many claims, and the events that announce files
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import heapq
 import os
@@ -16,12 +17,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from patchq.model import Problem
-from patchq.queue.linux import being_written
-from patchq.queue.spool import Folder
+from patchq.queue.linux import being_written, rename_noreplace
+from patchq.queue.spool import Folder, Tokens, read_up_to, write
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~", ".request.yaml")
 SCAN_ENTRIES = 20_000
 """How many names one scan keeps, the oldest ones; those behind them come with the next scan."""
+_FREE_NAMES = 9
+_STEM_BYTES, _SUFFIX_BYTES = 180, 40
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -54,6 +57,7 @@ class Inbox:
         self._clock = clock
         self._waiting: deque[str] = deque()
         self._unsettled: dict[str, tuple[Mark, float]] = {}
+        self._tokens = Tokens()
 
     def complete(self) -> Iterator[str]:
         """The names of complete entries: what is left of the last scan, then those of one more."""
@@ -79,7 +83,18 @@ class Inbox:
         if not self._unsettled:
             return None
         first = min(since for _, since in self._unsettled.values())
-        return max(0.0, first + self._settle_seconds - self._clock())
+        return max(0.01, first + self._settle_seconds - self._clock())
+
+    def submit(self, data: bytes, name: str) -> str:
+        """Add a response under that name, or a free one like it, which is returned."""
+        inbox, token = self.folder.fd, self._tokens.next()
+        temporary = f".{token}.tmp"
+        write(inbox, temporary, data)
+        for free in _names(name, token):
+            with contextlib.suppress(FileExistsError):
+                rename_noreplace(inbox, temporary, free)
+                return free
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
     def _scan(self) -> None:
         ages: list[tuple[int, str]] = []
@@ -140,6 +155,21 @@ def _age(entry: os.DirEntry[str]) -> tuple[int, str] | None:
         return None
 
 
+def _names(name: str, token: str) -> Iterator[str]:
+    """Names to try for a response, all of which the inbox looks at; the last one is free."""
+    plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
+    if ignored(plain) and not plain.endswith(".request.yaml"):
+        plain += ".txt"
+    stem, dot, suffix = plain.rpartition(".") if "." in plain else (plain, "", "")
+    if len(os.fsencode(suffix)) > _SUFFIX_BYTES:
+        stem, suffix = plain, "txt"
+    short = os.fsdecode(os.fsencode(stem)[:_STEM_BYTES])
+    yield f"{short}{dot}{suffix}"
+    for number in range(2, _FREE_NAMES + 1):
+        yield f"{short}-{number}{dot}{suffix}"
+    yield f"{short}-{token}{dot}{suffix}"
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The bytes of an entry at one moment, or why there are none; `size` is what it claims."""
@@ -173,12 +203,12 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
             if error.errno not in _CHANGED:
                 raise
             continue
-        with open(fd, "rb", buffering=0) as file:
-            data = file.read(limit + 1) or b""
-            while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
-                data += more
+        try:
+            data = read_up_to(fd, limit + 1)
             if mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size:
                 return Snapshot(data, len(data))
+        finally:
+            os.close(fd)
     return Snapshot(b"", status.st_size, _RESTLESS)
 
 

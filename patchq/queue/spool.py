@@ -73,7 +73,7 @@ class Folder:
     """One directory of the queue; `lasting` ones are made again when somebody removed them."""
 
     def __init__(self, path: Path, *, lasting: bool = True) -> None:
-        self.path = path
+        self._path = os.fspath(path)
         self._lasting = lasting
         self._fd: int | None = None
         self._key = (-1, -1)
@@ -85,16 +85,17 @@ class Folder:
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
         try:
-            status = os.lstat(self.path)
+            status = os.lstat(self._path)
         except FileNotFoundError:
             if not self._lasting:
                 raise
-            self.path.mkdir(exist_ok=True)
-            status = os.lstat(self.path)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self._path)
+            status = os.lstat(self._path)
         if self._fd is not None and self._key == (status.st_dev, status.st_ino):
             return self._fd
         self.close()
-        self._fd = os.open(self.path, DIRECTORY)
+        self._fd = os.open(self._path, DIRECTORY)
         opened = os.fstat(self._fd)
         self._key = (opened.st_dev, opened.st_ino)
         return self._fd
@@ -105,10 +106,15 @@ class Folder:
             self._fd = None
 
 
-def put(folder: int, name: str, data: bytes, *, flush: bool = False) -> None:
-    """Write a file, or replace it, so that it is seen whole or not at all; `flush` makes the new
-    content durable before it takes the old one's place."""
-    temporary = f"{name}.tmp"
+def put(
+    folder: int, name: str, data: bytes, *, via: str | None = None, flush: bool = False
+) -> None:
+    """Write a file, or replace it, so that it is seen whole or not at all.
+
+    `via` is the temporary name; `flush` makes the new content durable before it takes the old
+    one's place.
+    """
+    temporary = via or f"{name}.tmp"
     write(folder, temporary, data, flush=flush)
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -145,14 +151,28 @@ def read(folder: int, name: str) -> bytes | None:
         fd = os.open(name, _READ, dir_fd=folder)
     except FileNotFoundError:
         return None
-    with open(fd, "rb") as file:
-        return file.read()
+    try:
+        return read_up_to(fd, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
 
 
-def lines(folder: int, name: str) -> list[str]:
-    """The lines of a file that `append` wrote, without those that a power cut tore."""
-    text = (read(folder, name) or b"").decode("utf-8", "replace")
-    return [line for line in text.split("\n") if line and "\0" not in line]
+def read_up_to(fd: int, size: int) -> bytes:
+    """At most `size` bytes from an open file, fewer where it ends before."""
+    data = os.read(fd, size)
+    while len(data) < size and (more := os.read(fd, size - len(data))):
+        data += more
+    return data
+
+
+def lines(folder: int, name: str, prefix: bytes = b"") -> list[str]:
+    """The lines of a file that `append` wrote which begin with `prefix`, without those that a
+    power cut tore."""
+    data = read(folder, name) or b""
+    if prefix not in data:
+        return []
+    found = (line for line in data.split(b"\n") if line and line.startswith(prefix))
+    return [line.decode() for line in found if b"\0" not in line]
 
 
 def remove(folder: int, name: str) -> bool:

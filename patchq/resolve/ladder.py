@@ -7,37 +7,42 @@ whether the edit is already there, since leniency finds the quote inside its own
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from patchq.model import Hunk, Replace
+from patchq.model import Hunk
+from patchq.ops import Replace
 from patchq.resolve import elide
-from patchq.resolve.preserve import hunks
+from patchq.resolve.elide import Chain
+from patchq.resolve.preserve import Rewrite
 from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, rewritten
-from patchq.resolve.search import Place, places
+from patchq.resolve.search import MOST_PLACES, Place, indentation, places
 from patchq.text import Text
-
-_WORD = re.compile(rb"\w")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The edit's one place: `hunks` to write, and the quoted lines `start:end` (0-based)."""
+    """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
+    hunks of each run of lines that it quotes without a gap."""
 
     rung: str
-    hunks: tuple[Hunk, ...]
     start: int
     end: int
+    runs: tuple[tuple[Hunk, ...], ...] = ()
     already: bool = False
+
+    @property
+    def hunks(self) -> tuple[Hunk, ...]:
+        return tuple(hunk for run in self.runs for hunk in run)
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
     """No certain place; `places` are the several that it may be."""
 
-    why: Literal["none", "ambiguous", "unshiftable"]
+    why: Literal["none", "ambiguous", "unwritable"]
     rung: str | None = None
     places: tuple[Place, ...] = ()
     detail: str = ""
@@ -45,15 +50,32 @@ class Missed:
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
     """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
-    quote = Quote(_lines(op.old), _lines(op.new))
-    try:
-        for reading, level in _readings(quote, enabled):
-            found = _at(text, reading, level)
-            if found is not None:
-                return found
-        return _already_elsewhere(text, quote, enabled) or Missed("none")
-    except Unreadable as error:
-        return Missed("unshiftable", detail=str(error))
+    passed: list[Step] = []
+    for reading, level in _readings(_quote(op), enabled):
+        ways = _ways(text, reading, level)
+        if ways:
+            return _judged(text, (reading, level), ways, passed)
+        passed.append((reading, level))
+    return Missed("none")
+
+
+def taken_place(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
+    """Where the new half of `op` stands in place of the old one, which is nowhere in `text`."""
+    quote = _quote(op)
+    if not quote.new or quote.old == quote.new:
+        return None
+    for reading, level in _readings(quote, enabled):
+        ways = _ways(text, elide.inverse(reading), level) if _has_evidence(reading, level) else []
+        if ways:
+            if len(ways) > 1:
+                return None
+            first, last = ways[0][0], ways[0][-1]
+            return Found(reading.rung or level.rung, first.start, last.end, already=True)
+    return None
+
+
+def _quote(op: Replace) -> Quote:
+    return Quote(_lines(op.old), _lines(op.new))
 
 
 def _lines(half: str) -> Lines:
@@ -63,8 +85,11 @@ def _lines(half: str) -> Lines:
     return lines
 
 
-def _readings(quote: Quote, enabled: Sequence[str]) -> Iterator[tuple[Quote, Level]]:
-    ladder = list(levels(enabled))
+Step = tuple[Quote, Level]
+
+
+def _readings(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
+    ladder = levels(tuple(enabled))
     seen = []
     for reading in rewritten(quote, enabled):
         seen.append(reading)
@@ -73,53 +98,93 @@ def _readings(quote: Quote, enabled: Sequence[str]) -> Iterator[tuple[Quote, Lev
     if "elided" in enabled:
         for reading in filter(elide.elides, seen):
             for level in ladder:
-                yield Quote(reading.old, reading.new, "elided"), level
+                yield Quote(reading.old, reading.new, "elided", reading.flaw), level
 
 
-def _at(text: Text, quote: Quote, level: Level) -> Found | Missed | None:
+def _ways(text: Text, quote: Quote, level: Level) -> list[Chain]:
+    """Every way in which the old half stands in the text, a quote without gaps as a single piece;
+    more than `MOST_PLACES` are not told apart."""
     if quote.rung == "elided":
-        return _at_chain(text, quote, level)
-    found = places(text, quote, level)
-    if not found:
-        return None
-    rung = quote.rung or level.rung
-    if len(found) == 1 and quote.old != quote.new:
-        fresh = places(text, elide.inverse(quote), level) if quote.new else []
-        if len(fresh) == 1 and fresh[0].start <= found[0].start and found[0].end <= fresh[0].end:
-            return Found(rung, (), fresh[0].start, fresh[0].end, already=True)
-    written = [hunks(text, place) for place in found]
+        return elide.chains(text, quote, level)
+    return [(place,) for place in places(text, quote, level)]
+
+
+def _judged(text: Text, step: Step, ways: list[Chain], passed: Sequence[Step]) -> Found | Missed:
+    """What the places of a quote, found at one step, make of the edit; `passed` are the steps
+    before, at which it stands nowhere."""
+    quote, level = step
+    rung, first = quote.rung or level.rung, ways[0]
+    missed = partial(Missed, rung=rung, places=_distinct(ways))
+    fresh = _new_round(text, step, ways) if len(ways) == 1 else None
+    if fresh is not None:
+        if _spans(fresh) != _spans(first) or _stands_there(text, first, passed):
+            return Found(rung, fresh[0].start, fresh[-1].end, already=True)
+        return missed("unwritable", detail="its halves differ only in what was ignored to find it")
+    if quote.flaw:
+        return missed("unwritable", detail=quote.flaw)
+    rewrites = [Rewrite(place.old, place.new) for place in first]
+    if not any(rewrite.changes for rewrite in rewrites):
+        return Found(rung, first[0].start, first[-1].end)
+    if len(ways) > MOST_PLACES:
+        return missed("ambiguous")
+    try:
+        written = [_written(text, rewrites, way) for way in ways]
+    except Unreadable as error:
+        return missed("unwritable", detail=str(error))
     if any(not _same_result(text, written[0], other) for other in written[1:]):
-        return Missed("ambiguous", rung, tuple(found))
-    return Found(rung, written[0], found[0].start, found[0].end)
+        return missed("ambiguous")
+    if len(ways) > 1 and (fresh := _new_round(text, step, ways)):
+        return Found(rung, fresh[0].start, fresh[-1].end, already=True)
+    return Found(rung, first[0].start, first[-1].end, written[0])
 
 
-def _at_chain(text: Text, quote: Quote, level: Level) -> Found | Missed | None:
-    chain = elide.chain(text, quote, level)
-    if chain is None:
+def _distinct(ways: Sequence[Chain]) -> tuple[Place, ...]:
+    """The first piece's places, one for each line at which it begins."""
+    return tuple({way[0].start: way[0] for way in ways}.values())
+
+
+def _new_round(text: Text, step: Step, ways: Sequence[Chain]) -> Chain | None:
+    """The only place of the new half, if all that was found of the old one is a part of it."""
+    quote, level = step
+    if not quote.new or quote.old == quote.new:
         return None
-    if not chain.certain:
-        return Missed("ambiguous", "elided", chain.places[:1])
-    start, end = chain.places[0].start, chain.places[-1].end
-    fresh = elide.chain(text, elide.inverse(quote), level) if quote.old != quote.new else None
-    if fresh and fresh.certain and _inside(chain.places, fresh.places):
-        return Found("elided", (), start, end, already=True)
-    written = tuple(hunk for place in chain.places for hunk in hunks(text, place))
-    return Found("elided", written, start, end)
+    fresh = _ways(text, elide.inverse(quote), level)
+    if len(fresh) == 1 and all(
+        new.start <= old.start and old.end <= new.end
+        for way in ways
+        for old, new in zip(way, fresh[0], strict=True)
+    ):
+        return fresh[0]
+    return None
 
 
-def _inside(old: Sequence[Place], new: Sequence[Place]) -> bool:
-    return all(n.start <= o.start and o.end <= n.end for o, n in zip(old, new, strict=True))
+def _stands_there(text: Text, way: Chain, steps: Sequence[Step]) -> bool:
+    """Whether one of the steps, none of which finds the old half, finds the new one there."""
+    return any(
+        _spans(new) == _spans(way)
+        for quote, level in steps
+        for new in _ways(text, elide.inverse(quote), level)
+    )
 
 
-def _same_result(text: Text, one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
-    every = [*one, *other]
-    if not every:
-        return True
-    start, end = min(h.start for h in every), max(h.end for h in every)
-    return _written(text.data, one, start, end) == _written(text.data, other, start, end)
+def _spans(way: Chain) -> list[tuple[int, int]]:
+    return [(place.start, place.end) for place in way]
 
 
-def _written(data: bytes, changes: Sequence[Hunk], start: int, end: int) -> bytes:
+def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
+    pairs = zip(rewrites, way, strict=True)
+    return tuple(rewrite.at(text, place.start, place.shift) for rewrite, place in pairs)
+
+
+def _same_result(
+    text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Sequence[Hunk]]
+) -> bool:
+    ours, theirs = ([hunk for run in runs for hunk in run] for runs in (one, other))
+    start, end = min(ours[0].start, theirs[0].start), max(ours[-1].end, theirs[-1].end)
+    return _replaced(text.whole, ours, start, end) == _replaced(text.whole, theirs, start, end)
+
+
+def _replaced(data: bytes, changes: Sequence[Hunk], start: int, end: int) -> bytes:
     parts = []
     for hunk in changes:
         parts += [data[start : hunk.start], hunk.new]
@@ -127,31 +192,14 @@ def _written(data: bytes, changes: Sequence[Hunk], start: int, end: int) -> byte
     return b"".join([*parts, data[start:end]])
 
 
-def _already_elsewhere(text: Text, quote: Quote, enabled: Sequence[str]) -> Found | None:
-    """The old half is nowhere at any rung; whether that is because the new one took its place."""
-    if quote.old == quote.new or not quote.new:
-        return None
-    for reading, level in _readings(quote, enabled):
-        if not _has_evidence(reading, level):
-            continue
-        if reading.rung == "elided":
-            chain = elide.chain(text, elide.inverse(reading), level)
-            fresh = chain.places if chain and chain.certain else ()
-        else:
-            fresh = tuple(places(text, elide.inverse(reading), level))
-            if len(fresh) > 1:
-                return None
-        if fresh:
-            return Found(
-                reading.rung or level.rung, (), fresh[0].start, fresh[-1].end, already=True
-            )
-    return None
-
-
 def _has_evidence(quote: Quote, level: Level) -> bool:
     """Whether the new half keeps a line of the old one, and says something that it did not."""
-    old = {line.strip() for line in level.normalise(quote.old)}
-    new = [line.strip() for line in level.normalise(quote.new)]
-    return any(line and line in old for line in new) and any(
-        line not in old and _WORD.search(line) for line in new
+    old, new = (_as_read(half, level) for half in (quote.old, quote.new))
+    return any(line.strip() and line in old for line in new) and any(
+        line not in old and any(map(str.isalnum, line.decode("utf-8", "replace"))) for line in new
     )
+
+
+def _as_read(half: Lines, level: Level) -> set[bytes]:
+    lines = level.normalise(half) if level.normalise else half
+    return {line.removeprefix(indentation(line)) if level.shifts else line for line in lines}

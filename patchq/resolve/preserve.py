@@ -7,71 +7,79 @@ file's own line end.
 
 from __future__ import annotations
 
-from patchq.lcs import line_diff
+from patchq.lcs import Block, line_diff
 from patchq.model import Hunk
 from patchq.resolve.readings import Lines, Unreadable
-from patchq.resolve.search import Place, Shift
-from patchq.text import Text, content
+from patchq.resolve.search import NO_SHIFT, Shift, shifted
+from patchq.text import TYPOGRAPHIC, Text
 
 
-def hunks(text: Text, place: Place) -> tuple[Hunk, ...]:
-    """The changes that put `place.new` where `place.old` stands, front to back.
+class Rewrite:
+    """How the new half of a quote differs from the old one, wherever that stands."""
 
-    Raises `readings.Unreadable` when a new line lacks the indentation that has to be taken off.
-    """
-    old = [line.removesuffix(b"\r") for line in place.old]
-    new = [line.removesuffix(b"\r") for line in place.new]
-    blocks = line_diff(old, new)
-    kept = set(range(len(old))).difference(*(range(a0, a1) for a0, a1, _, _ in blocks))
-    moved = _movable(old, kept)
-    return tuple(_hunk(text, place, block, new, moved) for block in blocks)
+    def __init__(self, old: Lines, new: Lines) -> None:
+        self._old = [line.removesuffix(b"\r") for line in old]
+        self._new = [line.removesuffix(b"\r") for line in new]
+        self._blocks = line_diff(self._old, self._new)
+        self._moved = self._movable()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self._blocks)
+
+    def at(self, text: Text, start: int, shift: Shift = NO_SHIFT) -> tuple[Hunk, ...]:
+        """The changes that put the new half where the old one stands, from line `start` on.
+
+        Raises `readings.Unreadable` when a new line cannot be written there as it was meant.
+        """
+        curled = self._curled(text, start)
+        return tuple(self._hunk(text, start, shift, block, curled) for block in self._blocks)
+
+    def _movable(self) -> dict[bytes, int]:
+        """For each quoted line the index whose bytes a new line equal to it takes: rather one that
+        goes away, since then the line was moved.  An empty line is written as it is."""
+        gone = {i for a0, a1, _, _ in self._blocks for i in range(a0, a1)}
+        source: dict[bytes, int] = {}
+        for i, line in enumerate(self._old):
+            if line and (line not in source or (source[line] not in gone and i in gone)):
+                source[line] = i
+        return source
+
+    def _hunk(
+        self, text: Text, start: int, shift: Shift, block: Block, curled: frozenset[str]
+    ) -> Hunk:
+        a0, a1, b0, b1 = block
+        written = []
+        for line in self._new[b0:b1]:
+            if line in self._moved:
+                written.append(text.lines[start + self._moved[line]])
+            else:
+                written.append(_new_line(line, shift, curled) + text.line_end)
+        return Hunk(text.starts[start + a0], text.starts[start + a1], b"".join(written))
+
+    def _curled(self, text: Text, start: int) -> frozenset[str]:
+        """The typographic characters that the quote has where the file has plain ones."""
+        quoted = b"\n".join(self._old)
+        if quoted.isascii():
+            return frozenset()
+        there = b"".join(text.lines[start : start + len(self._old)])
+        return _typographic(quoted) - _typographic(there)
 
 
-def _movable(old: Lines, kept: set[int]) -> dict[bytes, int]:
-    """For each quoted line the index whose bytes a new line equal to it takes: rather one that
-    goes away, since then the line was moved."""
-    source: dict[bytes, int] = {}
-    for i, line in enumerate(old):
-        if line.strip() and (line not in source or (source[line] in kept and i not in kept)):
-            source[line] = i
-    return source
-
-
-def _hunk(
-    text: Text, place: Place, block: tuple[int, int, int, int], new: Lines, moved: dict[bytes, int]
-) -> Hunk:
-    a0, a1, b0, b1 = block
-    written = []
-    for line in new[b0:b1]:
-        if line in moved:
-            written.append(content(text.lines[place.start + moved[line]]))
-        else:
-            written.append(shifted(line, place.shift))
-    return lines_hunk(text, place.start + a0, place.start + a1, written)
-
-
-def lines_hunk(text: Text, start: int, end: int, written: Lines) -> Hunk:
-    """Put the lines `written` (without ends) in place of the text's lines `start:end`.  A final
-    newline that is missing stays missing."""
-    ends = text.line_end
-    first, last = text.starts[start], text.starts[end]
-    data = b"".join(line + ends for line in written)
-    if end < len(text.lines) or not text.lacks_final_newline:
-        return Hunk(first, last, data)
-    if start == len(text.lines):
-        return Hunk(first, last, ends + data.removesuffix(ends) if data else b"")
-    if not data and start > 0:
-        return Hunk(text.starts[start - 1] + len(content(text.lines[start - 1])), last, b"")
-    return Hunk(first, last, data.removesuffix(ends))
-
-
-def shifted(line: bytes, shift: Shift) -> bytes:
-    """A new line, moved as the quote was."""
-    if not line.strip():
-        return line
-    if shift.removed and not line.startswith(shift.removed):
+def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
+    moved = shifted(line, shift)
+    if moved is None:
         raise Unreadable(
             "a new line lacks the indentation that every quoted line has too much: "
             + repr(line.decode("utf-8", "replace"))
         )
-    return shift.added + line[len(shift.removed) :]
+    if curled and curled & _typographic(line):
+        raise Unreadable(
+            "a new line has typographic characters that the file has as plain ones where they are "
+            "quoted: " + repr(line.decode("utf-8", "replace"))
+        )
+    return moved
+
+
+def _typographic(data: bytes) -> frozenset[str]:
+    return TYPOGRAPHIC.intersection(data.decode("utf-8", "surrogateescape"))

@@ -1,17 +1,17 @@
 """How a quote may be read: the ladder's rungs, in their order, and what each of them ignores.
 
-Rung *k* ignores what all rungs up to *k* ignore.  `line_numbers`, `unescaped` and `elided` rewrite
-the quote and start again from `exact`.
+Rung *k* ignores what all rungs up to *k* ignore, as far as they are enabled.  `line_numbers`,
+`unescaped` and `elided` rewrite the quote and start again from `exact`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
 
-from patchq.text import BLANKS, plain_typography
+from patchq.text import BLANKS, Normalise, plain_typography
 
 RUNGS = (
     "exact", "line_endings", "trailing_whitespace", "indentation", "edge_blank_lines",
@@ -20,101 +20,114 @@ RUNGS = (
 _LEVELS = RUNGS[:6]
 
 Lines = list[bytes]
-Normalise = Callable[[Lines], Lines]
-
-
-def as_they_are(lines: Lines) -> Lines:
-    return lines
-
-
-def trimmed(lines: Lines) -> Lines:
-    return [line.rstrip(BLANKS) for line in lines]
-
-
-def plain(lines: Lines) -> Lines:
-    return plain_typography(b"\n".join(lines)).split(b"\n") if lines else lines
-
-
-def plain_trimmed(lines: Lines) -> Lines:
-    return trimmed(plain(lines))
-
-
-_NORMALISE: dict[tuple[bool, bool], Normalise] = {
-    (False, False): as_they_are,
-    (True, False): trimmed,
-    (False, True): plain,
-    (True, True): plain_trimmed,
-}
+DOTS = (b"...", "…".encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one rung, with those below it, ignores.  `raw` compares line ends too."""
+    """What one rung, with those below it, ignores.  `normalise` is None where that is nothing."""
 
     rung: str
-    raw: bool
-    normalise: Normalise
+    normalise: Normalise | None
     shifts: bool
     edges: bool
 
 
-def levels(enabled: Iterable[str]) -> Iterator[Level]:
+@cache
+def levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
     """The levels of the rungs that are enabled; `exact` always is."""
     on: set[str] = set()
-    chosen = {"exact", *enabled}
+    ladder = []
     for rung in _LEVELS:
-        if rung not in chosen:
-            continue
-        on.add(rung)
-        yield Level(
-            rung=rung,
-            raw=on == {"exact"},
-            normalise=_NORMALISE["trailing_whitespace" in on, "typography" in on],
-            shifts="indentation" in on,
-            edges="edge_blank_lines" in on,
-        )
+        if rung == "exact" or rung in enabled:
+            on.add(rung)
+            read = _normaliser(
+                "line_endings" in on, "trailing_whitespace" in on, "typography" in on
+            )
+            ladder.append(Level(rung, read, "indentation" in on, "edge_blank_lines" in on))
+    return tuple(ladder)
+
+
+@cache
+def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | None:
+    """One function for each choice, so that a text can keep what it gave."""
+
+    def normalise(lines: Lines) -> Lines:
+        if typography and lines:
+            lines = plain_typography(b"\n".join(lines)).split(b"\n")
+        if trailing:
+            return [line.rstrip(BLANKS) for line in lines]
+        return [line.removesuffix(b"\r") for line in lines] if ends else lines
+
+    return normalise if ends or trailing or typography else None
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
     """The two halves of an edit as lines without `\n`, as they were written or rewritten.
 
-    `rung` is the rewriting rung that made it, or None for the text as it stands.
+    `rung` is the rewriting rung that made it, or None for the text as it stands.  `flaw` says why
+    the new half could not be rewritten as the old one was.
     """
 
     old: Lines
     new: Lines
     rung: str | None = None
+    flaw: str | None = None
 
 
 class Unreadable(Exception):
-    """A half cannot be rewritten as the other one was; the message says why."""
+    """The old half has its place, but the new one cannot be written there; the message says why."""
 
 
-_NUMBERED = re.compile(rb"[ \t]*(\d+)(?: ?\| ?|\t| ?\xe2\x86\x92)")
+_NUMBER = re.compile(rb"[ \t]*(\d{1,9})(?: ?(\|)( ?)|\t| ?\xe2\x86\x92)")
 _ESCAPE = re.compile(rb"\\(n|t|r|\"|'|`|\\)")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+
+_Numbered = list[tuple[bytes, re.Match[bytes] | None]]
 
 
 def without_numbers(quote: Quote) -> Quote | None:
     """The quote without `12 | ` or `12→` in front of every line; None when it has none.
 
-    The numbers must count up by one.  Raises `Unreadable` when only some new lines carry one.
+    The numbers count up by one; behind a `...` line, which needs none, they may leave some out.
     """
-    matches = [_NUMBERED.match(line) for line in quote.old]
-    numbers = [int(m[1]) for m in matches if m]
-    if len(numbers) != len(quote.old) or not numbers:
+    old = [(line, _NUMBER.match(line)) for line in quote.old]
+    new = [(line, _NUMBER.match(line)) for line in quote.new]
+    if not _counts_up(old):
         return None
-    if any(b - a != 1 for a, b in pairwise(numbers)):
-        return None
-    fresh = [_NUMBERED.match(line) for line in quote.new]
-    if not all(fresh) and any(fresh):
-        raise Unreadable("only some of the new lines carry a line number")
+    carrying = [number is not None for line, number in new if line.strip() not in DOTS]
+    partly = any(carrying) and not all(carrying)
+    # A blank behind the bar belongs to the number only if it stands behind every bar.
+    numbers = [(line, number) for line, number in (*old, *new) if number and number[2]]
+    wide = all(number[3] or number.end() == len(line) for line, number in numbers)
     return Quote(
-        [line[m.end() :] for line, m in zip(quote.old, matches, strict=True) if m],
-        [line[m.end() :] if m else line for line, m in zip(quote.new, fresh, strict=True)],
+        [_behind(line, number, wide) for line, number in old],
+        [_behind(line, number, wide) for line, number in new],
         "line_numbers",
+        "only some of the new lines carry a line number" if partly else None,
     )
+
+
+def _counts_up(half: _Numbered) -> bool:
+    last, gap = None, False
+    for line, match in half:
+        if match:
+            number = int(match[1])
+            if last is not None and (number <= last if gap else number != last + 1):
+                return False
+            last, gap = number, False
+        elif line.strip() in DOTS:
+            gap = True
+        else:
+            return False
+    return last is not None
+
+
+def _behind(line: bytes, number: re.Match[bytes] | None, wide: bool) -> bytes:
+    if number is None:
+        return line
+    return line[number.start(3) if number[2] and not wide else number.end() :]
 
 
 def unescape(data: bytes) -> bytes:
@@ -124,11 +137,33 @@ def unescape(data: bytes) -> bytes:
 
 def unescaped(quote: Quote) -> Quote | None:
     """Both halves with one level of escapes undone; None when the old half has none."""
-    old = unescape(b"\n".join(quote.old))
-    if old == b"\n".join(quote.old):
+    old = _unescaped_lines(quote.old)
+    if old == quote.old:
         return None
-    new = unescape(b"\n".join(quote.new))
-    return Quote(old.split(b"\n"), new.split(b"\n") if quote.new else [], "unescaped")
+    return Quote(old, _unescaped_lines(quote.new), "unescaped", quote.flaw)
+
+
+def _unescaped_lines(half: Lines) -> Lines:
+    """The lines that the escapes make; one at the very end ends the last line."""
+    if not half:
+        return half
+    lines = unescape(b"\n".join(half)).split(b"\n")
+    if half[-1] and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def unescape_text(text: str) -> str:
+    """A text of whole lines with one level of escapes undone."""
+    half = text.removesuffix("\n").encode("utf-8", "surrogateescape").split(b"\n")
+    return b"".join(line + b"\n" for line in _unescaped_lines(half)).decode(
+        errors="surrogateescape"
+    )
+
+
+def is_escaped_line(text: str) -> bool:
+    """Whether a text has line breaks as escapes only."""
+    return "\\n" in text and "\n" not in text.removesuffix("\n")
 
 
 def rewritten(quote: Quote, enabled: Iterable[str]) -> Iterator[Quote]:
@@ -138,6 +173,6 @@ def rewritten(quote: Quote, enabled: Iterable[str]) -> Iterator[Quote]:
     yield quote
     for rung, rewrite in (("line_numbers", without_numbers), ("unescaped", unescaped)):
         if rung in chosen:
-            fresh = [r for r in map(rewrite, readings) if r]
+            fresh = [reading for reading in map(rewrite, readings) if reading]
             yield from fresh
             readings += fresh

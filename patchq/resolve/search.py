@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
-from patchq.resolve.readings import Level, Lines, Normalise, Quote
-from patchq.text import Text
+from patchq.resolve.readings import Level, Lines, Quote
+from patchq.text import Normalise, Text
 
 MOST_PLACES = 50
 """More places than these are not told apart; every report says at most so many."""
 _MOST_EDGE_BLANKS = 4
 _CHECKED_ONE_BY_ONE = 64
+_INDENTATION = b" \t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,9 @@ class Shift:
     removed: bytes = b""
 
 
+NO_SHIFT = Shift()
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The text's lines `start:end` (0-based, half-open) read as the quote's `old` and `new`."""
@@ -37,16 +41,16 @@ class Place:
     end: int
     old: Lines
     new: Lines
-    shift: Shift = Shift()
+    shift: Shift = NO_SHIFT
 
 
 def places(text: Text, quote: Quote, level: Level) -> list[Place]:
-    """Where `quote.old` stands, at most `MOST_PLACES`.  Blank lines at its edges are given up, in
-    pairs, only if it stands nowhere with them."""
+    """Where `quote.old` stands; one more than `MOST_PLACES` means: at more places than these.
+    Blank lines at its edges are given up, in pairs, only if it stands nowhere with them."""
     for old, new in edges(quote) if level.edges else [(quote.old, quote.new)]:
         found = [
             Place(start, start + len(old), old, new, shift)
-            for start, shift in islice(find(text, old, level), MOST_PLACES)
+            for start, shift in islice(find(text, old, level), MOST_PLACES + 1)
         ]
         if found:
             return found
@@ -59,7 +63,7 @@ def edges(quote: Quote) -> Iterator[tuple[Lines, Lines]]:
     front = range(1, _droppable(old, new) + 1)
     behind = range(1, _droppable(old[::-1], new[::-1]) + 1)
     drops = [(0, 0), *((k, 0) for k in front), *((0, k) for k in behind)]
-    drops += [(i, k) for i in front for k in behind if i + k < len(old)]
+    drops += [(i, k) for i in front for k in behind if not new or i + k <= len(new)]
     for i, k in drops:
         yield old[i : len(old) - k], new[i : len(new) - k] if new else new
 
@@ -79,52 +83,62 @@ def _leading_blanks(lines: Lines) -> int:
 
 
 def find(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
+    """The line (0-based) of every place at which `quote` begins, and its shift there."""
     if not quote:
-        return
-    if level.raw:
-        yield from ((i, Shift()) for i in text.raw_view.find(quote))
-        return
-    wanted = level.normalise([line.removesuffix(b"\r") for line in quote])
-    if level.shifts:
-        yield from _find_shifted(text, wanted, level.normalise)
-    else:
-        yield from ((i, Shift()) for i in text.view(level.normalise).find(wanted))
+        return iter(())
+    wanted = level.normalise(quote) if level.normalise else quote
+    if level.shifts and any(line.strip() for line in wanted):
+        return _find_shifted(text, wanted, level.normalise)
+    return ((i, NO_SHIFT) for i in text.view(level.normalise).find(wanted))
 
 
-def _find_shifted(text: Text, quote: Lines, normalise: Normalise) -> Iterator[tuple[int, Shift]]:
-    lines = text.view(normalise).lines
-    first = _leading_blanks(quote)
-    if first == len(quote):
-        yield from ((i, Shift()) for i in text.view(normalise).find(quote))
-        return
-    bare = [line.lstrip() for line in quote]
+def _find_shifted(
+    text: Text, quote: Lines, normalise: Normalise | None
+) -> Iterator[tuple[int, Shift]]:
     view = text.view(_bare(normalise))
-    few = list(islice(view.find(bare), _CHECKED_ONE_BY_ONE))
-    if len(few) < _CHECKED_ONE_BY_ONE:
-        for start in few:
-            shift = _shift_between(quote[first], lines[start + first])
-            if shift and all(
-                _shifted(line, shift) == lines[start + i] for i, line in enumerate(quote)
-            ):
-                yield start, shift
-        return
-    # Many alike: compare how the indentation changes instead, which needs no second look.
+    few = list(islice(view.find(_without_indentation(quote)), _CHECKED_ONE_BY_ONE))
+    if len(few) == _CHECKED_ONE_BY_ONE:
+        return _find_changes(text, quote, normalise)
+    first = _leading_blanks(quote)
+    lines = text.view(normalise).lines
+    shifts = ((i, _shift_between(quote[first], lines[i + first])) for i in few)
+    return (
+        (i, shift)
+        for i, shift in shifts
+        if shift and all(shifted(line, shift) == lines[i + k] for k, line in enumerate(quote))
+    )
+
+
+def _find_changes(
+    text: Text, quote: Lines, normalise: Normalise | None
+) -> Iterator[tuple[int, Shift]]:
+    """The same where many places are alike but for their indentation: its changes are compared,
+    which needs no second look at each of them."""
+    first = _leading_blanks(quote)
+    lines = text.view(normalise).lines
     changes = _changes(quote)[first + 1 :]
-    behind: Iterator[int] = iter(view.find([bare[first]]))
     if changes:
-        behind = (i - 1 for i in text.view(_changes_of(normalise)).find(changes))
-    for at in behind:
-        start = at - first
-        if start < 0 or lines[at].lstrip() != bare[first] or any(lines[start:at]):
+        view, sought, ahead = text.view(_changes_of(normalise)), changes, first + 1
+    else:
+        view, sought, ahead = text.view(_bare(normalise)), _without_indentation(quote), 0
+    for i in view.find(sought):
+        start = i - ahead
+        if start < 0:
             continue
-        shift = _shift_between(quote[first], lines[at])
-        if shift:
+        shift = _shift_between(quote[first], lines[start + first])
+        if (
+            shift
+            and shifted(quote[first], shift) == lines[start + first]
+            and all(quote[k] == lines[start + k] for k in reversed(range(first)))
+        ):
             yield start, shift
 
 
 def _shift_between(quoted: bytes, line: bytes) -> Shift | None:
     """What turns the quoted line's indentation into the line's; None if no one string does."""
-    ours, theirs = _indent(quoted), _indent(line)
+    ours, theirs = indentation(quoted), indentation(line)
+    if ours == theirs:
+        return NO_SHIFT
     if theirs.endswith(ours):
         return Shift(added=theirs[: len(theirs) - len(ours)])
     if ours.endswith(theirs):
@@ -132,16 +146,18 @@ def _shift_between(quoted: bytes, line: bytes) -> Shift | None:
     return None
 
 
-def _indent(line: bytes) -> bytes:
-    return line[: len(line) - len(line.lstrip())]
+def indentation(line: bytes) -> bytes:
+    return line[: len(line) - len(line.lstrip(_INDENTATION))]
 
 
-def _shifted(line: bytes, shift: Shift) -> bytes | None:
-    if not line:
+def shifted(line: bytes, shift: Shift) -> bytes | None:
+    """The quote's line as the text has it; None if it lacks what has to be taken off.  A blank
+    line stays."""
+    if not line.strip():
         return line
-    if shift.removed:
-        return line[len(shift.removed) :] if line.startswith(shift.removed) else None
-    return shift.added + line
+    if not line.startswith(shift.removed):
+        return None
+    return shift.added + line[len(shift.removed) :]
 
 
 def _changes(lines: Lines) -> Lines:
@@ -149,25 +165,28 @@ def _changes(lines: Lines) -> Lines:
     before = b""
     told = []
     for line in lines:
-        if not line:
+        if not line.strip():
             told.append(line)
             continue
-        indent = _indent(line)
+        indent = indentation(line)
         shared = 0
-        for a, b in zip(before, indent, strict=False):
-            if a != b:
-                break
+        while before[shared : shared + 1] == indent[shared : shared + 1] != b"":
             shared += 1
-        told.append(b"\0".join((line[len(indent) :], before[shared:], indent[shared:])))
+        less, more = before[shared:], indent[shared:]
+        told.append(b"%d %d %s%s%s" % (len(less), len(more), less, more, line[len(indent) :]))
         before = indent
     return told
 
 
-@cache
-def _bare(normalise: Normalise) -> Normalise:
-    return lambda lines: [line.strip() for line in normalise(lines)]
+def _without_indentation(lines: Lines) -> Lines:
+    return [line.lstrip(_INDENTATION) for line in lines]
 
 
 @cache
-def _changes_of(normalise: Normalise) -> Normalise:
-    return lambda lines: _changes(normalise(lines))
+def _bare(normalise: Normalise | None) -> Normalise:
+    return lambda lines: _without_indentation(normalise(lines) if normalise else lines)
+
+
+@cache
+def _changes_of(normalise: Normalise | None) -> Normalise:
+    return lambda lines: _changes(normalise(lines) if normalise else lines)

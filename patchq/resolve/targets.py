@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from patchq.model import Problem, Tree
+from patchq.model import Entry, Problem, Tree
 from patchq.names import check_path, collision_key, nearest
 
 _MOST_LISTED = 200_000
@@ -60,8 +60,8 @@ def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
         )
 
 
-def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, bool]:
-    """The bytes and the executable bit of the file at `path`; raises `Refused`."""
+def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
+    """The file at `path` and its bytes, whatever they are; raises `Refused`."""
     check_spelling(path, rules, exists=True)
     entry = tree.entry(path)
     if entry is None:
@@ -76,6 +76,11 @@ def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, bool]:
             f"{path} is {_WHAT[entry.kind]}, not a file",
             "edit a regular file",
         )
+    _check_filter(tree, path)
+    return tree.read(path), entry
+
+
+def _check_filter(tree: Tree, path: str) -> None:
     driver = tree.filtered(path)
     if driver:
         raise _refuse(
@@ -84,12 +89,10 @@ def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, bool]:
             f"{path} has the attribute `filter={driver}`: what git stores is not its text",
             "leave this file out; a person has to change it by hand",
         )
-    data = tree.read(path)
-    _check_text(path, data, rules)
-    return data, entry.executable
 
 
-def _check_text(path: str, data: bytes, rules: Rules) -> None:
+def check_text(path: str, data: bytes, rules: Rules) -> None:
+    """Raise `Refused` unless the file's bytes can be edited as text."""
     if len(data) > rules.file_bytes:
         raise _refuse(
             "file.unreadable",
@@ -103,9 +106,10 @@ def _check_text(path: str, data: bytes, rules: Rules) -> None:
         )
 
 
-def check_new(tree: Tree, path: str, rules: Rules) -> bytes | None:
-    """Raise `Refused` unless a file may be made at `path`; the bytes that stand there already."""
+def check_new(tree: Tree, path: str, rules: Rules) -> Entry | None:
+    """Raise `Refused` unless a file may be made at `path`; the file that stands there already."""
     check_spelling(path, rules, exists=False)
+    _check_filter(tree, path)
     entry = tree.entry(path)
     if entry is not None:
         if entry.kind != "file":
@@ -115,7 +119,7 @@ def check_new(tree: Tree, path: str, rules: Rules) -> bytes | None:
                 f"{path} is {_WHAT[entry.kind]}",
                 "choose another path for the new file",
             )
-        return tree.read(path)
+        return entry
     _check_ancestors(tree, path)
     _check_collisions(tree, path)
     parent = path.rpartition("/")[0]
@@ -168,6 +172,34 @@ def _check_collisions(tree: Tree, path: str) -> None:
                     )
             return
         directory = f"{directory}/{name}" if directory else name
+
+
+class NewPaths:
+    """The paths that a batch adds, kept from standing in each other's way."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, bool]] = {}
+        """By collision key: the path, and whether it is a file."""
+
+    def add(self, path: str) -> None:
+        """Raise `Refused` for a path that cannot stand beside those before it."""
+        for step, is_file in (*((parent, False) for parent in _parents(path)), (path, True)):
+            other, other_is_file = self._known.setdefault(collision_key(step), (step, is_file))
+            if is_file != other_is_file:
+                raise _refuse(
+                    "path.not_a_file",
+                    path,
+                    f"the batch makes {other} both a file and a directory",
+                    "choose another path",
+                )
+            if step != other:
+                raise _refuse(
+                    "path.exists",
+                    path,
+                    f"{step} differs from {other}, which the batch adds too, only in case or in "
+                    "how its letters are composed",
+                    "spell it alike, or choose another name",
+                )
 
 
 def likely_path(tree: Tree, path: str) -> str | None:

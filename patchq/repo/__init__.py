@@ -1,4 +1,4 @@
-"""The repository: reading commits and writing new ones.  The only importer of pygit2.
+"""The repository: reading commits and writing new ones.  The package that imports pygit2.
 
 A commit is made of the blobs and directories that a batch touches and of nothing else, so its cost
 does not grow with the repository; an index of everything is never read.  libgit2 loses data without
@@ -19,32 +19,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from errno import EDQUOT, EIO, EMFILE, ENOSPC, EROFS
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
 import pygit2
 from pygit2.enums import AttrCheck, SortMode
 
-from patchq.errors import DiskFault, Fault, RepositoryFault, UsageError
+from patchq.errors import DiskFault, Fault, RepositoryFault
 from patchq.identity import Identity, Role, current
 from patchq.model import FileChange
 from patchq.objects import TREE, CommitInfo, CommitTree, Leaf, Node, differences, leaves, nest
 from patchq.reffiles import common_directory, ref_names
+from patchq.repo.opening import open_repository
+from patchq.repo.unwritten import Unwritten
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
 
-CACHE_BYTES = 32 << 20
-MAPPED_BYTES = 64 << 20
-
+_FIRST = 1000
+"""The priority of objects in memory; libgit2's own backends have 1 and 2."""
 _FSCK = "run `git fsck --full` and restore what it names from another clone"
 _DISK = tuple(map(os.strerror, (ENOSPC, EDQUOT, EIO, EROFS, EMFILE)))
-_CURES = {
-    "not owned": "if you trust it: git config --global --add safe.directory {path}",
-    "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files",
-    "objectformat": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
-    "object format": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
-    "partialclone": "patchq needs every object: make a full clone, without --filter",
-}
 
 
 def _fault(what: str, error: Exception) -> Fault:
@@ -57,6 +52,8 @@ class Repository:
 
     def __init__(self, repo: pygit2.Repository) -> None:
         self._repo = repo
+        self._unwritten = Unwritten()
+        repo.odb.add_backend(self._unwritten, _FIRST)
         # An attribute lookup through a handle with a git directory also reads the index.
         self._bare_memory = pygit2.Repository()
         self._bare_memory.set_odb(repo.odb)
@@ -71,20 +68,7 @@ class Repository:
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that `path` is in; `errors.UsageError` if it is in none."""
-        pygit2.settings.cache_max_size(CACHE_BYTES)
-        pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
-        try:
-            found = pygit2.discover_repository(os.fspath(path))
-        except KeyError:  # no such directory
-            found = None
-        if found is None:
-            raise UsageError(f"{path} is not in a git repository", "run `git init` there first")
-        try:
-            return cls(pygit2.Repository(found))
-        except pygit2.GitError as error:
-            cures = (cure for word, cure in _CURES.items() if word in str(error).lower())
-            cure = next(cures, f"see what `git -C {path} status` says").format(path=path)
-            raise RepositoryFault(f"cannot open {found}: {error}", cure) from None
+        return cls(open_repository(path))
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
         """Who git says acts now, by the environment or the configuration."""
@@ -168,14 +152,15 @@ class Repository:
         """Whether the commit and its tree are on disk now, whatever this handle remembers: a
         `git gc --prune=now` may have taken what no ref held."""
         disk = pygit2.Odb(str(self.commondir / "objects"))
-        return all(disk.exists(pygit2.Oid(hex=oid)) for oid in (commit, self.tree(commit).root))
+        return disk.exists(pygit2.Oid(hex=commit)) and disk.exists(
+            pygit2.Oid(hex=self.tree(commit).root)
+        )
 
-    def commits(self, tip: str, hide: str | None = None, limit: int = -1) -> Iterator[CommitInfo]:
+    def commits(
+        self, tip: str, hide: str | None = None, limit: int | None = None
+    ) -> Iterator[CommitInfo]:
         """The history of `tip` without that of `hide`, children first, at most `limit` commits."""
-        for commit in self._walk(tip, hide):
-            if limit == 0:
-                return
-            limit -= 1
+        for commit in islice(self._walk(tip, hide), limit):
             author = f"{commit.author.name} <{commit.author.email}>"
             message = commit.raw_message.decode("utf-8", "replace")
             yield CommitInfo(str(commit.id), message, author)
@@ -238,6 +223,13 @@ class Repository:
             value = self._repo.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
         return value if isinstance(value, str) else None
 
+    def write_objects(self) -> None:
+        """Put the objects of every `write_commit` so far into files, not flushed."""
+        try:
+            self._unwritten.write_to(self._repo, self.commondir / "objects")
+        except (OSError, pygit2.GitError) as error:
+            raise _fault("cannot write objects", error) from None
+
     def write_commit(
         self,
         parent: str,
@@ -246,7 +238,7 @@ class Repository:
         author: Identity,
         committer: Identity,
     ) -> tuple[str, str]:
-        """The ids of a new commit and of its tree; no ref moves, nothing is flushed.
+        """The ids of a new commit and of its tree, which stay in memory until `write_objects`.
         `RepositoryFault` if the tree would differ from the parent's by anything but `changes`."""
         if "\0" in message:
             raise RepositoryFault("a commit message cannot hold a NUL byte")
@@ -292,6 +284,8 @@ class Repository:
                 oid = write()
             except (ValueError, pygit2.GitError) as error:
                 raise _fault("cannot write an object", error) from None
+            if self._unwritten.exists_cb(oid):
+                return oid
             with suppress(KeyError, pygit2.GitError):
                 self._repo.odb.read(oid)
                 return oid

@@ -1,0 +1,70 @@
+"""Applied or proposed: what auto mode may not do unseen waits for a person, and what would move a
+branch under somebody's hands waits for them to finish."""
+
+from __future__ import annotations
+
+from patchq import history, worktree
+from patchq.model import Plan
+from patchq.world import Draft, Settled
+
+
+def choose_mode(draft: Draft, plan: Plan) -> None:
+    """Proposed or applied: what auto mode may not do unseen waits for a person."""
+    if draft.choice.accepted:
+        draft.state = "applied"
+        return
+    config = draft.world.config
+    draft.state = "applied" if config.mode == "auto" and not config.confirm else "proposed"
+    for path in draft.paths:
+        ruling = draft.world.judge(path)
+        if ruling is not None and ruling.code == "path.review":
+            _propose(
+                draft,
+                "path.review",
+                f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`",
+                path,
+            )
+    assert draft.base is not None
+    if draft.base.how == "tip":
+        for change in plan.changes:
+            if change.after is None:
+                lately = history.lately(draft.world.repo, draft.parent or "", change.path)
+                _propose(
+                    draft,
+                    "base.unknown",
+                    f"{change.path} is deleted without a word of what it holds, and the response "
+                    f"declares no `base`{lately}",
+                    change.path,
+                )
+    _look_at_work_trees(draft)
+
+
+def _look_at_work_trees(draft: Draft) -> None:
+    """Hold what may not land while a work tree rebases the target; propose what would overwrite
+    uncommitted changes."""
+    assert draft.target is not None
+    assert draft.parent is not None
+    repo, target = draft.world.repo, draft.target
+    if draft.state == "applied" and (doing := worktree.busy(repo, target)):
+        draft.state = "held"
+        draft.warn(
+            "target.busy",
+            f"a work tree is {doing} {target}",
+            "nothing to send: the batch lands by itself once that is finished or aborted",
+        )
+        raise Settled
+    for checkout in worktree.checkouts(repo, target):
+        draft.follows = draft.state == "applied"
+        for path in worktree.dirty(checkout, draft.parent, draft.paths):
+            _propose(
+                draft,
+                "worktree.dirty",
+                f"{path} has uncommitted changes in the work tree {checkout.workdir}",
+                path,
+            )
+
+
+def _propose(draft: Draft, code: str, message: str, path: str) -> None:
+    if draft.state == "applied":
+        draft.state = "proposed"
+    draft.warn(code, message, f"look at it, then `patchq accept {draft.id}`", path)

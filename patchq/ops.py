@@ -1,0 +1,160 @@
+"""What an edit can ask for: one frozen class for each kind of operation.
+
+Texts are `str` as the response has them; which bytes they mean is decided when they are matched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put the whole lines `new` where the lines `old` stand, each line ended by a newline (an empty
+    text is no line)."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a new file that holds `text`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """Remove the file; `old` is its text, whole lines, where the response quotes it."""
+
+    old: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Give the file the path `to`."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceText:
+    """Put `new` where the characters `old` stand, in `count` places; None: in every one.
+
+    `stated` says whether the response states the count itself.
+    """
+
+    old: str
+    new: str
+    count: int | None = 1
+    stated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """Put `new` in place of the occurrences `at` (1-based, left to right, without overlap) of the
+    characters `target`; behind them if `insert`.  None: of the only one."""
+
+    target: str
+    new: str
+    at: tuple[int, ...] | None = None
+    insert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """Put `new` in place of `target` where it stands between `before` and `after`; in `every` such
+    place, or in the only one that begins on a line of `window` (first, last; 1-based)."""
+
+    before: str
+    target: str
+    after: str
+    new: str
+    every: bool = False
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InParagraph:
+    """Put `new` in place of `target` in the paragraphs that satisfy `predicate`, at most `distance`
+    characters from one of its literals; without a target, in place of the `sentences` sentences
+    that hold a literal."""
+
+    predicate: str
+    target: str | None
+    new: str
+    distance: int | None = None
+    sentences: int | None = None
+    every: bool = False
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """Insert or replace at an anchor: the line `selected` (indentation and trailing blanks aside),
+    or the definition of `name`.  `candidates` are those that the response was to choose from."""
+
+    action: Literal["insert_before", "insert_after", "replace", "delete"]
+    kind: Literal[
+        "function_definition", "class_definition", "line_pattern", "import_statement", "decorator"
+    ]
+    selected: str | None
+    name: str | None
+    content: str
+    line: int | None = None
+    scope: Literal["line", "definition"] | None = None
+    candidates: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InsertAt:
+    """Insert `text`, whole lines, behind line `line` (0: before the first)."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchHunk:
+    """One hunk of a diff or chunk of a V4A patch: the lines `old` become the lines `new`.
+
+    `line` is the stated first line of `old` (1-based), a hint; `scopes` are lines behind each other
+    and before the hunk; `at_end`: the old lines are the file's last.  `final_newline` says how the
+    new text ends if the hunk changes the file's last line.  `bare` are the two halves with context
+    lines read as they stand, for a patch that lost their leading space.
+    """
+
+    old: str
+    new: str
+    line: int | None = None
+    scopes: tuple[str, ...] = ()
+    at_end: bool = False
+    final_newline: bool = True
+    bare: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Make the file hold `text`, whether it exists or not; `quoting` says that the form may also
+    be a mere excerpt, so an existing file is replaced only if it keeps most of its lines."""
+
+    text: str
+    quoting: bool = False
+
+
+Op = (
+    Replace
+    | ReplaceText
+    | Occurrences
+    | InContext
+    | InParagraph
+    | Anchored
+    | InsertAt
+    | PatchHunk
+    | Write
+    | Create
+    | DeleteFile
+    | Rename
+)

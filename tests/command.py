@@ -1,0 +1,119 @@
+"""The command, as users call it.
+
+`fresh` starts `python -m patchq`.  `patchq` gives the words to one process that all tests share:
+most of a short command's time goes into starting Python and loading libraries.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Done(NamedTuple):
+    """What a command that ended said."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def patchq(*words: str, cwd: Path, stdin: str | bytes = b"", code: int | None = 0) -> Done:
+    """Run a command; an exit code other than the expected one, if any is, fails the test."""
+    process = _shared()
+    assert process.stdin
+    assert process.stdout
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    process.stdin.write(json.dumps([words, str(cwd), dict(os.environ), data.decode("latin-1")]))
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return _checked(words, Done(*json.loads(process.stdout.readline())), code)
+
+
+def fresh(*words: str, cwd: Path, stdin: str | bytes = b"", code: int | None = 0) -> Done:
+    """The same, by a process of its own."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    command = [sys.executable, "-m", "patchq", *words]
+    done = subprocess.run(command, cwd=cwd, input=data, capture_output=True, check=False)
+    told = Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return _checked(words, told, code)
+
+
+def _checked(words: tuple[str, ...], done: Done, code: int | None) -> Done:
+    said = f"patchq {' '.join(words)} exited {done.code}:\n{done.out}{done.err}"
+    assert code is None or done.code == code, said
+    assert "Traceback" not in done.err, said
+    return done
+
+
+# ---------------------------------------------------------------- queues
+
+
+def drop(queue: Path, responses: Mapping[str, str | bytes]) -> None:
+    """Put responses into the inbox as a careful agent does: by renaming."""
+    for name, text in responses.items():
+        scratch = queue / "inbox" / f".{name}"
+        scratch.write_bytes(text.encode() if isinstance(text, str) else text)
+        scratch.rename(queue / "inbox" / name)
+
+
+def report(queue: Path, id: str) -> dict[str, Any]:
+    """The batch's report, wherever it stands."""
+    found = [*queue.glob(f"*/{id}.report.json")]
+    assert len(found) == 1, f"{id} has the reports {found}"
+    told: dict[str, Any] = json.loads(found[0].read_bytes())
+    return told
+
+
+def block(path: str, old: str, new: str) -> str:
+    """One SEARCH/REPLACE block; both halves are whole lines."""
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+
+
+# ---------------------------------------------------------------- the shared process
+
+
+@cache
+def _shared() -> subprocess.Popen[str]:
+    command = [sys.executable, __file__]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    return process
+
+
+def _serve() -> None:
+    import pygit2
+    from pygit2.enums import ConfigLevel
+
+    from patchq.cli import main
+
+    requests, replies = sys.stdin, sys.stdout
+    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
+        pygit2.settings.search_path[level] = ""
+    for line in requests:
+        words, cwd, environ, stdin = json.loads(line)
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(environ)
+        pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
+        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1")))
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(words)
+        print(json.dumps((code, out.getvalue(), err.getvalue())), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,179 @@
+"""Responses that look like edits and cannot be read: each is refused as a whole, with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from formats.blocks import BLOCK, CREATION, DELETION, RENAME, block, read
+
+GOOD = f"src/a.py\n{BLOCK}\n"
+"""Seven lines that can be read, so that every refusal shows that nothing of them lands."""
+
+
+def bad(name: str, text: str, line: int, says: str) -> object:
+    return pytest.param(text, line, says, id=name)
+
+
+UNREADABLE = [
+    # markers
+    bad("no-divider", "src/b.py\n<<<<<<< SEARCH\nold\n>>>>>>> REPLACE\n", 2, "exactly one divider"),
+    bad("two-dividers", "src/b.py\n" + block("=======\n"), 4, "found 2"),
+    bad("conflict-in-text", "src/b.py\n" + block(new="=======\nx\n"), 5, "found 2"),
+    bad("two-short-dividers", "src/b.py\n" + block("=====\n", length=8)
+        .replace("========", "======"), 4, "found 2"),
+    bad("nested-opening", f"src/b.py\n<<<<<<< SEARCH\nold\n{BLOCK}", 4, "line 9 is closed"),
+    bad("no-closing-then-a-block", f"src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n\n{GOOD}", 8,
+        "line 9 is closed"),
+    bad("no-opening", "src/b.py\nold\n=======\nnew\n>>>>>>> REPLACE\n", 5, "outside a block"),
+    bad("stray-closing", ">>>>>>> REPLACE\n", 1, "outside a block"),
+    bad("stray-updated", ">>>>>>> UPDATED\n", 1, "outside a block"),
+    bad("stray-plus", "+++++++ REPLACE\n", 1, "outside a block"),
+    bad("closed-twice", f"src/b.py\n{BLOCK}>>>>>>> REPLACE\n", 7, "outside a block"),
+    bad("bare-opening", "<<<<<<<\nold\n", 1, "outside a block"),
+    bad("bare-closing", ">>>>>>>\n", 1, "outside a block"),
+    bad("too-short", "src/b.py\n" + block(length=4), 2, "outside a block"),
+    bad("too-long", "src/b.py\n" + block(length=10), 2, "outside a block"),
+    bad("small-letters", "src/b.py\n" + BLOCK.lower(), 2, "outside a block"),
+    bad("text-behind-opening", f"src/b.py\n{BLOCK.replace('SEARCH', 'SEARCH src/b.py')}", 2,
+        "outside a block"),
+    bad("wrong-word-opens", "src/b.py\n<<<<<<< REPLACE\nold\n", 2, "outside a block"),
+    bad("wrong-word-closes", "src/b.py\n<<<<<<< RENAME\nx.py\n>>>>>>> DELETE\n", 4,
+        "expected `>>>>>>> RENAME`"),
+    bad("two-blanks", f"src/b.py\n{BLOCK.replace(' SEARCH', '  SEARCH')}", 2, "outside a block"),
+    bad("no-break-space", "src/b.py\n" + BLOCK.replace(" S", "\u00a0S"), 2, "outside"),
+    bad("invisible-in-front", f"src/b.py\n\u200b{BLOCK}", 2, "outside a block"),
+    bad("indented", "1. src/b.py\n   " + BLOCK.replace("\n", "\n   "), 2, "at its start"),
+    bad("indented-by-tab", "src/b.py\n\t" + BLOCK.replace("\n", "\n\t"), 2, "at its start"),
+    bad("quoted", "src/b.py\n> " + BLOCK.replace("\n", "\n> "), 2, "outside a block"),
+    bad("in-a-list", f"- {BLOCK}", 1, "outside a block"),
+    bad("closing-of-other-lengths", f"src/b.py\n{block()[:-16]}>>>>> REPLACE\n>>>>> REPLACE\n", 6,
+        "same length"),
+    bad("swallows-another-length", "src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n\nsrc/a.py\n"
+        + block(length=5), 12, "expected `>>>>>>> REPLACE`"),
+    bad("text-ambiguous", f"README.md\n{block(BLOCK)}", 3, "a block opens before"),
+    bad("inner-fence-ambiguous",
+        "README.md\n````\n" + block("```\n=======\n>>>>>>> REPLACE\n```\n") + "````\n", 3,
+        "two ways"),
+    bad("inner-fence-and-short-closing", "README.md\n````\n"
+        + block("```\n>>>>> REPLACE\n>>>>> REPLACE\n```\n").replace(">>>>>>>", ">>>>>>")
+        + "````\n", 5, "same length"),
+    # halves
+    bad("blank-search", "src/b.py\n" + block("\n"), 3, "blank lines only"),
+    bad("blanks-search", "src/b.py\n" + block(" \t\n\n"), 3, "blank lines only"),
+    bad("delete-with-text", "src/b.py\n<<<<<<< DELETE\n\nold\n>>>>>>> DELETE\n", 4, "nothing"),
+    bad("rename-to-nothing", "src/b.py\n<<<<<<< RENAME\n>>>>>>> RENAME\n", 2, "new path"),
+    bad("rename-to-two", "src/b.py\n<<<<<<< RENAME\na.c\nb.c\n>>>>>>> RENAME\n", 2, "new path"),
+    bad("rename-to-prose", "src/b.py\n<<<<<<< RENAME\nto c.py\n>>>>>>> RENAME\n", 2, "new path"),
+    # paths
+    bad("two-paths-in-prose", f"From `src/a.py` to `src/b.py`:\n{BLOCK}", 2, "expected a path"),
+    bad("other-path-in-prose", f"Then in src/b.py do:\n{BLOCK}", 2, "expected a path"),
+    bad("unknown-path-in-prose", f"Then in utils.py:\n{BLOCK}", 2, "expected a path"),
+    bad("path-not-right-above", f"src/b.py:\nx\n{BLOCK}", 3, "expected a path"),
+    bad("dressed-word-created", f"**Justfile**\n{CREATION}", 2, "expected a path"),
+    bad("creation-inherits", f"Next:\n{CREATION}", 2, "expected a path"),
+    bad("deletion-inherits", f"Next:\n{DELETION}", 2, "expected a path"),
+    bad("rename-inherits", f"Next:\n{RENAME}", 2, "expected a path"),
+    bad("fence-and-line-differ", f"src/a.py\n```python src/b.py\n{BLOCK}```\n", 3, "two"),
+    bad("inside-and-outside-differ", f"src/a.py\n```\nsrc/b.py\n{BLOCK}```\n", 4, "two"),
+    # fences
+    bad("text-before-the-fence-ends", f"src/b.py\n```\n{BLOCK}rest\n```\n", 8, "the fence's end"),
+    bad("text-behind-a-blank", f"src/b.py\n```\n{BLOCK}\nrest\n```\n", 9, "the fence's end"),
+    bad("text-in-tags", f"src/b.py\n<source>\n{BLOCK}rest\n</source>\n", 8, "the fence's end"),
+    bad("text-between-blocks", f"```\nsrc/b.py\n{BLOCK}rest\nsrc/a.py\n{BLOCK}```\n", 8, "end"),
+    bad("text-and-no-end", f"src/b.py\n```\n{BLOCK}rest\nsrc/a.py\n```py\n{BLOCK}", 8, "end"),
+    bad("text-in-second-block", f"src/a.py\n```\n{BLOCK}src/b.py\n{BLOCK}rest\n```\n", 14, "end"),
+    bad("text-in-second-fence", f"src/b.py\n```\n{BLOCK}```\n```\nsrc/a.py\n{BLOCK}rest\n```\n", 16,
+        "the fence's end"),
+    bad("text-behind-a-shared-fence", f"src/b.py\n```\n{BLOCK}```\n{BLOCK}rest\n```\n", 14, "end"),
+    bad("tag-that-only-closes", f"src/b.py\n</source>\n{BLOCK}", 3, "expected a path"),
+    # other forms
+    bad("v4a", "*** Begin Patch\n*** Update File: src/b.py\n*** End Patch\n", 1, "V4A"),
+    bad("v4a-fenced", "```\n*** Begin Patch\n```\n", 2, "V4A"),
+    bad("v4a-without-frame", "*** Add File: src/b.py\n", 1, "V4A"),
+    bad("git-diff", "diff --git a/src/b.py b/src/b.py\n", 1, "unified diff"),
+    bad("plain-diff", "--- a/src/b.py\n+++ b/src/b.py\n", 2, "unified diff"),
+    bad("bare-hunk", "@@ ... @@\n-old\n", 1, "unified diff"),
+    bad("diff-fence", "```diff\n-old\n+new\n```\n", 2, "unified diff"),
+    bad("find-replace", "FIND:\n```\nold\n```\nREPLACE WITH:\n```\nnew\n```\n", 1, "FIND/REPLACE"),
+    bad("find-in-bold", "**Find:**\n", 1, "FIND/REPLACE"),
+    bad("replace-with", "### Replace  with:\n", 1, "FIND/REPLACE"),
+    bad("json-call", '{"path": "src/b.py", "old_str": "x", "new_str": "y"}\n', 1, "JSON"),
+    bad("json-fenced", '```json\n{\n  "oldString": "x"\n}\n```\n', 3, "JSON"),
+    bad("json-script", '{"edits": [\n {"anchor": {"selected": "x"}}]}\n', 2, "JSON"),
+    bad("json-context", '{"contextualEdits": []}\n', 1, "JSON"),
+    bad("tool-tags", '<parameter name="old_string">x</parameter>\n', 1, "JSON"),
+    bad("own-tags", "<search>\nx\n</search>\n", 1, "tags"),
+    bad("file-label", "FILE: src/b.py\nx = 1\n", 1, "whole file"),
+    bad("info-colon", "```python:src/b.py\nx = 1\n```\n", 1, "whole file"),
+    bad("info-path", "```python src/b.py\nx = 1\n```\n", 1, "whole file"),
+    bad("path-line-and-fence", "**src/b.py**\n\n```python\nx = 1\n```\n", 3, "whole file"),
+    bad("sentence-and-fence", "Here is `src/b.py`:\n```python\nx = 1\n```\n", 2, "whole file"),
+    bad("lost-opening", "src/b.py\n```python\nold\n=======\nnew\n```\n", 2, "whole file"),
+    bad("comment-in-fence", "```python\n# src/b.py\nx = 1\n```\n", 2, "whole file"),
+    # thinking blocks
+    bad("thought-ends-behind-a-block", f"</think>\nsrc/b.py\n{BLOCK}", 1, "begins nowhere"),
+]  # fmt: skip
+
+TRUNCATED = [
+    bad("no-closing", "src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n", 2, "not closed"),
+    bad("no-divider", "src/b.py\n<<<<<<< SEARCH\nold\n", 2, "not closed"),
+    bad(
+        "closing-cut", "src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPL", 2, "not closed"
+    ),
+    bad("closing-without-word", "src/b.py\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>>", 2, "not closed"),
+    bad("in-a-fence", "src/b.py\n```\n<<<<<<< SEARCH\nold\n```\n\nDone.\n", 3, "not closed"),
+    bad("in-a-long-fence", "src/b.py\n````\n<<<<<<< SEARCH\nold\n````\n", 3, "not closed"),
+    bad("delete", "src/b.py\n<<<<<<< DELETE\n", 2, "not closed"),
+    bad("opening-cut", "src/b.py\n<<<<<<< SEA", 2, "ends here"),
+    bad("opening-barely", "src/b.py\n<<<", 2, "ends here"),
+    bad("dashes-cut", "src/b.py\n------- S", 2, "ends here"),
+    bad("behind-the-path", "src/b.py\n", 1, "ends here"),
+    bad("behind-the-heading", "### `src/b.py`", 1, "ends here"),
+    bad("behind-the-fence", "src/b.py\n```", 2, "ends here"),
+    bad("behind-the-info", "Next:\n```python", 2, "ends here"),
+    bad("in-the-closing-fence", f"src/b.py\n```\n{BLOCK}``", 8, "ends here"),
+    bad("in-the-opening-fence", "src/b.py\n`", 2, "ends here"),
+    bad("thought", f"<think>\nsrc/b.py\n{BLOCK}", 1, "thinking block"),
+]
+
+
+def check(text: str, code: str, line: int, says: str) -> None:
+    parsed = read(text)
+    assert parsed.edits == ()
+    (problem,) = parsed.problems
+    assert (problem.code, problem.severity, problem.line) == (code, "error", line)
+    assert problem.message.startswith(f"line {line}, column 1: ")
+    assert says in f"{problem.message} {problem.hint}"
+    assert problem.hint
+
+
+@pytest.mark.parametrize(("text", "line", "says"), UNREADABLE)
+def test_unreadable(text: str, line: int, says: str) -> None:
+    check(GOOD + text, "response.unreadable_edit", line + 7, says)
+
+
+@pytest.mark.parametrize(("text", "line", "says"), TRUNCATED)
+def test_truncated(text: str, line: int, says: str) -> None:
+    check(GOOD + text, "response.truncated", line + 7, says)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"Hello.\n{BLOCK}", id="no-path-at-all"),
+        pytest.param(f"Hello.\n\n```python\n{BLOCK}```\n", id="no-path-in-fence"),
+        pytest.param(f"It's 'x'.\n\n{CREATION}", id="creation"),
+    ],
+)
+def test_first_block_needs_a_path(text: str) -> None:
+    line = text[: text.index("<<<<")].count("\n") + 1
+    check(text, "response.unreadable_edit", line, "alone on the line before `<<<<<<< SEARCH`")
+
+
+def test_default_path_is_not_taken_under_another_one() -> None:
+    parsed = read(f"Change src/b.py:\n{BLOCK}", "src/a.py")
+    assert [problem.code for problem in parsed.problems] == ["response.unreadable_edit"]
+
+
+def test_the_first_problem_is_told() -> None:
+    check(f"FIND:\n\n```diff\n-x\n```\n{GOOD}", "response.unreadable_edit", 1, "FIND/REPLACE")

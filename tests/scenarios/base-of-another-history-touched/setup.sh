@@ -1,0 +1,4 @@
+git checkout -q --orphan stray
+echo six >> a.txt
+git commit -qam stray
+git checkout -q main

@@ -1,0 +1,3 @@
+git tag seen
+sed -i s/two/zwei/ a.txt
+git commit -qam later

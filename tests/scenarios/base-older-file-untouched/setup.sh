@@ -1,0 +1,3 @@
+git tag seen
+echo B > b.txt
+git commit -qam later

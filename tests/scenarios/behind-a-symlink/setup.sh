@@ -1,0 +1,2 @@
+ln -s docs link
+git add . && git commit -qm link

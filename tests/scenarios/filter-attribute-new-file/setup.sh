@@ -1,0 +1,2 @@
+echo '*.dat filter=lfs' > .gitattributes
+git add . && git commit -qm attributes

@@ -1,0 +1,2 @@
+ln -s a.txt link.txt
+git add . && git commit -qm link

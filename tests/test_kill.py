@@ -1,0 +1,255 @@
+"""The daemon is killed at random moments, over and over, while responses keep coming.
+
+Afterwards every response must have its one verdict, and the repository must hold exactly what the
+verdicts say.  `KILLS` and `SEED` in the environment ask for more kills, and for the same moments
+again (as far as two runs of several processes can be the same).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from command import block
+from gitrepo import git, make_repo
+
+KILLS = int(os.environ.get("KILLS", "102"))
+SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 32)))
+MODES = {
+    "review": "mode: review\n",
+    "auto": "mode: auto\ntarget: trunk\n",
+    "auto, checked out": "mode: auto\ntarget: main\n",
+}
+LIVES = 2
+"""Repositories that are tormented at the same time."""
+SLOTS = 2000
+START_SECONDS = 30.0
+
+
+@dataclass
+class Life:
+    """One repository with its queue, and what was dropped there: (name, sha256) -> slot."""
+
+    repo: Path
+    target: str
+    mode: str
+    rng: random.Random
+    dropped: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    bodies: list[tuple[bytes, int | None]] = field(default_factory=list)
+
+    @property
+    def queue(self) -> Path:
+        return self.repo / ".patchq"
+
+    def reports(self) -> list[dict[str, Any]]:
+        places = (self.queue / "done", self.queue / "rejected")
+        return [
+            {**json.loads(path.read_bytes()), "place": place.name}
+            for place in places
+            for path in place.glob("*.report.json")
+        ]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.replace(", ", "-").replace(" ", "-"))
+def test_every_response_has_one_verdict_however_often_the_daemon_is_killed(
+    tmp_path: Path, mode: str
+) -> None:
+    lives = [make_life(tmp_path / str(number), mode, SEED + number) for number in range(LIVES)]
+    kills = -(-KILLS // (len(MODES) * LIVES))
+    print(f"SEED={SEED} KILLS={KILLS}")
+    with ThreadPoolExecutor(LIVES) as pool:
+        list(pool.map(lambda life: torment(life, kills), lives))
+    for life in lives:
+        print(f"{len(life.dropped)} responses: {Counter(r['state'] for r in life.reports())}")
+        check_verdicts(life)
+        check_history(life)
+        check_refs(life)
+        check_work_tree(life)
+
+
+def make_life(path: Path, mode: str, seed: int) -> Life:
+    shared = "".join(f"slot {number}: open\n" for number in range(SLOTS))
+    config = f"version: 1\n{MODES[mode]}"
+    repo = make_repo(path, {"shared.txt": shared, ".patchq.yaml": config})
+    target = "trunk" if "trunk" in config else "main"
+    if target != "main":
+        git("branch", target, cwd=repo)
+    life = Life(repo, target, mode, random.Random(seed))
+    assert patchq(life, "init").returncode == 0
+    return life
+
+
+def patchq(life: Life, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "patchq", "-C", str(life.repo), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def torment(life: Life, kills: int) -> None:
+    """Start the daemon and kill it, `kills` times, at moments spread over the life of a landing:
+    from before it has recovered what the last one left until it waits for more."""
+    (life.queue / "lock").touch()
+    with dropping(life):
+        for _ in range(kills):
+            with (life.repo.parent / f"{life.repo.name}.log").open("a+") as log:
+                daemon = subprocess.Popen(
+                    [sys.executable, "-m", "patchq", "-C", str(life.repo), "watch"],
+                    stdout=log,
+                    stderr=log,
+                )
+                wait_for_start(life, daemon)
+                time.sleep(life.rng.choice((0.02, 0.1, 0.3)) * life.rng.random())
+                early = daemon.poll()
+                daemon.kill()
+                daemon.wait()
+                log.seek(0)
+                assert early is None, f"the daemon ended by itself: {early}\n{log.read()[-3000:]}"
+    last = patchq(life, "run")
+    assert last.returncode in (0, 1), last.stderr
+
+
+def wait_for_start(life: Life, daemon: subprocess.Popen[bytes]) -> None:
+    """Until the daemon holds the queue."""
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and daemon.poll() is None:
+        if f'"pid": {daemon.pid},' in (life.queue / "lock").read_text():
+            return
+        time.sleep(0.002)
+
+
+@contextmanager
+def dropping(life: Life) -> Iterator[None]:
+    """Let responses come in until the end of the block."""
+    over = Event()
+
+    def agents() -> None:
+        rng = random.Random(life.rng.random())
+        while not over.is_set():
+            for _ in range(rng.choice((1, 1, 2, 4, 10))):
+                drop(life, rng)
+            over.wait(rng.choice((0.05, 0.2, 0.6)) * rng.random())
+
+    thread = Thread(target=agents)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def drop(life: Life, rng: random.Random) -> None:
+    """One more response: written beside the inbox's names, then renamed."""
+    number = len(life.dropped)
+    body, slot = response(life, rng, number)
+    scratch = life.queue / "inbox" / f"r{number}.md.tmp"
+    scratch.write_bytes(body)
+    scratch.rename(scratch.with_suffix(""))
+    life.bodies.append((body, slot))
+    life.dropped[f"r{number}.md", sha256(body).hexdigest()] = slot
+
+
+def response(life: Life, rng: random.Random, number: int) -> tuple[bytes, int | None]:
+    """What an agent may send, and the slot that it fills; None for what is to be refused."""
+    kind = rng.random()
+    if kind < 0.15 and life.bodies:  # the same again
+        return rng.choice(life.bodies)
+    if kind < 0.3:  # quotes what is not there
+        return block("shared.txt", f"slot {number}: closed\n", "wrong\n").encode(), None
+    if kind < 0.35:
+        return block(f"../{number}.txt", "", "outside\n").encode(), None
+    if kind < 0.6:
+        return block(f"new/{number}.txt", "", "new\n").encode(), number
+    # A file that others change, too; some with an id that others have, too.
+    header = "---\nid: shared\n---\n" if kind < 0.65 else ""
+    filled = block("shared.txt", f"slot {number}: open\n", f"slot {number}: done\n")
+    return f"{header}{filled}".encode(), number
+
+
+# ---------------------------------------------------------------- what must be true afterwards
+
+
+def check_verdicts(life: Life) -> None:
+    """One report for each response, in the place that fits it, with the response beside it."""
+    reports = life.reports()
+    told = Counter((r["source"]["name"], r["source"]["sha256"]) for r in reports)
+    assert told == Counter(life.dropped.keys())
+    assert list_all(life.queue / "inbox") == []
+    assert list_all(life.queue / "active") == []
+    for report in reports:
+        assert report["place"] == ("rejected" if report["state"] == "rejected" else "done")
+        body = life.queue / report["place"] / f"{report['id']}.md"
+        assert sha256(body.read_bytes()).hexdigest() == report["source"]["sha256"]
+        assert body.with_suffix(".report.md").stat().st_size
+    files = len(list_all(life.queue / "done")) + len(list_all(life.queue / "rejected"))
+    assert files == 3 * len(reports)
+    # Good ones are never refused, bad ones always are, and of equal ones a single one lands.
+    states: dict[tuple[str, int | None], Counter[str]] = {}
+    for report in reports:
+        source = (report["source"]["name"], report["source"]["sha256"])
+        states.setdefault((source[1], life.dropped[source]), Counter())[report["state"]] += 1
+    landed = "proposed" if life.mode == "review" else "applied"
+    for (_, slot), count in states.items():
+        assert count.keys() <= ({"rejected"} if slot is None else {landed, "duplicate"}), reports
+        assert slot is None or count[landed] == 1
+
+
+def list_all(directory: Path) -> list[str]:
+    return sorted(os.listdir(directory))
+
+
+def check_history(life: Life) -> None:
+    """Each batch that a report calls applied is in the target's history, once, with its effect."""
+    form = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=%x2C) %H"
+    lines = git("log", form, life.target, cwd=life.repo).split("\n")
+    batches = Counter(line.split(" ")[0] for line in lines if not line.startswith(" "))
+    commits = {line.split(" ")[1] for line in lines}
+    applied = [report for report in life.reports() if report["state"] == "applied"]
+    assert batches == Counter(report["id"] for report in applied)
+    assert {report["commit"] for report in applied} <= commits
+    files = git("ls-tree", "-r", "--name-only", life.target, cwd=life.repo).split("\n")
+    shared = git("show", f"{life.target}:shared.txt", cwd=life.repo).split("\n")
+    for report in applied:
+        slot = life.dropped[report["source"]["name"], report["source"]["sha256"]]
+        assert f"slot {slot}: done" in shared or f"new/{slot}.txt" in files
+
+
+def check_refs(life: Life) -> None:
+    """A branch for each proposal, a record for each applied batch, nothing for any other."""
+    lines = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=life.repo).split("\n")
+    refs = dict(line.split(" ") for line in lines)
+    for name in ("refs/heads/main", "refs/heads/trunk"):
+        refs.pop(name, None)
+    expected = {}
+    for report in life.reports():
+        if report["state"] == "proposed":
+            expected[f"refs/heads/patchq/{report['id']}"] = report["commit"]
+            expected[f"refs/patchq/waiting/{report['id']}"] = report["commit"]
+        elif report["state"] == "applied":
+            expected[f"refs/patchq/batches/{report['id']}"] = report["commit"]
+    assert refs == expected
+    git("fsck", "--strict", "--no-dangling", cwd=life.repo)
+    gitdir = life.repo / ".git"
+    assert [*gitdir.rglob("*.lock"), *gitdir.glob("patchq-*")] == []
+
+
+def check_work_tree(life: Life) -> None:
+    """It shows its branch, and a person can go on in it."""
+    assert git("status", "--porcelain", cwd=life.repo) == ""
+    (life.repo / "mine.txt").write_text("mine\n")
+    git("add", "mine.txt", cwd=life.repo)
+    git("commit", "-q", "-m", "Mine", cwd=life.repo)
+    assert git("show", "--format=", "--name-only", "HEAD", cwd=life.repo) == "mine.txt"

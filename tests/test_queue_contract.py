@@ -1,0 +1,341 @@
+"""What every queue promises, whatever keeps it: one contract, run for both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from patchq.errors import Busy, DiskFault, QueueLocked
+from patchq.queue import Claim, Queue
+from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.memory import MemoryQueue, Store
+
+Taken = Callable[[str], bool]
+
+
+class Open(Protocol):
+    """Opens the same queue again, as another process would."""
+
+    def __call__(self, taken: Taken = ...) -> Queue: ...
+
+
+@pytest.fixture(params=["directory", "memory"])
+def again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    opened: list[Queue] = []
+    store = Store()
+    if request.param == "directory":
+        create(tmp_path / "queue")
+
+    def engine(taken: Taken = lambda id: False) -> Queue:
+        queue: Queue
+        if request.param == "directory":
+            root = tmp_path / "queue"
+            queue = DirectoryQueue(root, settle_seconds=0, response_bytes=1000, taken=taken)
+        else:
+            queue = MemoryQueue(store, response_bytes=1000, taken=taken)
+        opened.append(queue)
+        return queue
+
+    yield engine
+    for queue in opened:
+        queue.close()
+
+
+@pytest.fixture
+def queue(again: Open) -> Queue:
+    queue = again()
+    queue.acquire()
+    return queue
+
+
+def report(claim: Claim, id: str, state: str = "applied", **more: Any) -> dict[str, Any]:
+    source = {"name": claim.source.name, "sha256": claim.source.sha256, "bytes": claim.source.size}
+    return {"schema": "patchq.report/1", "id": id, "state": state, "source": source, **more}
+
+
+def one(queue: Queue, data: bytes = b"text", name: str = "fix.md") -> Claim:
+    queue.submit(data, name)
+    [claim] = queue.claim(1)
+    return claim
+
+
+def finish(queue: Queue, claim: Claim, state: str = "applied") -> str:
+    id = queue.reserve(claim, claim.source.name.partition(".")[0])
+    queue.publish(claim, report(claim, id, state), "# page\n")
+    return id
+
+
+def test_a_response_comes_out_as_it_went_in(queue: Queue) -> None:
+    assert queue.submit(b"a\0b\r\n", "fix.md") == "fix.md"
+    assert queue.depth() == 1
+    [claim] = queue.claim(10)
+    assert claim.data == b"a\0b\r\n"
+    assert claim.source.name == "fix.md"
+    assert claim.source.sha256 == sha256(b"a\0b\r\n").hexdigest()
+    assert claim.source.size == 5
+    assert (claim.problem, claim.id, claim.intended, claim.held) == (None, None, None, False)
+    assert queue.depth() == 0
+    assert queue.unsettled() is None
+
+
+def test_claims_come_oldest_first_and_no_more_than_asked(queue: Queue) -> None:
+    for number in range(5):
+        queue.submit(b"%d" % number, f"{9 - number}.md")
+    assert [claim.data for claim in queue.claim(2)] == [b"0", b"1"]
+    assert queue.claim(0) == []
+    assert [claim.data for claim in queue.claim(9)] == [b"2", b"3", b"4"]
+    assert queue.claim(9) == []
+
+
+def test_a_taken_name_in_the_inbox_gives_another(queue: Queue) -> None:
+    names = [queue.submit(b"%d" % number, "fix.md") for number in range(3)]
+    assert names == ["fix.md", "fix-2.md", "fix-3.md"]
+    assert sorted(claim.data for claim in queue.claim(9)) == [b"0", b"1", b"2"]
+
+
+def test_the_same_name_again_while_the_first_is_claimed(queue: Queue) -> None:
+    first = one(queue, b"first")
+    second = one(queue, b"second")
+    ids = [finish(queue, first), finish(queue, second)]
+    assert ids == ["fix", "fix-2"]
+    assert [queue.body(id) for id in ids] == [b"first", b"second"]
+
+
+def test_a_response_over_the_limit_is_not_read(queue: Queue) -> None:
+    claim = one(queue, b"x" * 1001)
+    assert claim.problem is not None
+    assert claim.problem.code == "response.too_large"
+    assert claim.data == b""
+    assert claim.source.sha256 == sha256(b"").hexdigest()
+    assert claim.source.size == 1001
+
+
+def test_an_empty_response_is_a_response(queue: Queue) -> None:
+    claim = one(queue, b"")
+    assert (claim.data, claim.problem) == (b"", None)
+    finish(queue, claim, "rejected")
+    assert queue.body("fix") == b""
+    assert list(queue.by_source(claim.source.sha256)) == []
+
+
+def test_only_one_empties_the_inbox(again: Open) -> None:
+    first, second = again(), again()
+    first.acquire()
+    first.acquire()
+    with pytest.raises(QueueLocked):
+        second.acquire()
+    first.release()
+    second.acquire()
+
+
+def test_an_id_is_never_given_twice(queue: Queue) -> None:
+    claims = [one(queue, b"%d" % number) for number in range(12)]
+    ids = [queue.reserve(claim, "fix") for claim in claims]
+    assert ids == ["fix", *(f"fix-{number}" for number in range(2, 13))]
+    assert [queue.reserve(claim, "fix") for claim in claims] == ids
+
+
+def test_an_id_stays_used_after_its_verdict_and_after_a_restart(again: Open) -> None:
+    first = again()
+    assert finish(first, one(first)) == "fix"
+    first.close()
+    second = again()
+    assert finish(second, one(second)) == "fix-2"
+
+
+def test_an_id_that_the_repository_knows_is_taken(again: Open) -> None:
+    queue = again(taken=lambda id: id in ("fix", "fix-2"))
+    assert queue.reserve(one(queue), "fix") == "fix-3"
+
+
+def test_a_numbered_id_stays_within_100_bytes(queue: Queue) -> None:
+    long = "x" * 100
+    assert queue.reserve(one(queue), long) == long
+    assert queue.reserve(one(queue), long) == "x" * 98 + "-2"
+
+
+def test_no_body_can_have_the_name_of_a_report(queue: Queue) -> None:
+    plain, tricky = one(queue, b"1", "x.json"), one(queue, b"2", "x.report.json")
+    assert queue.reserve(tricky, "x.report") == "x.report-2"
+    assert queue.reserve(plain, "x") == "x"
+    queue.publish(tricky, report(tricky, "x.report-2"), "")
+    queue.publish(plain, report(plain, "x"), "")
+    assert queue.load("x") == report(plain, "x")
+    assert queue.body("x.report-2") == b"2"
+
+
+@pytest.mark.parametrize("state", ["applied", "proposed", "duplicate", "rejected"])
+def test_a_verdict_ends_the_claim(again: Open, state: str) -> None:
+    queue = again()
+    claim = one(queue)
+    id = finish(queue, claim, state)
+    assert queue.load(id) == report(claim, id, state)
+    assert queue.body(id) == b"text"
+    assert list(queue.ids()) == [id]
+    queue.close()
+    assert again().recover() == []
+
+
+def test_what_was_intended_is_what_is_published(queue: Queue) -> None:
+    claim = one(queue)
+    told = report(claim, queue.reserve(claim, "fix"))
+    queue.intend(claim, told, "# page\n")
+    queue.sync()
+    assert queue.load("fix") is None
+    queue.publish(claim, told, "# page\n")
+    queue.sync()
+    assert queue.load("fix") == told
+
+
+def test_the_last_word_counts(queue: Queue) -> None:
+    claim = one(queue)
+    queue.intend(claim, report(claim, queue.reserve(claim, "fix"), commit="a"))
+    queue.intend(claim, report(claim, "fix", commit="b"), "page")
+    queue.publish(claim, report(claim, "fix", "rejected"), "other page")
+    assert queue.load("fix") == report(claim, "fix", "rejected")
+
+
+def test_a_dead_owners_claims_come_back_in_order(again: Open) -> None:
+    dead = again()
+    claims = [one(dead, b"%d" % number, f"{number}.md") for number in range(3)]
+    id = dead.reserve(claims[1], "fix")
+    dead.intend(claims[1], report(claims[1], id, commit="c"))
+    reserved = dead.reserve(claims[2], "fix")
+    dead.close()
+    queue = again()
+    back = queue.recover()
+    assert [claim.data for claim in back] == [b"0", b"1", b"2"]
+    assert [claim.source for claim in back] == [claim.source for claim in claims]
+    assert [claim.id for claim in back] == [None, "fix", None]
+    assert [claim.intended for claim in back] == [None, report(claims[1], id, commit="c"), None]
+    assert queue.reserve(back[2], "fix") == reserved == "fix-2"
+    assert queue.recover() == []
+    for claim in back:
+        finish(queue, claim)
+    queue.close()
+    assert again().recover() == []
+
+
+def test_claims_of_ones_own_are_not_recovered(queue: Queue) -> None:
+    one(queue)
+    assert queue.recover() == []
+
+
+def test_releasing_leaves_unfinished_claims_to_the_next(again: Open) -> None:
+    first = again()
+    first.acquire()
+    one(first)
+    first.release()
+    second = again()
+    second.acquire()
+    assert [claim.data for claim in second.recover()] == [b"text"]
+
+
+def test_a_held_batch_waits_with_its_report(again: Open) -> None:
+    queue = again()
+    claim = one(queue)
+    queue.intend(claim, report(claim, queue.reserve(claim, "fix")))
+    queue.hold(claim, report(claim, "fix", "held"), "# waits\n")
+    assert queue.load("fix") == report(claim, "fix", "held")
+    assert queue.body("fix") == b"text"
+    assert list(queue.ids()) == ["fix"]
+    assert list(queue.by_source(claim.source.sha256)) == ["fix"]
+    [waiting] = queue.held()
+    assert (waiting.held, waiting.id, waiting.data) == (True, "fix", b"text")
+    assert waiting.intended is None
+    since = waiting.held_since
+    assert since is not None
+
+    queue.hold(waiting, report(claim, "fix", "held", problems=[]), "# still waits\n")
+    queue.close()
+    later = again()
+    [back] = later.recover()
+    assert (back.held, back.held_since, back.id) == (True, since, "fix")
+    assert later.held() == [back]
+    assert later.recover() == []
+
+    later.publish(back, report(back, "fix"), "# done\n")
+    assert later.load("fix") == report(claim, "fix")
+    assert later.held() == []
+    assert list(later.ids()) == ["fix"]
+    assert list(later.by_source(claim.source.sha256)) == ["fix"]
+
+
+def test_of_two_who_decide_on_a_held_batch_one_wins(again: Open) -> None:
+    daemon, command = again(), again()
+    claim = one(daemon)
+    daemon.hold(claim, report(claim, daemon.reserve(claim, "fix"), "held"), "")
+    [mine], [theirs] = daemon.held(), command.held()
+    command.publish(theirs, report(theirs, "fix", "discarded"), "")
+    with pytest.raises(Busy):
+        daemon.publish(mine, report(mine, "fix"), "")
+    assert daemon.load("fix") == report(claim, "fix", "discarded")
+    assert daemon.held() == []
+
+
+def test_an_adopted_response_is_left_alone_while_its_owner_lives(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    claim = command.adopt(b"text", "-")
+    assert (claim.data, claim.source.name, claim.source.size) == (b"text", "-", 4)
+    assert daemon.depth() == 0
+    assert daemon.recover() == []
+    command.close()
+    [back] = daemon.recover()
+    assert (back.data, back.source) == (b"text", claim.source)
+
+
+def test_an_adopted_response_gets_its_verdict_without_the_lock(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    claim = command.adopt(b"text", "fix.md")
+    assert finish(command, claim) == "fix"
+    assert daemon.load("fix") == report(claim, "fix")
+    assert daemon.recover() == []
+
+
+def test_an_adopted_response_that_is_held_passes_to_the_daemon(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    claim = command.adopt(b"text", "fix.md")
+    command.hold(claim, report(claim, command.reserve(claim, "fix"), "held"), "")
+    assert daemon.held() == []
+    assert [held.id for held in command.held()] == ["fix"]
+    command.close()
+    assert [held.id for held in daemon.held()] == ["fix"]
+
+
+def test_later_states_replace_the_report(queue: Queue) -> None:
+    claim = one(queue)
+    id = finish(queue, claim, "proposed")
+    queue.rewrite(report(claim, id, "accepted"), "# accepted\n")
+    assert queue.load(id) == report(claim, id, "accepted")
+    assert queue.body(id) == b"text"
+    with pytest.raises(DiskFault):
+        queue.rewrite(report(claim, "nobody", "accepted"), "")
+
+
+def test_batches_are_found_by_what_they_were_made_from(queue: Queue) -> None:
+    first, other, second = one(queue, b"a"), one(queue, b"b"), one(queue, b"a")
+    for claim, state in ((first, "rejected"), (other, "applied"), (second, "applied")):
+        finish(queue, claim, state)
+    assert list(queue.by_source(first.source.sha256)) == ["fix", "fix-3"]
+    assert list(queue.by_source(sha256(b"c").hexdigest())) == []
+
+
+def test_ids_are_in_the_order_of_the_verdicts(queue: Queue) -> None:
+    claims = [one(queue, b"%d" % number) for number in range(3)]
+    ids = [queue.reserve(claim, "fix") for claim in claims]
+    for index, state in ((2, "applied"), (0, "rejected"), (1, "proposed")):
+        queue.publish(claims[index], report(claims[index], ids[index], state), "")
+    assert list(queue.ids()) == ["fix-3", "fix", "fix-2"]
+
+
+@pytest.mark.parametrize("id", ["nobody", "../fix", "", "x" * 300, "a/b", "a\0b"])
+def test_an_unknown_id_has_nothing(queue: Queue, id: str) -> None:
+    assert queue.load(id) is None
+    assert queue.body(id) is None

@@ -1,0 +1,767 @@
+"""What only a queue of files can do wrong: hostile entries, torn writes, processes that die."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.errors import DiskFault, Fault, QueueLocked, UsageError
+from patchq.queue import Claim
+from patchq.queue.directory import DirectoryQueue, create, lock_owner
+from patchq.queue.linux import being_written
+
+LIMIT = 1000
+SETTLE = 0.15
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "queue"
+    create(root)
+    create(root)
+    return root
+
+
+@pytest.fixture
+def queue(root: Path) -> Iterator[DirectoryQueue]:
+    queue = DirectoryQueue(root, settle_seconds=SETTLE, response_bytes=LIMIT)
+    queue.acquire()
+    yield queue
+    queue.close()
+
+
+def report(claim: Claim, id: str, state: str = "applied", **more: Any) -> dict[str, Any]:
+    source = {"name": claim.source.name, "sha256": claim.source.sha256, "bytes": claim.source.size}
+    return {"id": id, "state": state, "source": source, **more}
+
+
+def drop(root: Path, name: str, data: bytes = b"text") -> Path:
+    path = root / "inbox" / name
+    path.write_bytes(data)
+    return path
+
+
+def finish(queue: DirectoryQueue, claim: Claim, id: str, state: str = "applied") -> None:
+    queue.publish(claim, report(claim, queue.reserve(claim, id), state), "# page\n")
+
+
+def tree(root: Path) -> list[str]:
+    """What stands in the queue, but for its memory of ids and sources."""
+    paths = (path.relative_to(root) for path in root.rglob("*"))
+    return sorted(str(path) for path in paths if len(path.parts) > 1 and _told(path.parts[0]))
+
+
+def _told(folder: str) -> bool:
+    return folder in ("inbox", "active", "done", "rejected")
+
+
+def wait_for(queue: DirectoryQueue, seconds: float = 5) -> list[Claim]:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if claims := queue.claim(9):
+            return claims
+        time.sleep(0.01)
+    return []
+
+
+# ------------------------------------------------------------------ names and places
+
+
+def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "fix login.md")
+    [claim] = queue.claim(1)
+    finish(queue, claim, "fix-login")
+    queue.release()
+    assert tree(root) == ["done/fix-login.md", "done/fix-login.report.json",
+                          "done/fix-login.report.md"]  # fmt: skip
+    assert (root / "done/fix-login.report.md").read_text() == "# page\n"
+    assert json.loads((root / "done/fix-login.report.json").read_text())["id"] == "fix-login"
+
+
+@pytest.mark.parametrize(
+    ("state", "folder"),
+    [("applied", "done"), ("proposed", "done"), ("duplicate", "done"), ("rejected", "rejected")],
+)
+def test_where_a_verdict_goes(root: Path, queue: DirectoryQueue, state: str, folder: str) -> None:
+    drop(root, "x.txt")
+    finish(queue, queue.claim(1)[0], "x", state)
+    assert (root / folder / "x.txt").read_bytes() == b"text"
+    assert (root / folder / "x.report.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "stands_as"),
+    [
+        ("a.md", "x.md"),
+        ("a.tar.gz", "x.gz"),
+        ("a", "x.txt"),
+        ("a.", "x.txt"),
+        ("a.much-too-strange", "x.txt"),
+        ("a.abcdefghijk", "x.txt"),
+        ("a.é", "x.txt"),
+        ("a.md\n", "x.txt"),
+    ],
+)
+def test_only_a_plain_suffix_is_kept(
+    root: Path, queue: DirectoryQueue, name: str, stands_as: str
+) -> None:
+    drop(root, name)
+    finish(queue, queue.claim(1)[0], "x")
+    assert (root / "done" / stands_as).is_file()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"line\nbreak.md",
+        b"\x1b[31mred.md",
+        b"\xff\xfe.md",
+        "\u202egpj.md".encode(),
+        b"-rf",
+        b"x" * 255,
+        b"%s %(id)s {0}.md",
+        b" ",
+        b"a.report.json",
+    ],
+    ids=repr,
+)
+def test_a_hostile_name_is_only_ever_data(root: Path, queue: DirectoryQueue, name: bytes) -> None:
+    with open(os.path.join(os.fsencode(root), b"inbox", name), "wb") as file:
+        file.write(b"text")
+    [claim] = queue.claim(1)
+    assert os.fsencode(claim.source.name) == name
+    finish(queue, claim, "id")
+    told = queue.load("id")
+    assert told is not None
+    assert told["source"]["name"] == claim.source.name
+    assert queue.body("id") == b"text"
+    queue.release()
+    assert len(tree(root)) == 3
+
+
+@pytest.mark.parametrize("name", [".hidden", "x.tmp", "x.part", "x.md~", "x.request.yaml"])
+def test_what_is_not_for_the_queue_stays(root: Path, queue: DirectoryQueue, name: str) -> None:
+    path = drop(root, name)
+    assert queue.claim(9) == []
+    assert queue.depth() == 0
+    assert queue.unsettled() is None
+    assert path.read_bytes() == b"text"
+
+
+@pytest.mark.parametrize(
+    "name", [".hidden.md", "x.tmp", "a/b.md", "x" * 300 + ".md", "", "é.md", "a." + "x" * 300, "~"]
+)
+def test_whatever_is_submitted_is_looked_at(root: Path, queue: DirectoryQueue, name: str) -> None:
+    names = {queue.submit(b"%d" % number, name) for number in range(12)}
+    assert len(names) == 12
+    assert len(queue.claim(20)) == 12
+    assert tree(root / "inbox") == []
+
+
+def test_the_oldest_comes_first_whatever_its_name(root: Path, queue: DirectoryQueue) -> None:
+    for age, name in enumerate(["c.md", "a.md", "b.md"]):
+        os.utime(drop(root, name), (1000 + age, 1000 + age))
+    assert [claim.source.name for claim in queue.claim(9)] == ["c.md", "a.md", "b.md"]
+
+
+# ------------------------------------------------------------------ complete, or not
+
+
+def test_a_file_that_is_being_written_waits(root: Path, queue: DirectoryQueue) -> None:
+    with (root / "inbox/x.md").open("wb", buffering=0) as file:
+        file.write(b"half")
+        time.sleep(SETTLE + 0.05)
+        assert queue.claim(9) == []
+        assert queue.depth() == 1
+        assert 0 < (queue.unsettled() or 0) <= SETTLE
+        file.write(b" and half")
+    [claim] = queue.claim(9)
+    assert claim.data == b"half and half"
+    assert queue.unsettled() is None
+
+
+def test_a_writer_that_comes_while_we_look_does_not_kill_us(root: Path) -> None:
+    path = drop(root, "x.md")
+    look = (
+        "import os, sys\n"
+        "from patchq.queue.linux import being_written\n"
+        "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+        "for _ in range(100_000): being_written(fd)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", look, str(path)]) as child:
+        while child.poll() is None:
+            with contextlib.suppress(BlockingIOError):
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    assert child.returncode == 0
+
+
+def test_a_lease_tells_a_writer_in_another_process(root: Path) -> None:
+    path = drop(root, "x.md")
+    writer = subprocess.Popen(
+        [sys.executable, "-c", "import sys; f = open(sys.argv[1], 'a'); print(flush=True); input()",
+         str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert writer.stdout
+    writer.stdout.readline()
+    with path.open("rb") as file:
+        assert being_written(file.fileno()) is True
+        writer.communicate(b"\n")
+        assert being_written(file.fileno()) is False
+
+
+def test_where_leases_cannot_be_had_a_file_must_be_quiet(
+    root: Path, queue: DirectoryQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("patchq.queue.inbox.being_written", lambda fd: None)
+    path = drop(root, "x.md")
+    for _ in range(4):
+        assert queue.claim(9) == []
+        time.sleep(SETTLE / 2)
+        with path.open("ab") as file:
+            file.write(b"x")
+    assert 0 < (queue.unsettled() or 0) <= SETTLE
+    assert [claim.data for claim in wait_for(queue)] == [b"textxxxx"]
+
+
+def test_an_empty_file_is_given_time(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "x.md", b"")
+    began = time.monotonic()
+    [claim] = wait_for(queue)
+    assert time.monotonic() - began >= SETTLE * 0.9
+    assert (claim.data, claim.problem) == (b"", None)
+
+
+def test_a_linked_file_waits_for_its_other_name(root: Path, queue: DirectoryQueue) -> None:
+    outside = root.parent / "outside.md"
+    outside.write_bytes(b"text")
+    os.link(outside, root / "inbox/x.md")
+    assert queue.claim(9) == []
+    outside.unlink()
+    assert [claim.data for claim in queue.claim(9)] == [b"text"]
+
+
+def test_a_file_that_stays_linked_is_copied(root: Path, queue: DirectoryQueue) -> None:
+    outside = root.parent / "outside.md"
+    outside.write_bytes(b"text")
+    os.link(outside, root / "inbox/x.md")
+    [claim] = wait_for(queue)
+    outside.write_bytes(b"changed")
+    finish(queue, claim, "x")
+    assert (root / "done/x.md").read_bytes() == b"text"
+    assert outside.read_bytes() == b"changed"
+
+
+def test_a_writer_that_goes_on_after_the_claim_changes_nothing(
+    root: Path, queue: DirectoryQueue
+) -> None:
+    path = drop(root, "x.md")
+    [claim] = queue.claim(1)
+    [inside] = (root / "active" / claim.token).iterdir()
+    assert not path.exists()
+    with inside.open("ab") as late:
+        late.write(b" more")
+        finish(queue, claim, "x")
+        late.write(b" and more")
+    assert (root / "done/x.md").read_bytes() == b"text"
+
+
+# ------------------------------------------------------------------ what is not a response
+
+
+def _symlink(path: Path) -> None:
+    path.symlink_to("/etc/passwd")
+
+
+def _socket(path: Path) -> None:
+    server = socket.socket(socket.AF_UNIX)
+    here = os.getcwd()
+    os.chdir(path.parent)  # the address of a socket is short
+    server.bind(path.name)
+    os.chdir(here)
+    server.close()
+
+
+def _directory(path: Path) -> None:
+    path.mkdir()
+    (path / "inner").write_text("kept")
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (_symlink, "response.not_text"),
+        (os.mkfifo, "response.not_text"),
+        (_socket, "response.not_text"),
+        (_directory, "response.not_text"),
+        (_sparse, "response.too_large"),
+    ],
+)
+def test_what_is_no_response_is_refused_unread_and_kept(
+    root: Path, make: Callable[[Path], None], code: str
+) -> None:
+    make(root / "inbox/x.md")
+    before = os.lstat(root / "inbox/x.md")
+    dead = DirectoryQueue(root, response_bytes=LIMIT)
+    [claim] = dead.claim(9)
+    dead.close()
+
+    queue = DirectoryQueue(root, response_bytes=LIMIT)
+    [back] = queue.recover()
+    assert back == claim
+    assert claim.problem is not None
+    assert (claim.data, claim.problem.code) == (b"", code)
+    finish(queue, back, "x", "rejected")
+    queue.close()
+    after = os.lstat(root / "rejected/x.md")
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert queue.body("x") is None
+    assert os.listdir(root / "active") == []
+    if make is _directory:
+        assert (root / "rejected/x.md/inner").read_text() == "kept"
+
+
+@pytest.mark.parametrize("mode", ["ab", "r+b"], ids=["grows", "is written over"])
+def test_a_file_that_changes_without_end_is_refused(
+    root: Path, queue: DirectoryQueue, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    drop(root, "x.md")
+    tries = 0
+
+    def read(fd: int, size: int) -> bytes:
+        nonlocal tries
+        tries += 1
+        data = os.read(fd, size)
+        time.sleep(0.02)  # a clock tick, so that the times of the file change as well
+        with next((root / "active").glob("*/x.md")).open(mode) as file:
+            file.write(b"x")
+        return data
+
+    monkeypatch.setattr("patchq.queue.inbox.read_up_to", read)
+    [claim] = queue.claim(1)
+    assert claim.problem is not None
+    assert (claim.data, claim.problem.code) == (b"", "response.incomplete")
+    assert tries == 5
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop being root")
+def test_a_file_of_others_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "queue"
+    create(root)
+    for path in (*root.iterdir(), root):
+        os.chown(path, 65534, -1)
+    drop(root, "x.md").chmod(0)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o077 == 0:
+            parent.chmod(0o711)
+    tmp_path.chmod(0o711)
+    os.seteuid(65534)
+    try:
+        queue = DirectoryQueue(root, settle_seconds=SETTLE)
+        assert queue.claim(1) == []
+        [claim] = wait_for(queue)
+        assert claim.problem is not None
+        assert claim.problem.code == "response.incomplete"
+        finish(queue, claim, "x", "rejected")
+        queue.close()
+    finally:
+        os.seteuid(0)
+    assert (root / "rejected/x.md").read_bytes() == b"text"
+
+
+# ------------------------------------------------------------------ the directories themselves
+
+
+def test_a_missing_queue_is_told_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a queue") as caught:
+        DirectoryQueue(tmp_path / "none").acquire()
+    assert "patchq init" in (caught.value.hint or "")
+
+
+def test_a_new_inbox_in_the_place_of_the_old(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "1.md")
+    assert len(queue.claim(9)) == 1
+    (root / "inbox").rmdir()
+    assert queue.claim(9) == []
+    assert queue.depth() == 0
+    (root / "inbox").mkdir()
+    drop(root, "2.md")
+    assert [claim.source.name for claim in queue.claim(9)] == ["2.md"]
+
+
+@pytest.mark.parametrize("folder", ["inbox", "done"])
+def test_a_link_in_the_place_of_a_directory_is_refused(
+    root: Path, queue: DirectoryQueue, folder: str
+) -> None:
+    drop(root, "1.md")
+    [claim] = queue.claim(9)
+    elsewhere = root.parent / "elsewhere"
+    elsewhere.mkdir()
+    (root / folder).rmdir()
+    (root / folder).symlink_to(elsewhere)
+    with pytest.raises(DiskFault, match=folder):
+        queue.claim(9) if folder == "inbox" else finish(queue, claim, "x")
+    assert os.listdir(elsewhere) == []
+    (root / folder).unlink()
+    (root / folder).mkdir()
+    finish(queue, claim, "x")
+    assert (root / "done/x.report.json").is_file()
+
+
+def test_a_removed_done_is_made_again(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "1.md")
+    (root / "done").rmdir()
+    finish(queue, queue.claim(1)[0], "x")
+    assert (root / "done/x.report.json").is_file()
+
+
+def test_a_link_in_the_place_of_a_report_is_replaced_not_followed(
+    root: Path, queue: DirectoryQueue
+) -> None:
+    victim = root.parent / "victim"
+    victim.write_text("mine")
+    for name in ("x.report.json", "x.report.md", "x.md"):
+        (root / "done" / name).symlink_to(victim)
+    drop(root, "x.md")
+    finish(queue, queue.claim(1)[0], "x")
+    assert victim.read_text() == "mine"
+    assert not (root / "done/x.report.json").is_symlink()
+
+
+_MOUNTS = ["unshare", "-rm"]
+
+
+@pytest.mark.skipif(
+    subprocess.run([*_MOUNTS, "true"], capture_output=True).returncode != 0,
+    reason="needs mount namespaces",
+)
+def test_directories_on_different_file_systems_are_refused(root: Path) -> None:
+    acquire = (
+        "import sys; from pathlib import Path\n"
+        "from patchq.errors import UsageError\n"
+        "from patchq.queue.directory import DirectoryQueue\n"
+        "try: DirectoryQueue(Path(sys.argv[1])).acquire()\n"
+        "except UsageError as error: print(error.message, '|', error.hint)\n"
+    )
+    script = 'mount -t tmpfs none "$1/done" && exec "$2" -c "$3" "$1"'
+    told = subprocess.run(
+        [*_MOUNTS, "sh", "-c", script, "sh", str(root), sys.executable, acquire],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "different file systems" in told.stdout
+
+
+def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: DirectoryQueue) -> None:
+    for number in range(3):
+        drop(root, f"{number}.md", b"%d" % number * 600)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+    try:
+        with pytest.raises(DiskFault) as caught:
+            queue.claim(9)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "EFBIG" in caught.value.message
+    claims = queue.recover() + queue.claim(9)
+    assert sorted(claim.data for claim in claims) == [b"%d" % number * 600 for number in range(3)]
+
+
+def test_what_a_full_disk_is_told_to_do() -> None:
+    from patchq.queue.spool import fault
+
+    told = fault(OSError(errno.ENOSPC, "No space left on device", "x"))
+    assert isinstance(told, DiskFault)
+    assert "ENOSPC" in told.message
+    assert "make room" in (told.hint or "")
+
+
+# ------------------------------------------------------------------ locks
+
+
+def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:
+    hold = (
+        "import sys, time; from pathlib import Path\n"
+        "from patchq.queue.directory import DirectoryQueue\n"
+        "queue = DirectoryQueue(Path(sys.argv[1])); queue.acquire()\n"
+        "import subprocess; child = subprocess.Popen(['sleep', '30'], close_fds=False)\n"
+        "print(child.pid, flush=True); time.sleep(30)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(root)], stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        orphan = int(holder.stdout.readline())
+        queue = DirectoryQueue(root)
+        with pytest.raises(QueueLocked, match=str(holder.pid)):
+            queue.acquire()
+        told = lock_owner(root)
+        assert told is not None
+        assert told.pid == holder.pid
+        assert abs((told.since or 0) - time.time()) < 60
+        holder.kill()
+    try:
+        queue.acquire()
+        assert (lock_owner(root) or told).pid == os.getpid()
+        queue.close()
+        assert lock_owner(root) is None
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+
+
+def test_asking_who_holds_the_lock_creates_nothing(tmp_path: Path) -> None:
+    create(tmp_path)
+    assert lock_owner(tmp_path) is None
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_removed_lock_file_stops_the_intake(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "x.md")
+    (root / "lock").unlink()
+    with pytest.raises(DiskFault, match="lock file was removed"):
+        queue.claim(1)
+    assert queue.depth() == 1
+
+
+# ------------------------------------------------------------------ many
+
+
+def test_ten_thousand_cost_one_scan(
+    root: Path, queue: DirectoryQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2_000):
+        (root / f"inbox/{number}.md").write_bytes(b"x")
+    scans = 0
+    scandir = os.scandir
+
+    def counted(fd: int) -> Any:
+        nonlocal scans
+        scans += 1
+        return scandir(fd)
+
+    monkeypatch.setattr("os.scandir", counted)
+    taken = [claim for _ in range(40) for claim in queue.claim(50)]
+    assert len({claim.source.name for claim in taken}) == 2_000
+    assert scans <= 2
+
+
+def test_a_scan_keeps_only_so_many_names(
+    root: Path, queue: DirectoryQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("patchq.queue.inbox.SCAN_ENTRIES", 10)
+    for number in range(25):
+        drop(root, f"{number}.md")
+    taken = [claim for _ in range(5) for claim in queue.claim(9)]
+    assert len({claim.source.name for claim in taken}) == 25
+
+
+def test_the_next_free_number_is_found_in_few_looks(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2, 3_000):
+        (root / f"ids/fix-{number}").symlink_to("somebody")
+    (root / "ids/fix").symlink_to("somebody")
+    asked: list[str] = []
+
+    def taken(id: str) -> bool:
+        asked.append(id)
+        return False
+
+    looks = 0
+    readlink = os.readlink
+
+    def counted(id: str, dir_fd: int) -> str:
+        nonlocal looks
+        looks += 1
+        return readlink(id, dir_fd=dir_fd)
+
+    queue = DirectoryQueue(root, taken=taken)
+    claims = [queue.adopt(b"%d" % number, "fix.md") for number in range(3)]
+    monkeypatch.setattr("os.readlink", counted)
+    ids = [queue.reserve(claim, "fix") for claim in claims]
+    queue.close()
+    assert ids == ["fix-3000", "fix-3001", "fix-3002"]
+    assert looks < 40
+    assert len(asked) < 10
+
+
+# ------------------------------------------------------------------ sudden death
+
+_WORKER = """
+import sys
+from pathlib import Path
+from patchq.queue.directory import DirectoryQueue
+queue = DirectoryQueue(Path(sys.argv[1]), settle_seconds=0.05)
+queue.acquire()
+def told(claim, id, state):
+    return {"id": id, "state": state, "source": {"name": claim.source.name,
+            "sha256": claim.source.sha256, "bytes": claim.source.size}}
+def work(claims):
+    for claim in claims:
+        if claim.intended and claim.intended["state"] != "held":
+            queue.publish(claim, claim.intended, "# again")
+            continue
+        id = claim.id or queue.reserve(claim, "fix")
+        number = int(claim.data)
+        if number % 3 == 0 and not claim.held:
+            queue.hold(claim, told(claim, id, "held"), "# held")
+            continue
+        state = "rejected" if number % 2 else "applied"
+        if number % 5:
+            queue.intend(claim, told(claim, id, state), "# page")
+        queue.publish(claim, told(claim, id, state), "# page")
+work(queue.recover())
+print("ready", flush=True)
+while claims := queue.claim(7) or queue.held():
+    work(claims)
+queue.release()
+"""
+
+
+def test_whenever_it_is_killed_each_response_gets_one_verdict(root: Path) -> None:
+    count, chance = 300, random.Random(7)
+    for number in range(count):
+        drop(root, f"{number}.md", b"%d" % number)
+    kills = 0
+    while True:
+        with subprocess.Popen(
+            [sys.executable, "-c", _WORKER, str(root)], stdout=subprocess.PIPE
+        ) as worker:
+            assert worker.stdout
+            if chance.random() < 0.8:
+                worker.stdout.readline()
+            try:
+                worker.wait(chance.uniform(0, 0.03) if kills < 25 else 60)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                kills += 1
+        if worker.returncode == 0:
+            break
+        assert worker.returncode == -signal.SIGKILL
+    assert kills >= 5
+    _check_verdicts(root, count)
+
+
+_FATAL_CALLS = "mkdirat,renameat,unlinkat,symlinkat,openat,write"
+
+
+@pytest.mark.skipif(
+    subprocess.run(["sh", "-c", "strace -V"], capture_output=True).returncode != 0,
+    reason="needs strace",
+)
+@pytest.mark.parametrize("call", _FATAL_CALLS.split(","))
+def test_killed_at_any_system_call_each_response_gets_one_verdict(
+    tmp_path: Path, call: str
+) -> None:
+    worker = [sys.executable, "-c", _WORKER]
+    first = {"openat": 150, "write": 2}.get(call, 1)
+    for nth in range(first, first + 40, 5):
+        root = tmp_path / f"{call}-{nth}"
+        create(root)
+        for number in (0, 1, 2, 5):
+            drop(root, f"{number}.md", b"%d" % number)
+        fatal = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={nth}"]
+        subprocess.run(
+            ["strace", "-f", "-o", "/dev/null", *fatal, *worker, str(root)], capture_output=True
+        )
+        subprocess.run([*worker, str(root)], check=True, capture_output=True)
+        _check_verdicts(root, 4)
+
+
+def _check_verdicts(root: Path, count: int) -> None:
+    """Every response has exactly one verdict, whole, and nothing else is left."""
+    queue = DirectoryQueue(root)
+    told = [queue.load(id) for id in queue.ids()]
+    reports = [entry for entry in told if entry is not None]
+    assert len(told) == len(reports) == count
+    assert len({entry["source"]["sha256"] for entry in reports}) == count
+    for entry in reports:
+        body = queue.body(entry["id"])
+        assert body is not None
+        assert entry["source"]["name"] == f"{int(body)}.md"
+        folder = "rejected" if int(body) % 2 else "done"
+        assert (root / folder / f"{entry['id']}.report.json").is_file()
+        assert (root / folder / f"{entry['id']}.report.md").is_file()
+        assert list(queue.by_source(entry["source"]["sha256"])) == [entry["id"]]
+    assert len(tree(root)) == 3 * count
+    queue.close()
+
+
+def test_a_half_published_verdict_can_still_become_another(
+    root: Path, queue: DirectoryQueue
+) -> None:
+    drop(root, "x.md")
+    [claim] = queue.claim(1)
+    refusal = report(claim, queue.reserve(claim, "x"), "rejected")
+    queue.intend(claim, refusal, "# refused\n")
+    (root / "active" / f"{claim.token}.md").rename(root / "rejected/x.report.md")
+    (root / "active" / f"{claim.token}.body").rename(root / "rejected/x.md")
+    next((root / "active" / claim.token).iterdir()).unlink()
+    queue.release()
+    [back] = queue.recover()
+    assert (back.source, back.data, back.intended, back.id) == (claim.source, b"text", refusal, "x")
+    finish(queue, back, "x", "applied")
+    queue.release()
+    assert tree(root) == ["done/x.md", "done/x.report.json", "done/x.report.md"]
+
+
+def test_a_held_report_that_its_verdict_outlived_goes(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "x.md")
+    finish(queue, queue.claim(1)[0], "x")
+    for name in ("x.report.json", "x.report.md"):
+        (root / "active" / name).write_bytes((root / "done" / name).read_bytes())
+    assert queue.recover() == []
+    queue.release()
+    assert len(tree(root)) == 3
+
+
+def test_a_torn_intent_counts_as_none(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "x.md")
+    [claim] = queue.claim(1)
+    queue.intend(claim, report(claim, queue.reserve(claim, "x")), "# page")
+    (root / "active" / f"{claim.token}.json").write_bytes(b'{"id": "x"')
+    queue.release()
+    [back] = queue.recover()
+    assert (back.intended, back.data) == (None, b"text")
+    assert queue.reserve(back, "x") == "x"
+
+
+def test_a_torn_report_is_none(root: Path, queue: DirectoryQueue) -> None:
+    drop(root, "x.md")
+    finish(queue, queue.claim(1)[0], "x")
+    (root / "done/x.report.json").write_bytes(b"\0" * 20)
+    with (root / "verdicts").open("ab") as file:
+        file.write(b"\0" * 20 + b"\n")
+    assert queue.load("x") is None
+    assert list(queue.ids()) == ["x"]
+
+
+def test_faults_are_not_tracebacks_of_the_system(root: Path, queue: DirectoryQueue) -> None:
+    (root / "lock").unlink()
+    for path in (root, root.parent / "gone"):
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(root.parent / "gone")
+    with pytest.raises(Fault):
+        queue.sync()
