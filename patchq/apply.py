@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
-from patchq import guards
+from patchq import guards, precedence
 from patchq.conflicts import Claimed
 from patchq.files import File, Files, clash, op_name
 from patchq.model import (
@@ -23,11 +24,12 @@ from patchq.model import (
     Plan,
     Problem,
     Tree,
-)
-from patchq.ops import Create, DeleteFile, Rename, Replace
-from patchq.resolve import diagnose
+)  # fmt: skip
+from patchq.ops import Create, DeleteFile, InsertAt, Occurrences, Op, PatchHunk, Rename, Write
+from patchq.resolve import diagnose, refusals
 from patchq.resolve.elsewhere import Elsewhere
-from patchq.resolve.ladder import Found, Missed, resolve, taken_place
+from patchq.resolve.ladder import Found, Missed
+from patchq.resolve.match import Hints, PartOp, match, taken
 from patchq.resolve.readings import is_escaped_line, unescape_text
 from patchq.resolve.targets import Refused, Rules, check_text
 from patchq.text import Text
@@ -38,13 +40,17 @@ _MOST_MISSED = 50
 """With more missed quotes than these, later edits are looked for on the base alone."""
 
 
-def plan(edits: Sequence[Edit], tree: Tree, rules: Rules) -> Plan:
-    """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`)."""
-    planned = _Batch(edits, tree, rules).run()
+def plan(edits: Sequence[Edit], tree: Tree, rules: Rules, *, declared: bool = False) -> Plan:
+    """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
+
+    `declared` says that the response names the tree's commit as its base, so that the line numbers
+    it states may be believed.
+    """
+    planned = _Batch(edits, tree, rules, declared).run()
     if not any(outcome.match == "unescaped" for outcome in planned.edits):
         return planned
     # The response is escaped once too often, and so are the files that it creates.
-    return _Batch([*map(_unescaped, edits)], tree, rules).run()
+    return _Batch([*map(_unescaped, edits)], tree, rules, declared).run()
 
 
 def _unescaped(edit: Edit) -> Edit:
@@ -55,17 +61,20 @@ def _unescaped(edit: Edit) -> Edit:
 
 
 class _Batch:
-    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules) -> None:
+    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules, declared: bool) -> None:
         self.edits = edits
+        self.declared = declared
         self.rules = rules
         self.files = Files(edits, tree, rules)
         self.elsewhere = Elsewhere(tree)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
         self.problems: list[Problem] = []
         self.missed = 0
+        self.blind: list[str] = []
 
     def run(self) -> Plan:
-        outcomes = [self._edit(edit) for edit in self.edits]
+        decided = precedence.decide(self.edits, self.rules.confidence, self._edit)
+        outcomes, self.problems = list(decided.outcomes), [*decided.problems]
         changes = tuple(change for file in self.files if (change := file.change()))
         self._check_effect(outcomes, changes)
         refused = any(p.severity == "error" for p in self.problems)
@@ -74,20 +83,18 @@ class _Batch:
             () if refused else changes,
             tuple(replace(o, state=done) if o.state == "ready" else o for o in outcomes),
             tuple(self.problems),
+            tuple(dict.fromkeys(self.blind)),
         )
 
     def _edit(self, edit: Edit) -> EditOutcome:
+        """What becomes of one edit; raises `Refused`."""
         outcome = EditOutcome(
             edit.id, edit.format, edit.at, edit.path, op_name(edit), "ready",
             confidence=edit.confidence, description=edit.description,
         )  # fmt: skip
-        try:
-            if isinstance(edit.op, Replace):
-                return self._replace(edit, edit.op, outcome)
+        if isinstance(edit.op, Create | DeleteFile | Rename | Write):
             return self._whole_file(edit, outcome)
-        except Refused as refusal:
-            self.problems.append(replace(refusal.problem, edit=edit.id))
-            return replace(outcome, state="failed")
+        return self._part(edit, edit.op, outcome)
 
     def _whole_file(self, edit: Edit, outcome: EditOutcome) -> EditOutcome:
         """Create, delete or rename a file; who says it twice says it once."""
@@ -98,17 +105,28 @@ class _Batch:
             case Create():
                 if not self.files.create(edit, edit.op):
                     outcome = replace(outcome, state="already_applied")
-            case DeleteFile():
-                self.files.delete(edit)
+            case DeleteFile(old):
+                self.files.delete(edit, edit.op)
+                if old is None:
+                    self.blind.append(edit.path)
             case Rename(to):
                 self.files.rename(edit, to)
+            case Write():
+                found = self.files.write(edit, edit.op)
+                if found is not None:
+                    self.blind.append(edit.path)
+                    outcome = self._claim(edit, self.files.named(edit.path), found, outcome)
+                    already = self.files.named(edit.path).change() is None
+                    outcome = replace(outcome, op="write", match=None, lines=None)
+                    outcome = replace(outcome, state="already_applied") if already else outcome
         self.seen[edit.path, edit.op] = outcome
         return outcome
 
-    def _replace(self, edit: Edit, op: Replace, outcome: EditOutcome) -> EditOutcome:
-        file, rungs = self.files.named(edit.path), self.rules.rungs
-        if file.deleted_by:
-            raise clash(edit, file, "the deletion of the file that this one edits")
+    def _part(self, edit: Edit, op: PartOp, outcome: EditOutcome) -> EditOutcome:
+        file = self.files.named(edit.path)
+        hints = Hints(self.rules.rungs, edit.path, self._lines_hold)
+        if file.deleted_by or file.written_by:
+            raise clash(edit, file, "what another edit does to the file that this one edits")
         if file.edited_by is None:
             check_text(edit.path, file.text.data, self.rules)
             file.edited_by = edit.id
@@ -116,14 +134,14 @@ class _Batch:
             raise Refused(problem)
         base = None if file.made_by else file.text
         if base is not None:
-            result = resolve(base, op, rungs)
+            result = match(base, op, hints)
             if isinstance(result, Found):
                 return self._claim(edit, file, result, outcome)
             if result.why != "none":
                 raise self._missed(edit, file, base, result)
         now = file.now() if self.missed < _MOST_MISSED or base is None else base
         if now is not base:
-            result = resolve(now, op, rungs)
+            result = match(now, op, hints)
             if isinstance(result, Found):
                 return self._fold(edit, file, now, result, outcome)
             if result.why != "none":
@@ -131,19 +149,46 @@ class _Batch:
             if op in file.folded:
                 return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
         for text in filter(None, (base, now)):
-            if taken := taken_place(text, op, rungs):
-                return self._taken(taken, text is base, outcome)
+            if place := taken(text, op, hints):
+                return self._taken(place, text is base, outcome)
         raise self._missed(edit, file, base or now, Missed("none"))
+
+    @cached_property
+    def _lines_hold(self) -> bool:
+        """Whether stated lines may tell equal places apart: the base is the one that the response
+        names, and no hunk that has one place only contradicts its own number."""
+        if not self.declared:
+            return False
+        for edit in self.edits:
+            op = edit.op
+            if not isinstance(op, PatchHunk) or op.line is None or not op.old:
+                continue
+            try:
+                text = self.files.named(edit.path).text
+            except Refused:
+                return False
+            found = match(text, op, Hints(self.rules.rungs, edit.path))
+            if isinstance(found, Found) and found.start + 1 != op.line:
+                return False
+        return True
 
     def _claim(self, edit: Edit, file: File, found: Found, outcome: EditOutcome) -> EditOutcome:
         if found.already:
             return self._taken(found, True, outcome)
         if problem := guards.mixed_encoding(edit, file.text, found.hunks):
             raise Refused(problem)
+        if isinstance(edit.op, PatchHunk) and _reaches_end(file.text, edit.op, found):
+            file.final_newline = edit.op.final_newline
+        if isinstance(edit.op, InsertAt) or _is_by_number(file.text, edit.op):
+            self.blind.append(edit.path)
+        if backed := precedence.backed(edit, file, found):
+            return replace(outcome, state="skipped", cancelled_by=backed)
         claims = [Claimed(edit.id, edit.format, run, edit.op) for run in found.runs if run]
         other = file.overlay.add(claims)
         if other is not None:
             raise self._overlap(edit, file, found, other)
+        if precedence.is_indexed(edit):
+            file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
         lines = (found.start + 1, found.end)
         return replace(_named_by(outcome, found.hunks), match=found.rung, lines=lines)
 
@@ -179,8 +224,9 @@ class _Batch:
         if file.made_by and file.made_by not in needs:
             needs = (file.made_by, *needs)
         outcome = replace(_named_by(outcome, found.hunks), match=found.rung, needs=needs)
-        if isinstance(edit.op, Replace):
-            file.folded[edit.op] = outcome
+        if isinstance(edit.op, PatchHunk) and _reaches_end(now, edit.op, found):
+            file.final_newline = edit.op.final_newline
+        file.folded[edit.op] = outcome
         return outcome
 
     def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
@@ -197,7 +243,7 @@ class _Batch:
             search if self.missed <= _MOST_THOROUGH else None,
             earlier=text is not file.text or file.made_by is not None,
         )
-        return Refused(diagnose.problem(edit, scene, missed))
+        return Refused(refusals.problem(edit, scene, missed))
 
     def _check_effect(self, outcomes: Sequence[EditOutcome], changes: Sequence[FileChange]) -> None:
         """A batch that only says what is there already has to say something new, unless it was
@@ -223,6 +269,20 @@ def _named_by(outcome: EditOutcome, hunks: Sequence[Hunk]) -> EditOutcome:
     """An edit that only adds is an insertion."""
     only_adds = hunks and all(hunk.start == hunk.end for hunk in hunks)
     return replace(outcome, op="insert") if only_adds else outcome
+
+
+def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
+    """Whether the hunk changes the file's last line, be it by its newline alone."""
+    if not found.hunks:
+        return op.at_end and op.old == op.new and found.end == len(text.lines)
+    return found.hunks[-1].end == len(text.whole)
+
+
+def _is_by_number(text: Text, op: Op) -> bool:
+    """Whether only a number tells the place from others that are alike."""
+    if not isinstance(op, Occurrences) or op.at is None:
+        return False
+    return text.whole.count(op.target.encode("utf-8", "surrogateescape")) > 1
 
 
 def _changed_lines(text: Text, claim: Claimed) -> tuple[int, int]:

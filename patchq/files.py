@@ -12,12 +12,20 @@ from dataclasses import dataclass, field
 from patchq import guards
 from patchq.conflicts import Overlay
 from patchq.model import Collision, Edit, EditOutcome, FileChange, Problem, Tree
-from patchq.ops import Create, DeleteFile, Rename, Replace
+from patchq.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Replace, Write, halves
 from patchq.resolve import targets
+from patchq.resolve.ladder import Found, resolve
+from patchq.resolve.preserve import Rewrite
 from patchq.resolve.targets import Refused, Rules
-from patchq.text import Text
+from patchq.text import Text, content
 
-_NAMES: dict[type, str] = {Create: "create", DeleteFile: "delete_file", Rename: "rename"}
+_NAMES: dict[type, str] = {
+    Create: "create",
+    DeleteFile: "delete_file",
+    Rename: "rename",
+    Write: "write",
+    InsertAt: "insert",
+}
 
 
 @dataclass(slots=True)
@@ -35,8 +43,13 @@ class File:
     renamed_by: str | None = None
     deleted_by: str | None = None
     edited_by: str | None = None
-    folded: dict[Replace, EditOutcome] = field(default_factory=dict)
+    written_by: str | None = None
+    final_newline: bool | None = None
+    """How the text ends, where an edit says it; None: as it did."""
+    folded: dict[object, EditOutcome] = field(default_factory=dict)
     """The edits that were resolved on what earlier ones wrote."""
+    indexed: list[tuple[int, int, str]] = field(default_factory=list)
+    """What indexed edits change of the base: the bytes from and to, and the edit."""
     _now: Text | None = None
 
     def now(self) -> Text:
@@ -49,10 +62,15 @@ class File:
         return self._now
 
     def change(self) -> FileChange | None:
-        after = None if self.deleted_by else self.text.restored(self.overlay.text())
+        after = None if self.deleted_by else self._ended(self.overlay.text())
         if after == self.before and not self.renamed_from:
             return None
         return FileChange(self.path, self.before, after, self.executable, self.renamed_from)
+
+    def _ended(self, whole: bytes) -> bytes:
+        if self.final_newline is None:
+            return self.text.restored(whole)
+        return whole if self.final_newline else content(whole)
 
 
 class Files:
@@ -98,12 +116,51 @@ class Files:
         )
         return True
 
-    def delete(self, edit: Edit) -> None:
-        """Raises `Refused`."""
+    def write(self, edit: Edit, op: Write) -> Found | None:
+        """Make the file hold the text: what that changes, None if it is new; raises `Refused`."""
+        if edit.path not in self._files and self._tree.entry(edit.path) is None:
+            self.create(edit, Create(op.text))
+            return None
         file = self.named(edit.path)
+        if file.edited_by or file.made_by or file.deleted_by or file.written_by:
+            raise clash(edit, file, "another edit of the file that this one writes")
+        file.written_by = edit.id
+        if problem := guards.elided(edit, self._rules, file.text):
+            raise Refused(problem)
+        if file.text.lines:
+            targets.check_text(edit.path, file.text.data, self._rules)
+        if problem := guards.shrinks(edit, op, self._rules, file.text):
+            raise Refused(problem)
+        mark = "\ufeff" if file.text.offset else ""
+        new = op.text.removeprefix(mark).encode("utf-8", "surrogateescape")
+        lines = new.split(b"\n")
+        file.final_newline = not lines[-1]
+        if not lines[-1]:
+            lines.pop()
+        rewrite = Rewrite(file.text.contents, lines)
+        return Found("exact", 0, len(file.text.lines), (rewrite.at(file.text, 0),))
+
+    def delete(self, edit: Edit, op: DeleteFile) -> None:
+        """Raises `Refused`, also if the edit quotes the file and it holds something else."""
+        file = self.named(edit.path)
+        if op.old is not None and not self._is_whole(file, op.old):
+            raise Refused(
+                Problem(
+                    "match.none",
+                    f"edit {edit.id} deletes {edit.path} and quotes other lines than it has",
+                    "read the file again; it has changed or was misremembered",
+                    path=edit.path,
+                )
+            )
         if file.edited_by or file.renamed_by or file.made_by or file.deleted_by:
             raise clash(edit, file, "an edit of the file that this one deletes")
         file.deleted_by = edit.id
+
+    def _is_whole(self, file: File, quote: str) -> bool:
+        if not file.text.lines or not quote:
+            return not file.text.lines and not quote
+        found = resolve(file.text, Replace(quote, ""), self._rules.rungs)
+        return isinstance(found, Found) and (found.start, found.end) == (0, len(file.text.lines))
 
     def rename(self, edit: Edit, to: str) -> None:
         """Raises `Refused`."""
@@ -126,7 +183,8 @@ def clash(edit: Edit, file: File | None, what: str) -> Refused:
     """The refusal of an edit that wants something else of the file than an earlier one."""
     other = None
     if file is not None:
-        other = file.deleted_by or file.renamed_by or file.made_by or file.edited_by
+        other = file.deleted_by or file.renamed_by or file.made_by
+        other = other or file.edited_by or file.written_by
     return Refused(
         Problem(
             "conflict.overlap",
@@ -141,6 +199,8 @@ def clash(edit: Edit, file: File | None, what: str) -> Refused:
 
 def op_name(edit: Edit) -> str:
     """The operation as reports name it."""
-    if isinstance(edit.op, Replace):
-        return "replace" if edit.op.new else "delete"
-    return _NAMES[type(edit.op)]
+    if type(edit.op) in _NAMES:
+        return _NAMES[type(edit.op)]
+    if isinstance(edit.op, Anchored):
+        return edit.op.action.partition("_")[0]
+    return "replace" if halves(edit.op)[1] else "delete"

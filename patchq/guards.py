@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from patchq.lcs import line_diff
 from patchq.model import Edit, Hunk, Problem
-from patchq.ops import Create, Replace
+from patchq.ops import Create, Write, halves
 from patchq.resolve.readings import is_escaped_line
 from patchq.resolve.targets import Rules
 from patchq.text import Text
@@ -33,12 +34,7 @@ def elided(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
     let it pass."""
     if not rules.elision:
         return None
-    if isinstance(edit.op, Create):
-        old, new = "", edit.op.text
-    elif isinstance(edit.op, Replace):
-        old, new = edit.op.old, edit.op.new
-    else:
-        return None
+    old, new = halves(edit.op)
     suspects = [line.strip() for line in new.split("\n") if _ELISION.search(line)]
     if not suspects:
         return None
@@ -68,6 +64,43 @@ def escaped_file(edit: Edit, op: Create) -> Problem | None:
         edit=edit.id,
         line=edit.at[0],
     )
+
+
+def shrinks(edit: Edit, op: Write, rules: Rules, base: Text) -> Problem | None:
+    """A whole file that would lose most of its lines, or may be a mere excerpt, as a problem."""
+    before = [line.strip() for line in base.contents if line.strip()]
+    after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
+    if op.quoting and not _keeps(before, after):
+        return Problem(
+            "response.unreadable_edit",
+            f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
+            "to write the whole file, put its path into the fence's info: ```python:path/to/file",
+            edit=edit.id,
+            path=edit.path,
+            line=edit.at[0],
+        )
+    if len(after) < len(before) * rules.shrink:
+        return Problem(
+            "edit.shrinks",
+            f"edit {edit.id} would leave {len(after)} of the {len(before)} lines of {edit.path}",
+            "send the whole file, or quote the lines to delete",
+            edit=edit.id,
+            path=edit.path,
+        )
+    return None
+
+
+def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
+    """Whether the new lines keep, in order, the first, the last and half of the others, or nine in
+    ten of all."""
+    if not before:
+        return True
+    changed = sum(a1 - a0 for a0, a1, _, _ in line_diff(before, after))
+    kept = len(before) - changed
+    if kept >= 0.9 * len(before):
+        return True
+    ends = bool(after) and before[0] == after[0] and before[-1] == after[-1]
+    return ends and kept - min(2, len(before)) >= (len(before) - 2) / 2
 
 
 def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | None:

@@ -107,10 +107,9 @@ def hold_on(draft: Draft, world: World) -> None:
 
 
 def flush(world: World) -> None:
-    """Write what is still in memory; then one barrier for objects, refs and the queue, or two where
+    """Write what is still in memory, with one barrier for objects, refs and the queue, or two where
     the queue is on a file system of its own."""
-    world.repo.write_objects()
-    refs.barrier(world.repo.commondir, world.queue_root)
+    world.repo.write_objects(lambda: refs.barrier(world.repo.commondir, world.queue_root))
 
 
 def _moves(drafts: Sequence[Draft], world: World) -> list[_Move]:

@@ -26,16 +26,15 @@ def choose_mode(draft: Draft, plan: Plan) -> None:
             )
     assert draft.base is not None
     if draft.base.how == "tip":
-        for change in plan.changes:
-            if change.after is None:
-                lately = history.lately(draft.world.repo, draft.parent or "", change.path)
-                _propose(
-                    draft,
-                    "base.unknown",
-                    f"{change.path} is deleted without a word of what it holds, and the response "
-                    f"declares no `base`{lately}",
-                    change.path,
-                )
+        for path in plan.blind:
+            lately = history.lately(draft.world.repo, draft.parent or "", path)
+            _propose(
+                draft,
+                "base.unknown",
+                f"{path} is changed without a word of what it held, and the response declares no "
+                f"`base`{lately}",
+                path,
+            )
     _look_at_work_trees(draft)
 
 

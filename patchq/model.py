@@ -85,6 +85,10 @@ class Parsed:
     edits: tuple[Edit, ...] = ()
     prose: str = ""
     problems: tuple[Problem, ...] = ()
+    summary: str | None = None
+    """What the response says of itself as a whole."""
+    author: str | None = None
+    """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
 
 
 # ---------------------------------------------------------------- what the repository says
@@ -218,6 +222,8 @@ class Plan:
     changes: tuple[FileChange, ...] = ()
     edits: tuple[EditOutcome, ...] = ()
     problems: tuple[Problem, ...] = ()
+    blind: tuple[str, ...] = ()
+    """Paths of files that an edit changes without saying what it has seen of them."""
 
     @property
     def refused(self) -> bool:

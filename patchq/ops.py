@@ -158,3 +158,22 @@ Op = (
     | DeleteFile
     | Rename
 )
+
+
+def halves(op: Op) -> tuple[str, str]:
+    """What an edit says is there, and what shall be there instead; both may be empty."""
+    match op:
+        case Replace(old, new) | ReplaceText(old, new) | PatchHunk(old, new):
+            return old, new
+        case Occurrences(target, new, _, insert):
+            return target, target + new if insert else new
+        case InContext(before, target, after, new):
+            return before + target + after, before + new + after
+        case InParagraph(_, target, new):
+            return target or "", new
+        case Anchored(_, _, selected, name, content):
+            return selected or name or "", content
+        case InsertAt(_, text) | Write(text) | Create(text):
+            return "", text
+        case DeleteFile() | Rename():
+            return "", ""

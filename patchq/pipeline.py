@@ -27,6 +27,7 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> D
         tree = stages.choose_base(draft)
         parsed = stages.parse(draft, envelope, tree)
         plan = stages.resolve(draft, parsed, tree)
+        stages.check_results(draft, plan)
         stages.check_moved_base(draft, plan)
         mode.choose_mode(draft, plan)
         stages.commit(draft, plan, parsed.prose)

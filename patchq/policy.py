@@ -10,7 +10,7 @@ would give it; the stricter verdict counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,6 +107,12 @@ def pattern_error(pattern: str) -> str | None:
     except (ValueError, re.error):
         return "is not a gitignore pattern"
     return None if any(p.include is not None for p in compiled) else "matches nothing"
+
+
+def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a path matches gitignore patterns."""
+    compiled = _Patterns(patterns)
+    return lambda path: compiled.match([path.casefold()]) is not None
 
 
 class _Patterns:

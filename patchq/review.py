@@ -110,7 +110,10 @@ def _claim(world: World, told: Report) -> Claim:
     source = told["source"]
     body = world.queue.body(told["id"])
     if body is None:
-        raise Fault(f"the response of {told['id']} is gone from the queue", "restore `.patchq/` from a backup, or discard the batch")
+        raise Fault(
+            f"the response of {told['id']} is gone from the queue",
+            "restore `.patchq/` from a backup, or discard the batch",
+        )
     return Claim("", Source(source["name"], source["sha256"], source["bytes"]), body, id=told["id"])
 
 

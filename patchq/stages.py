@@ -11,7 +11,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import perf_counter
 
-from patchq import apply, dependencies, diff, formats, history, message
+from patchq import apply, dependencies, diff, formats, history, message, syntax
 from patchq.envelope import open_response
 from patchq.identity import Identity, parse_identity
 from patchq.model import Base, Envelope, Parsed, Plan, Problem, Tree
@@ -124,8 +124,10 @@ def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
 
     parsed = formats.parse(envelope.text, known, draft.header.file, envelope.first_line)
     draft.timed("parse_ms", began)
-    if parsed.problems:
+    if any(problem.severity == "error" for problem in parsed.problems):
         raise Refusal(*parsed.problems)
+    draft.problems += parsed.problems
+    draft.summary, draft.author = parsed.summary, parsed.author
     if not parsed.edits:
         raise Refusal(
             Problem(
@@ -155,7 +157,8 @@ def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> Plan:
     began = perf_counter()
     chosen = draft.choice.edits
     taken = [edit for edit in parsed.edits if chosen is None or edit.id in chosen]
-    plan = apply.plan(taken, tree, draft.world.rules)
+    declared = draft.base is not None and draft.base.how == "declared"
+    plan = apply.plan(taken, tree, draft.world.rules, declared=declared)
     draft.edits = plan.edits
     draft.timed("resolve_ms", began)
     if plan.refused:
@@ -170,6 +173,22 @@ def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> Plan:
         draft.state = "duplicate"
         raise Settled
     return plan
+
+
+def check_results(draft: Draft, plan: Plan) -> None:
+    """Whether every file still makes sense to its language."""
+    began = perf_counter()
+    validate, world = draft.world.config.validate_, draft.world
+    if not validate.syntax:
+        return
+    wrong = [
+        problem
+        for change in plan.changes
+        if not world.unparsed(change.path) and (problem := syntax.check(change))
+    ]
+    draft.timed("syntax_ms", began)
+    if wrong:
+        raise Refusal(*wrong)
 
 
 def _check_sizes(draft: Draft, plan: Plan) -> None:
@@ -212,6 +231,7 @@ def commit(draft: Draft, plan: Plan, prose: str) -> None:
         id=draft.id,
         source=draft.claim.source,
         base=draft.base.commit,
+        summary=draft.summary,
     )
     draft.subject = message.subject(text)
     if draft.choice.dry_run:
@@ -225,7 +245,7 @@ def commit(draft: Draft, plan: Plan, prose: str) -> None:
 
 def _author(draft: Draft, committer: Identity) -> Identity:
     config = draft.world.config.commit
-    named = draft.header.author if config.author_from_response else None
+    named = draft.header.author or draft.author if config.author_from_response else None
     author = parse_identity(named or config.author or "")
     if author is None:
         return committer

@@ -8,6 +8,8 @@ once.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -16,6 +18,7 @@ BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
 Normalise = Callable[[list[bytes]], list[bytes]]
 
+_ANY_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 _SCANS = 8
 """So many searches of a view scan it; for more it pays to know where each line stands."""
 _FEW = 64
@@ -55,8 +58,9 @@ class Text:
     """The bytes of one file at one moment, `data`, and the same with its last line ended, `whole`:
     all offsets are those of `whole`."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, returns: bool = False) -> None:
         self.data = data
+        self._returns = returns
         self.offset = len(BOM) if data.startswith(BOM) else 0
         self._views: dict[Normalise, View] = {}
 
@@ -83,13 +87,23 @@ class Text:
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
 
     @cached_property
+    def with_returns(self) -> Text | None:
+        """The same text with a lone `\r` as the end of a line too; None if it has none."""
+        if self._returns or self.data.count(b"\r") == self.data.count(b"\r\n"):
+            return None
+        return Text(self.data, returns=True)
+
+    @cached_property
     def lines(self) -> list[bytes]:
         """The lines with their ends."""
-        return split_lines(self.whole[self.offset :])
+        body = self.whole[self.offset :]
+        return _ANY_LINE.findall(body) if self._returns else split_lines(body)
 
     @cached_property
     def contents(self) -> list[bytes]:
         """The lines without their ends."""
+        if self._returns:
+            return [line.rstrip(b"\r\n") for line in self.lines]
         return [content(line) for line in self.lines]
 
     @cached_property
@@ -99,7 +113,21 @@ class Text:
 
     def line_at(self, position: int) -> int:
         """The 1-based number of the line that holds the byte at `position`."""
-        return self.whole.count(b"\n", 0, position) + 1
+        return max(bisect_right(self.starts, position), 1)
+
+    @cached_property
+    def flat(self) -> tuple[bytes, list[int]]:
+        """`whole` with every `\r\n` as `\n`, and the offsets behind those `\n`."""
+        if b"\r\n" not in self.whole:
+            return self.whole, []
+        parts = self.whole.split(b"\r\n")
+        return b"\n".join(parts), list(accumulate(len(p) + 1 for p in parts[:-1]))
+
+    @cached_property
+    def plain(self) -> tuple[str, str]:
+        """The characters of `flat`, and the same, one for one, with plain typography."""
+        chars = self.flat[0].decode("utf-8", "surrogateescape")
+        return chars, chars.translate(_TYPOGRAPHY)
 
     def view(self, normalise: Normalise | None = None) -> View:
         """The lines as `normalise` reads them, given those without their `\n`; None: unchanged."""
@@ -111,6 +139,8 @@ class Text:
 
     @cached_property
     def _raw_view(self) -> View:
+        if self._returns:
+            return View.of_lines([line.rstrip(b"\r\n") for line in self.lines])
         return View(b"\n" + self.whole[self.offset :])
 
 

@@ -14,6 +14,7 @@ from patchq.errors import Busy
 from patchq.model import Problem
 from patchq.pipeline import process
 from patchq.queue import Claim, Report
+from patchq.repo import unwritten
 from patchq.world import Draft, Tips, World
 
 _LOG = logging.getLogger("patchq")
@@ -30,6 +31,7 @@ Tell = Callable[[Report], None]
 def start(world: World, tell: Tell) -> None:
     """Put right what a crash left: locks, half-followed work trees, claims without a verdict."""
     refs.clean(world.repo.commondir)
+    unwritten.clean(world.repo.commondir / "objects")
     worktree.recover(world.repo)
     finished, rest = recovery.finish(world.queue.recover(), world)
     for report in finished:

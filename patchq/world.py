@@ -13,7 +13,7 @@ from patchq.config import Config
 from patchq.identity import Identity
 from patchq.model import Base, EditOutcome, Header, Outcome, Problem, State
 from patchq.names import batch_id
-from patchq.policy import Policy, Ruling
+from patchq.policy import Policy, Ruling, matcher
 from patchq.queue import Claim, Queue
 from patchq.repo import Repository
 from patchq.resolve.targets import Rules
@@ -45,12 +45,19 @@ class World:
             file_bytes=self.config.limits.file_bytes,
             new_directories=self.config.paths.new_directories,
             elision=self.config.validate_.elision,
+            shrink=self.config.validate_.shrink,
+            confidence=self.config.match.confidence,
         )
+
+    @cached_property
+    def unparsed(self) -> Callable[[str], bool]:
+        """Whether a path's syntax is not checked."""
+        return matcher(self.config.validate_.syntax_except)
 
     def use(self, config: Config) -> None:
         """Go on under another configuration; the queue's place stays."""
         self.config = config
-        for name in ("policy", "rules", "judge", "_identity"):
+        for name in ("policy", "rules", "judge", "unparsed", "_identity"):
             self.__dict__.pop(name, None)
 
     def _denied(self, path: str) -> str | None:
@@ -141,6 +148,10 @@ class Draft:
     commit: str | None = None
     tree: str | None = None
     subject: str = ""
+    summary: str | None = None
+    """What the response says of itself as a whole."""
+    author: str | None = None
+    """Whom the response's text names as the change's author."""
     edits: tuple[EditOutcome, ...] = ()
     problems: list[Problem] = field(default_factory=list)
     paths: tuple[str, ...] = ()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,7 +38,6 @@ MODES = {
 LIVES = 2
 """Repositories that are tormented at the same time."""
 SLOTS = 2000
-START_SECONDS = 30.0
 
 
 @dataclass
@@ -99,8 +99,7 @@ def patchq(life: Life, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def torment(life: Life, kills: int) -> None:
-    """Start the daemon and kill it, `kills` times, at moments spread over the life of a landing:
-    from before it has recovered what the last one left until it waits for more."""
+    """Start the daemon and kill it, `kills` times, while responses keep coming."""
     (life.queue / "lock").touch()
     with dropping(life):
         for _ in range(kills):
@@ -110,8 +109,7 @@ def torment(life: Life, kills: int) -> None:
                     stdout=log,
                     stderr=log,
                 )
-                wait_for_start(life, daemon)
-                time.sleep(life.rng.choice((0.02, 0.1, 0.3)) * life.rng.random())
+                await_moment(life, daemon)
                 early = daemon.poll()
                 daemon.kill()
                 daemon.wait()
@@ -121,13 +119,29 @@ def torment(life: Life, kills: int) -> None:
     assert last.returncode in (0, 1), last.stderr
 
 
-def wait_for_start(life: Life, daemon: subprocess.Popen[bytes]) -> None:
-    """Until the daemon holds the queue."""
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until and daemon.poll() is None:
-        if f'"pid": {daemon.pid},' in (life.queue / "lock").read_text():
-            return
-        time.sleep(0.002)
+def await_moment(life: Life, daemon: subprocess.Popen[bytes]) -> None:
+    """Wait for one of the moments at which the daemon shall die, spread over the life of a landing:
+    while it recovers what the last one left, or soon after a first claim, intended verdict or
+    report of its own."""
+    queue, rng = life.queue, life.rng
+    folder, suffix, soon = rng.choice(
+        [(None, "", 0.1), ("active", "", 0.1), ("active", ".json", 0.03), ("done", ".json", 0.02)]
+    )
+    known = set(os.listdir(queue / (folder or "active")))
+    wait_until(lambda: f'"pid": {daemon.pid},' in (queue / "lock").read_text(), 30.0, daemon)
+    if folder:
+        place = queue / folder
+        wait_until(
+            lambda: any(n.endswith(suffix) for n in {*os.listdir(place)} - known), 1.0, daemon
+        )
+    time.sleep(soon * rng.random())
+
+
+def wait_until(true: Callable[[], bool], seconds: float, daemon: subprocess.Popen[bytes]) -> None:
+    """Until it is true, the daemon has died, or the time is over."""
+    until = time.monotonic() + seconds
+    while not true() and time.monotonic() < until and daemon.poll() is None:
+        time.sleep(0.001)
 
 
 @contextmanager
@@ -242,8 +256,8 @@ def check_refs(life: Life) -> None:
             expected[f"refs/patchq/batches/{report['id']}"] = report["commit"]
     assert refs == expected
     git("fsck", "--strict", "--no-dangling", cwd=life.repo)
-    gitdir = life.repo / ".git"
-    assert [*gitdir.rglob("*.lock"), *gitdir.glob("patchq-*")] == []
+    litter = re.compile(r".*\.lock|patchq-.*|tmp_.*|pack_.*")
+    assert [f for f in (life.repo / ".git").rglob("*") if litter.fullmatch(f.name)] == []
 
 
 def check_work_tree(life: Life) -> None:

@@ -21,12 +21,12 @@ PURE = (
     ("model",),
     ("yamlio",),
     ("names",),
-    ("text", "lcs", "quote", "jsonish"),
+    ("grammars", "text", "lcs", "quote", "jsonish"),
     ("policy", "codes", "diff", "message"),
     ("envelope",),
     ("formats",),
     ("resolve",),
-    ("conflicts", "files", "apply", "guards"),
+    ("conflicts", "files", "apply", "guards", "precedence", "syntax"),
 )
 EFFECTS = (
     ("config_schema",),

@@ -22,7 +22,7 @@ from patchq.errors import Fault
 
 VERBS = (
     "init", "watch", "stop", "run", "submit", "check", "apply", "status", "log", "show",
-    "accept", "discard", "formats", "config",
+    "accept", "discard", "anchors", "formats", "config",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 _OPEN = re.compile(r"<(think|thinking)>")
-_CLOSE = re.compile(r"</(?:think|thinking)>")
+_CLOSE = re.compile(r"(?:</(?:think|thinking)>)+")
 
 
 def opens_thought(line: str) -> bool:
@@ -44,5 +44,5 @@ def blank_thought(lines: list[str], start: int) -> int | None:
 
 
 def without_close(line: str) -> str:
-    """What stands behind the closing tag that the line begins with."""
+    """What stands behind the closing tag, or tags, that the line begins with."""
     return _CLOSE.sub("", line, count=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from patchq.model import Problem
 
@@ -81,6 +81,17 @@ class Unreadable(Exception):
         super().__init__(message)
         place = f"line {index + 1}, column {column}: "
         self.problem = Problem(code, place + message, hint, line=index + 1)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Unreadable:
+        """The same for a problem that is known already."""
+        error = cls((problem.line or 1) - 1, problem.message, problem.hint or "", problem.code)
+        error.problem = problem
+        return error
+
+    def moved(self, line: int) -> Unreadable:
+        """The same for a text that stands inside JSON, on line `line` of the response."""
+        return Unreadable.of(replace(self.problem, line=line))
 
 
 def opening(line: str) -> Marker | None:

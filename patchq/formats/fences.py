@@ -64,6 +64,11 @@ class OpenFences:
             self._opened.add(index)
         return index in self._opened
 
+    def opens(self, mark: Fence) -> bool:
+        """Whether the fence line `mark` would open a fence here."""
+        closes = bool(self._stack) and self._stack[-1][1].closed_by(mark)
+        return not closes and not mark.closing and (bool(mark.info) or not self._stack)
+
     def opened(self, index: int) -> bool:
         """Whether the fence line at `index` was read as one that opens."""
         return index in self._opened

@@ -1,8 +1,9 @@
-"""Edits in forms that are not read: found, so that they are never taken for prose.
+"""A last look at the prose: what resembles an edit there was meant as one and cannot be read.
 
-Landing the blocks of a response while leaving out its diff would be a silent partial apply.  So
-would leaving out a file's new text: a fence under a path may be an excerpt as well, and since
-nobody can tell, it is refused.
+Every form refuses what begins as its own and is damaged.  Here is what no form recognises at all:
+marks that stand beside other words or are indented, tags, halves that have lost their whole, and a
+file's text in a form that may be an excerpt, beside edits.  Landing the rest of the response would
+be a silent partial apply, so all of it is refused.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ from patchq.formats.paths import Known, is_path, path_line, path_of_info, path_o
 from patchq.model import Problem
 
 _HINT = "send every change as a SEARCH/REPLACE block"
-_HINT_EXCERPT = f"{_HINT}; let no path stand in the info of a quotation's fence or right above it"
-_SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+_HINT_FILE = (
+    "to write the file, put its path into the fence's info behind a colon (```python:path/to/file);"
+    " to quote from it, let no path stand in the fence's info, right above it or on its first line"
+)
+_SIGNS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("a V4A patch", "v4a", re.compile(r"\s*\*{3} (?:Begin|End) Patch")),
+    ("a unified diff", "unified_diff", re.compile(r"\s*(?:@@ .*@@|\+{3} \S)")),
     (
-        "a V4A patch",
-        re.compile(r"\s*\*{3} (?:Begin|End) Patch|\s*\*{3} (?:Add|Delete|Update) File:"),
-    ),
-    ("a unified diff", re.compile(r"\s*(?:diff --git |@@ .*@@|\+{3} \S)")),
-    (
-        "FIND/REPLACE blocks",
+        "a part of a FIND/REPLACE pair",
+        "find_replace",
         re.compile(r"[\s#*_>-]*(?:FIND|REPLACE\s+WITH)\s*:[\s*_]*$", re.IGNORECASE),
     ),
-    ("a whole file", re.compile(r"FILE: *\S")),
+    ("a whole file", "whole_file", re.compile(r"FILE: *\S")),
     (
         "an edit in tags",
+        "",
         re.compile(r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"),
     ),
 )
@@ -44,7 +47,7 @@ _COMMENT = re.compile(r"\s*(?:#(?!!)|//)")
 
 
 def find(prose: Iterable[tuple[int, str]], known: Known) -> Problem | None:
-    """The first line of the prose (number, text) that belongs to such a form, as a problem."""
+    """The first line of the prose (number, text) that resembles an edit, as a problem."""
     reader = _Reader(known)
     for number, line in prose:
         reader.read(number, line)
@@ -54,8 +57,13 @@ def find(prose: Iterable[tuple[int, str]], known: Known) -> Problem | None:
     if reader.found is None:
         return None
     number, what, hint = reader.found
-    message = f"line {number}, column 1: this looks like {what}, which is not read here"
+    message = f"line {number}, column 1: this looks like {what}, but cannot be read as one"
     return Problem("response.unreadable_edit", message, hint, line=number)
+
+
+def _hint(form: str) -> str:
+    """What to send instead; `form` is the name of the format that was meant."""
+    return f"write it as `patchq formats {form}` shows, or {_HINT}" if form else _HINT
 
 
 class _Reader:
@@ -91,10 +99,10 @@ class _Reader:
     def end_fence(self) -> None:
         """A fence ends: one under a path, in which no block stood, is a file's text."""
         if self.file_at:
-            self._find(self.file_at, "a whole file", _HINT_EXCERPT)
+            self._find(self.file_at, "a whole file", _HINT_FILE)
             self.file_at = 0
 
-    def _find(self, number: int, what: str, hint: str = _HINT) -> None:
+    def _find(self, number: int, what: str, hint: str) -> None:
         if self.found is None or number < self.found[0]:
             self.found = number, what, hint
 
@@ -104,7 +112,7 @@ class _Reader:
         if not self.fresh:
             self.end_fence()
         elif path_of_info(mark.info, self.known):
-            self._find(self.number, "a whole file", _HINT_EXCERPT)
+            self._find(self.number, "a whole file", _HINT_FILE)
         elif self.above and (
             path_line(self.above, self.known) or path_of_sentence(self.above, self.known)
         ):
@@ -117,10 +125,10 @@ class _Reader:
                 self.file_at = self.number
         self.fresh = False
         if self.diff and line[0] in "+-":
-            self._find(self.number, "a unified diff")
-        for what, sign in _SIGNS:
+            self._find(self.number, "a unified diff", _hint("unified_diff"))
+        for what, form, sign in _SIGNS:
             if sign.match(line):
-                self._find(self.number, what)
+                self._find(self.number, what, _hint(form))
         self.edits = self.edits or bool(_EDITS.search(line))
         if _KEYS.search(line) or (self.edits and _KEYS_OF_EDITS.search(line)):
-            self._find(self.number, "an edit call or edit script in JSON")
+            self._find(self.number, "an edit in JSON", _hint("edit_calls"))

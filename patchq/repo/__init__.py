@@ -223,10 +223,13 @@ class Repository:
             value = self._repo.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
         return value if isinstance(value, str) else None
 
-    def write_objects(self) -> None:
-        """Put the objects of every `write_commit` so far into files, not flushed."""
+    def write_objects(self, flush: Callable[[], None] = lambda: None) -> None:
+        """Put the objects of every `write_commit` so far into files.
+
+        `flush` makes them, and whatever else it covers, durable before they get their names.
+        """
         try:
-            self._unwritten.write_to(self._repo, self.commondir / "objects")
+            self._unwritten.write_to(self._repo, self.commondir / "objects", flush)
         except (OSError, pygit2.GitError) as error:
             raise _fault("cannot write objects", error) from None
 

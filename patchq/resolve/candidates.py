@@ -42,6 +42,12 @@ def candidates(
     )
 
 
+def bare(path: str, text: Text, place: Place) -> Candidate:
+    """A place without what tells it from others: its line number does."""
+    line = text.contents[place.start]
+    return Candidate(path, place.start + 1, symbol_at(text, place.start), decode(line))
+
+
 def _certain(
     text: Text,
     op: Replace,

@@ -7,7 +7,7 @@ whether the edit is already there, since leniency finds the quote inside its own
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -42,21 +42,66 @@ class Found:
 class Missed:
     """No certain place; `places` are the several that it may be."""
 
-    why: Literal["none", "ambiguous", "unwritable"]
+    why: Literal["none", "ambiguous", "unwritable", "count", "invented", "scope"]
     rung: str | None = None
     places: tuple[Place, ...] = ()
     detail: str = ""
 
 
-def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
+Narrow = Callable[[list[Chain]], list[Chain]]
+"""Keeps of several ways those that something besides the quote allows."""
+
+
+def resolve(
+    text: Text, op: Replace, enabled: Sequence[str], narrow: Narrow | None = None
+) -> Found | Missed:
     """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
     passed: list[Step] = []
     for reading, level in _readings(_quote(op), enabled):
         ways = _ways(text, reading, level)
+        if narrow is not None:
+            ways = narrow(ways)
         if ways:
             return _judged(text, (reading, level), ways, passed)
         passed.append((reading, level))
     return Missed("none")
+
+
+def resolve_many(
+    text: Text,
+    op: Replace,
+    enabled: Sequence[str],
+    pick: Callable[[list[Place]], list[Place] | None],
+) -> Found | Missed:
+    """The same at several places: those that `pick` takes, from left to right without overlap; it
+    takes none where there are too few, and gives None where there are too many."""
+    for reading, level in _readings(_quote(op), enabled):
+        if reading.rung == "elided":
+            continue
+        there = _apart(places(text, reading, level, most=None))
+        chosen = pick(there)
+        if chosen is None:
+            return Missed("count", detail=str(len(there)))
+        if not chosen:
+            continue
+        if reading.flaw:
+            return Missed("unwritable", detail=reading.flaw)
+        try:
+            runs = tuple(
+                Rewrite(place.old, place.new).at(text, place.start, place.shift) for place in chosen
+            )
+        except Unreadable as error:
+            return Missed("unwritable", detail=str(error))
+        return Found(reading.rung or level.rung, chosen[0].start, chosen[-1].end, runs)
+    return Missed("none")
+
+
+def _apart(found: Sequence[Place]) -> list[Place]:
+    kept: list[Place] = []
+    for place in found:
+        if not kept or place.start >= kept[-1].end:
+            kept.append(place)
+    return kept
 
 
 def taken_place(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
@@ -131,7 +176,7 @@ def _judged(text: Text, step: Step, ways: list[Chain], passed: Sequence[Step]) -
         written = [_written(text, rewrites, way) for way in ways]
     except Unreadable as error:
         return missed("unwritable", detail=str(error))
-    if any(not _same_result(text, written[0], other) for other in written[1:]):
+    if any(not same_result(text, written[0], other) for other in written[1:]):
         return missed("ambiguous")
     if len(ways) > 1 and (fresh := _new_round(text, step, ways)):
         return Found(rung, fresh[0].start, fresh[-1].end, already=True)
@@ -176,9 +221,8 @@ def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple
     return tuple(rewrite.at(text, place.start, place.shift) for rewrite, place in pairs)
 
 
-def _same_result(
-    text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Sequence[Hunk]]
-) -> bool:
+def same_result(text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Sequence[Hunk]]) -> bool:
+    """Whether two ways to change the text, neither of them empty, give the same bytes."""
     ours, theirs = ([hunk for run in runs for hunk in run] for runs in (one, other))
     start, end = min(ours[0].start, theirs[0].start), max(ours[-1].end, theirs[-1].end)
     return _replaced(text.whole, ours, start, end) == _replaced(text.whole, theirs, start, end)

@@ -63,7 +63,7 @@ class Rewrite:
         if quoted.isascii():
             return frozenset()
         there = b"".join(text.lines[start : start + len(self._old)])
-        return _typographic(quoted) - _typographic(there)
+        return typographic(quoted) - typographic(there)
 
 
 def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
@@ -73,7 +73,7 @@ def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
             "a new line lacks the indentation that every quoted line has too much: "
             + repr(line.decode("utf-8", "replace"))
         )
-    if curled and curled & _typographic(line):
+    if curled and curled & typographic(line):
         raise Unreadable(
             "a new line has typographic characters that the file has as plain ones where they are "
             "quoted: " + repr(line.decode("utf-8", "replace"))
@@ -81,5 +81,6 @@ def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
     return moved
 
 
-def _typographic(data: bytes) -> frozenset[str]:
+def typographic(data: bytes) -> frozenset[str]:
+    """The curly quotes, dashes and no-break spaces among the characters."""
     return TYPOGRAPHIC.intersection(data.decode("utf-8", "surrogateescape"))

@@ -37,14 +37,19 @@ class Level:
 def levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
     """The levels of the rungs that are enabled; `exact` always is."""
     on: set[str] = set()
-    ladder = []
+    ladder: list[Level] = []
     for rung in _LEVELS:
         if rung == "exact" or rung in enabled:
             on.add(rung)
             read = _normaliser(
                 "line_endings" in on, "trailing_whitespace" in on, "typography" in on
             )
-            ladder.append(Level(rung, read, "indentation" in on, "edge_blank_lines" in on))
+            shifts = "indentation" in on
+            if rung == "edge_blank_lines":
+                # Without its blank lines the quote may stand at a finer rung than with all others.
+                ladder += [Level(rung, finer.normalise, finer.shifts, True) for finer in ladder]
+            else:
+                ladder.append(Level(rung, read, shifts, "edge_blank_lines" in on))
     return tuple(ladder)
 
 

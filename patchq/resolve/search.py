@@ -44,13 +44,15 @@ class Place:
     shift: Shift = NO_SHIFT
 
 
-def places(text: Text, quote: Quote, level: Level) -> list[Place]:
+def places(
+    text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1
+) -> list[Place]:
     """Where `quote.old` stands; one more than `MOST_PLACES` means: at more places than these.
     Blank lines at its edges are given up, in pairs, only if it stands nowhere with them."""
     for old, new in edges(quote) if level.edges else [(quote.old, quote.new)]:
         found = [
             Place(start, start + len(old), old, new, shift)
-            for start, shift in islice(find(text, old, level), MOST_PLACES + 1)
+            for start, shift in islice(find(text, old, level), most)
         ]
         if found:
             return found

@@ -1,21 +1,23 @@
 """Where characters stand in a text, at the rungs that a text of less than a line may use.
 
-`exact`, `line_endings` and `typography`: each looks at the text through a projection that leaves out
-what the rung ignores, and knows the way back to the text's own bytes.
+`exact`, `line_endings` and `typography`: each looks at the text through a projection that leaves
+out what the rung ignores, and knows the way back to the text's own bytes.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchq.lcs import line_diff
 from patchq.model import Hunk
 from patchq.text import Text, plain_typography, split_lines
 
-MOST_SPOTS = 20_000
+MOST_SPOTS = 200_000
 """More places than these are not counted, let alone replaced."""
+_CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +32,36 @@ def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[s
     """For each rung in order: every place of `sought`, overlapping ones too."""
     if not sought:
         return
-    yield "exact", _found(text.whole, sought, Back([]))
-    if not {"line_endings", "typography"}.isdisjoint(rungs):
-        flat, back = _without_returns(text.whole)
-        wanted = sought.replace(b"\r\n", b"\n")
-        if "line_endings" in rungs and (flat is not text.whole or wanted != sought):
-            yield "line_endings", _found(flat, wanted, back)
-        if "typography" in rungs and not (flat.isascii() and wanted.isascii()):
-            plain, chars = plain_typography(flat), flat.decode("utf-8", "surrogateescape")
-            if plain != flat or plain_typography(wanted) != wanted:
-                told = plain.decode("utf-8", "surrogateescape")
-                needle = plain_typography(wanted).decode("utf-8", "surrogateescape")
-                yield "typography", _found_in_characters(told, needle, chars, back)
+    yield "exact", [spot for spot in _found(text.whole, sought, ()) if _is_whole(text, spot)]
+    if {"line_endings", "typography"}.isdisjoint(rungs):
+        return
+    flat, returns = text.flat
+    wanted = sought.replace(b"\r\n", b"\n")
+    if "line_endings" in rungs and (flat is not text.whole or wanted != sought):
+        yield "line_endings", _found(flat, wanted, returns)
+    if "typography" in rungs and not (flat.isascii() and wanted.isascii()):
+        chars, plain = text.plain
+        needle = plain_typography(wanted)
+        if plain != chars or needle != wanted:
+            told = needle.decode("utf-8", "surrogateescape")
+            yield "typography", _found_in_characters(plain, told, chars, returns)
 
 
-def _found(hay: bytes, needle: bytes, back: Back) -> list[Spot]:
+def _is_whole(text: Text, spot: Spot) -> bool:
+    """Whether the place neither begins nor ends inside a `\\r\\n`."""
+    return all(text.whole[at - 1 : at + 1] != b"\r\n" for at in (spot.start, spot.end) if at)
+
+
+def _found(hay: bytes, needle: bytes, returns: Sequence[int]) -> list[Spot]:
     found: list[Spot] = []
     at = hay.find(needle)
     while at >= 0 and len(found) <= MOST_SPOTS:
-        found.append(Spot(back(at), back(at + len(needle))))
+        found.append(Spot(_back(at, returns), _back(at + len(needle), returns)))
         at = hay.find(needle, at + 1)
     return found
 
 
-def _found_in_characters(plain: str, needle: str, chars: str, back: Back) -> list[Spot]:
+def _found_in_characters(plain: str, needle: str, chars: str, returns: Sequence[int]) -> list[Spot]:
     """The same in text whose characters, not bytes, stand one for one for the text's."""
     found: list[Spot] = []
     at, counted, offset = plain.find(needle), 0, 0
@@ -61,32 +69,28 @@ def _found_in_characters(plain: str, needle: str, chars: str, back: Back) -> lis
         offset += len(chars[counted:at].encode("utf-8", "surrogateescape"))
         counted = at
         length = len(chars[at : at + len(needle)].encode("utf-8", "surrogateescape"))
-        found.append(Spot(back(offset), back(offset + length)))
+        found.append(Spot(_back(offset, returns), _back(offset + length, returns)))
         at = plain.find(needle, at + 1)
     return found
 
 
-class Back:
-    """The way from an offset in a projection to the text's own."""
-
-    def __init__(self, removed: list[int]) -> None:
-        self._removed = removed
-
-    def __call__(self, at: int) -> int:
-        return at + bisect_right(self._removed, at)
+def _back(at: int, returns: Sequence[int]) -> int:
+    """The text's own offset for one in its flat form; that before a line's end is before its
+    `\\r` too."""
+    return at + bisect_right(returns, at)
 
 
-def _without_returns(data: bytes) -> tuple[bytes, Back]:
-    """The data with every `\\r\\n` as `\\n`; a match that ends before one leaves its `\\r` out."""
-    if b"\r\n" not in data:
-        return data, Back([])
-    parts = data.split(b"\r\n")
-    removed, at = [], 0
-    for part in parts[:-1]:
-        at += len(part)
-        removed.append(at + 1)
-        at += 1
-    return b"\n".join(parts), Back(removed)
+def within(text: Text, spot: Spot, before: bytes, after: bytes) -> Spot:
+    """The place between what was found of `before` and of `after`, one at each of its ends."""
+    front, behind = (len(_CHARACTER.findall(_told(half))) for half in (before, after))
+    there = _CHARACTER.findall(_told(text.whole[spot.start : spot.end]))
+    first, last = there[:front], there[len(there) - behind :]
+    start = spot.start + len("".join(first).encode("utf-8", "surrogateescape"))
+    return Spot(start, spot.end - len("".join(last).encode("utf-8", "surrogateescape")))
+
+
+def _told(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def apart(found: list[Spot]) -> list[Spot]:

@@ -26,6 +26,10 @@ class Rules:
     file_bytes: int
     new_directories: bool = True
     elision: bool = True
+    shrink: float = 0.5
+    """The share of its lines that a file which is written as a whole has to keep."""
+    confidence: float = 0.7
+    """Edits that state less are left out."""
 
 
 class Refused(Exception):

@@ -87,24 +87,26 @@ UNREADABLE = [
     bad("text-behind-a-shared-fence", f"src/b.py\n```\n{BLOCK}```\n{BLOCK}rest\n```\n", 14, "end"),
     bad("tag-that-only-closes", f"src/b.py\n</source>\n{BLOCK}", 3, "expected a path"),
     # other forms
-    bad("v4a", "*** Begin Patch\n*** Update File: src/b.py\n*** End Patch\n", 1, "V4A"),
-    bad("v4a-fenced", "```\n*** Begin Patch\n```\n", 2, "V4A"),
-    bad("v4a-without-frame", "*** Add File: src/b.py\n", 1, "V4A"),
-    bad("git-diff", "diff --git a/src/b.py b/src/b.py\n", 1, "unified diff"),
-    bad("plain-diff", "--- a/src/b.py\n+++ b/src/b.py\n", 2, "unified diff"),
+    bad("v4a", "*** Begin Patch\n*** Update File: src/b.py\n*** End Patch\n", 2,
+        "changes nothing"),
+    bad("v4a-without-frame", "*** Add File: src/b.py\n", 1, "`*** Begin Patch` first"),
+    bad("v4a-opened-beside-words", "*** Begin Patch for b\n", 1, "a V4A patch"),
+    bad("git-diff", "diff --git a/src/b.py b/src/b.py\n\nDone.\n", 1, "hunks"),
+    bad("plain-diff", "--- a/src/b.py\n+++ b/src/b.py\n\nDone.\n", 2, "hunks"),
+    bad("indented-hunk", "   @@ x @@\n", 1, "a unified diff"),
     bad("bare-hunk", "@@ ... @@\n-old\n", 1, "unified diff"),
     bad("diff-fence", "```diff\n-old\n+new\n```\n", 2, "unified diff"),
-    bad("find-replace", "FIND:\n```\nold\n```\nREPLACE WITH:\n```\nnew\n```\n", 1, "FIND/REPLACE"),
+    bad("find-without-replace", "FIND:\n```\nold\n```\n\nDone.\n", 1, "REPLACE WITH"),
     bad("find-in-bold", "**Find:**\n", 1, "FIND/REPLACE"),
     bad("replace-with", "### Replace  with:\n", 1, "FIND/REPLACE"),
-    bad("json-call", '{"path": "src/b.py", "old_str": "x", "new_str": "y"}\n', 1, "JSON"),
-    bad("json-fenced", '```json\n{\n  "oldString": "x"\n}\n```\n', 3, "JSON"),
-    bad("json-script", '{"edits": [\n {"anchor": {"selected": "x"}}]}\n', 2, "JSON"),
-    bad("json-context", '{"contextualEdits": []}\n', 1, "JSON"),
+    bad("json-call", '{"path": "src/b.py", "old_str": "x"}\n', 1, "the new text"),
+    bad("json-beside-words", 'Call it with "old_str": "x".\n', 1, "an edit in JSON"),
+    bad("json-fenced", '```json\n{\n  "oldString": "x"\n}\n```\n', 2, "the new text"),
+    bad("json-script", '{"edits": [\n {"anchor": {"selected": "x"}}]}\n', 2, "'type'"),
+    bad("json-context", '{"contextualEdits": []}\n', 1, "at least one edit"),
     bad("tool-tags", '<parameter name="old_string">x</parameter>\n', 1, "JSON"),
     bad("own-tags", "<search>\nx\n</search>\n", 1, "tags"),
-    bad("file-label", "FILE: src/b.py\nx = 1\n", 1, "whole file"),
-    bad("info-colon", "```python:src/b.py\nx = 1\n```\n", 1, "whole file"),
+    bad("file-label", "FILE: src/b.py\nx = 1\n", 1, "runs to the end"),
     bad("info-path", "```python src/b.py\nx = 1\n```\n", 1, "whole file"),
     bad("path-line-and-fence", "**src/b.py**\n\n```python\nx = 1\n```\n", 3, "whole file"),
     bad("sentence-and-fence", "Here is `src/b.py`:\n```python\nx = 1\n```\n", 2, "whole file"),
@@ -115,6 +117,10 @@ UNREADABLE = [
 ]  # fmt: skip
 
 TRUNCATED = [
+    bad("v4a-fenced", "```\n*** Begin Patch\n```\n", 2, "not closed"),
+    bad("git-diff", "diff --git a/src/b.py b/src/b.py\n", 1, "hunks"),
+    bad("plain-diff", "--- a/src/b.py\n+++ b/src/b.py\n", 2, "hunks"),
+    bad("json", '{"path": "src/b.py", "old_str": "x",\n', 1, "inside the JSON"),
     bad("no-closing", "src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n", 2, "not closed"),
     bad("no-divider", "src/b.py\n<<<<<<< SEARCH\nold\n", 2, "not closed"),
     bad(
@@ -176,4 +182,5 @@ def test_default_path_is_not_taken_under_another_one() -> None:
 
 
 def test_the_first_problem_is_told() -> None:
-    check(f"FIND:\n\n```diff\n-x\n```\n{GOOD}", "response.unreadable_edit", 1, "FIND/REPLACE")
+    text = f"**Find:**\n\n<search>\n{GOOD}"
+    check(text, "response.unreadable_edit", 1, "FIND/REPLACE")

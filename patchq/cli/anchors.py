@@ -1,0 +1,25 @@
+"""`patchq anchors`: ranked anchor candidates of a file, as JSON."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+
+from patchq.cli import common
+from patchq.resolve.ranking import ranked
+
+HELP = "print ranked anchor candidates of a file, as JSON"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--line", metavar="N", type=int, help="rank lines near this one higher")
+
+
+def run(args: Namespace) -> int:
+    data, _ = common.read_response(args.file)
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    found = ranked(args.file, text, args.line)
+    print(json.dumps([asdict(candidate) for candidate in found], ensure_ascii=False, indent=1))
+    return 0

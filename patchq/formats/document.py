@@ -1,0 +1,57 @@
+"""A response's text on its way through the formats.
+
+The formats are asked line by line whether one of theirs begins there; the first that says so takes
+its lines, which nobody else looks at again.  What nobody takes is prose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from patchq.formats.fences import OpenFences
+from patchq.formats.paths import Known
+from patchq.model import Edit, Problem
+
+
+@dataclass
+class Document:
+    """The lines (without `\\n`) and what is known while they are read."""
+
+    lines: list[str]
+    base_has: Known
+    default_path: str | None = None
+    path: str | None = None
+    """The path of the last edit, for one that names none."""
+    low: int = 0
+    """The first line (index) behind the last edit: headings are not sought before it."""
+    made: set[str] = field(default_factory=set)
+    """Paths that earlier edits make."""
+    no_json: int = 0
+    """The first line (index) behind what was read as JSON and holds no edit."""
+    fences: OpenFences = field(default_factory=OpenFences)
+    """The fences in the prose behind the last edit, as far as they were looked at."""
+    open_fences: OpenFences = field(default_factory=OpenFences)
+    """All fences outside of edits, as the reader has met them."""
+    fences_read: int = 0
+    """The first line (index) whose fence was not looked at."""
+
+    def known(self, path: str) -> bool:
+        """Whether the base has the path, or an earlier edit makes it."""
+        return path in self.made or self.base_has(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a format has read: edits with `at` and without ids (`id=""`, unless the response gives
+    one), and the index of the first line behind them.  `top` is the index of the first line that
+    belongs to it, where a heading above it does."""
+
+    edits: tuple[Edit, ...]
+    end: int
+    top: int | None = None
+    summary: str | None = None
+    warnings: tuple[Problem, ...] = ()
+    kept: tuple[int, ...] = ()
+    """The lines (indices) from `top` on that are prose all the same."""
+    author: str | None = None
+    """Who wrote the change, `Name <address>`, where a mail's head says so."""

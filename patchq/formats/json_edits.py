@@ -1,0 +1,288 @@
+"""Edits in JSON that stands in a response's text: which of its forms an object is.
+
+The keys tell: an item of `edits` with an `anchor` belongs to an edit script, one with a
+`searchPattern` is contextual, one with old and new text a call, one with a `target` indexed.  A
+value that holds an edit's key or a block's marker and yields no edit is refused; any other value is
+prose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from patchq.envelope.api_json import Call, call_of, calls_of
+from patchq.formats import contextual, edit_calls, edit_script, indexed, patch_calls
+from patchq.formats.blocks import Unreadable
+from patchq.formats.document import Document, Piece
+from patchq.formats.fences import fence
+from patchq.formats.headings import line_above
+from patchq.formats.json_values import Broken, Run, bare_run, begins, fenced_run, next_text
+from patchq.formats.members import (
+    Members,
+    Place,
+    edits_of,
+    holds_edit,
+    is_member,
+    plain_key,
+    speaks_of_edits,
+)
+from patchq.formats.paths import as_meant, path_line, path_of_info
+from patchq.jsonish import Node
+from patchq.model import Edit
+
+FORMS: tuple[ModuleType, ...] = (edit_script, indexed, contextual, edit_calls)
+"""The forms that `read` knows, each with its NAME and INSTRUCTIONS."""
+
+_HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
+_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
+_UNQUOTED_LINES = 20
+_TYPES = frozenset({*contextual.TYPES, "insert_before", "insert_after", "replace", "delete"})
+_LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
+
+
+def read(doc: Document, i: int) -> Piece | None:
+    """The edits of the JSON that begins on line `i` (an index), bare or in a fence; None if there
+    is none, or none with edits.  Raises `Unreadable`."""
+    if i < doc.no_json:
+        return None
+    line = doc.lines[i]
+    head, fenced = line.lstrip()[:1], False
+    if head in ("`", "~", "<"):
+        run, fenced = _fenced(doc, i), True
+    elif begins(line):
+        run = bare_run(doc.lines, i)
+    elif is_member(line):
+        raise Unreadable(i, "this looks like a part of an edit in JSON that cannot be read", _HINT)
+    else:
+        return None
+    if run is None:
+        return None
+    if isinstance(run, Broken):
+        _check_broken(doc, i, run, fenced)
+        return None
+    piece = _piece(doc, i, run)
+    if piece is None:
+        doc.no_json = max(doc.no_json, run.values[-1].end + 1)
+        return None
+    if run.behind is not None:
+        raise Unreadable(
+            run.behind,
+            "expected nothing behind the JSON of the edits"
+            + (" before its fence ends" if fenced else ""),
+            "close the fence right behind the JSON, and put all edits into one list",
+        )
+    if fenced:
+        _check_heading(doc, i, piece)
+    return piece
+
+
+def read_call(doc: Document, call: Call) -> Piece | None:
+    """The edits of a tool call of an API's answer; `doc` tells of paths, its lines do not matter.
+
+    None if the call is no edit.  Raises `Unreadable`.
+    """
+    reader = _Reader(alone=False)
+    reader.call(call, Place(1, call.at, doc.known, doc.default_path))
+    return reader.piece(None, call.at[1])
+
+
+def _fenced(doc: Document, i: int) -> Run | Broken | None:
+    mark = fence(doc.lines[i])
+    if mark is None or not doc.open_fences.opens(mark):
+        return None
+    if speaks_of_edits(mark.info):
+        raise Unreadable(
+            i, "expected JSON below the line that opens its fence, found it beside", _HINT
+        )
+    # A fence that names a path holds a file's text.
+    return None if path_of_info(mark.info, doc.known) else fenced_run(doc.lines, i, mark)
+
+
+def _check_broken(doc: Document, i: int, broken: Broken, fenced: bool) -> None:
+    """Refuse a value that cannot be read, if it may be an edit; else remember that it is none."""
+    # A line that begins a value itself is asked for it.
+    asked = broken.index > i and begins(doc.lines[broken.index])
+    region = doc.lines[i : broken.index + (0 if asked else 1)]
+    if broken.cut:
+        start = next_text(doc.lines, i + 1) if fenced else i
+        first = doc.lines[start].lstrip() if start is not None else ""
+        closed = any(fence(line) for line in region[1:])
+        if speaks_of_edits("\n".join(region)) or (not closed and _opens_object(first)):
+            raise Unreadable(
+                i,
+                "the response ends inside the JSON that begins here",
+                _AGAIN,
+                "response.truncated",
+            )
+    rest = doc.lines[broken.index][broken.column - 1 :].split(":")[0].rstrip()
+    if rest.isidentifier():  # an object of JavaScript
+        for line in doc.lines[broken.index + 1 : broken.index + _UNQUOTED_LINES]:
+            if not line.strip():
+                break
+            region = [*region, line]
+    if speaks_of_edits("\n".join(region)):
+        raise Unreadable(
+            broken.index,
+            f"this looks like an edit in JSON that cannot be read: {broken.message}",
+            _HINT,
+            column=broken.column,
+        )
+    doc.no_json = max(doc.no_json, i + 1, len(doc.lines) if broken.cut else broken.sync)
+
+
+def _opens_object(text: str) -> bool:
+    """Whether a text begins as an object or a list of objects does, as far as it goes."""
+    inner = text[1:].lstrip()[:1]
+    return inner in (("", '"') if text[:1] == "{" else ("", "{"))
+
+
+def _check_heading(doc: Document, i: int, piece: Piece) -> None:
+    """Refuse a fence under the path of another file than it edits: it may be that file's text."""
+    above = line_above(doc.lines, i, doc.low)
+    path = path_line(doc.lines[above], doc.known) if above >= doc.low else None
+    if path is None:
+        return
+    path = as_meant(path, doc.known)
+    for edit in piece.edits:
+        if f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}"):
+            return
+    raise Unreadable(
+        i,
+        f"this fence may hold edits of {piece.edits[0].path!r} or be the text of {path!r}, whose "
+        f"path stands on line {above + 1}",
+        f"for the text of a file put its path into the fence's info (`json:{path}`)",
+    )
+
+
+def _piece(doc: Document, i: int, run: Run) -> Piece | None:
+    alone = line_above(doc.lines, i, 0) < 0 and next_text(doc.lines, run.end) is None
+    reader = _Reader(alone)
+    for value in run.values:
+        reader.value(value.node, Place(value.start + 1, None, doc.known, doc.default_path))
+    return reader.piece(i, run.end)
+
+
+@dataclass
+class _Reader:
+    """Collects the edits of JSON values; `alone` tells whether they are all of the response."""
+
+    alone: bool
+    entries: list[indexed.Entry] = field(default_factory=list)
+    summary: str | None = None
+
+    def piece(self, top: int | None, end: int) -> Piece | None:
+        if not self.entries:
+            return None
+        edits, warnings = indexed.related(self.entries)
+        return Piece(edits, end, top, self.summary, warnings)
+
+    def value(self, node: Node, place: Place) -> None:
+        """One value: an object, or a list of them."""
+        if isinstance(node.value, list):
+            for item in node.value:
+                if isinstance(item.value, dict):
+                    self.value(item, place)
+                elif holds_edit(item):
+                    raise place.error(item, "expected an object for every edit", _HINT)
+        elif isinstance(node.value, dict):
+            if calls := calls_of(node) or [call for call in (call_of(node),) if call]:
+                for call in calls:
+                    self.call(call, place.inside(node))
+            else:
+                self.object(node, place)
+
+    def call(self, call: Call, place: Place) -> None:
+        """A named call with its arguments."""
+        arguments = call.arguments
+        if patch := patch_calls.read(arguments, place):
+            self.add(patch, arguments, place)
+            return
+        if isinstance(arguments.value, dict) and self.lists(Members(arguments, place)):
+            return
+        self.add(edit_calls.of_call(call.name, arguments, place), arguments, place)
+
+    def object(self, node: Node, place: Place) -> None:
+        """An object that is no named call."""
+        keys = {plain_key(key) for key in node.value}
+        holds = holds_edit(node)
+        if len(keys) < len(node.value) and not holds:
+            return
+        members = Members(node, place)
+        if self.lists(members):
+            return
+        if patch := patch_calls.read(node, place):
+            self.add(patch, node, place)
+        elif edit_calls.is_call(members):
+            self.add(edit_calls.of_call(None, node, place), node, place)
+        elif edit_calls.is_whole_file(members):
+            if not self.alone:
+                raise members.error(
+                    "this may be a whole file; expected the name of the tool that writes it",
+                    'send `{"name": "write_file", "arguments": {…}}`, or the file in a fence with '
+                    "its path in the info",
+                )
+            self.add([edit_calls.whole_file(members)], node, place)
+        elif holds or _resembles(members):
+            raise members.error("expected an edit in a form that is known", _HINT)
+
+    def lists(self, members: Members) -> bool:
+        """Read the lists of edits that an object holds; False if it holds none."""
+        several = edits_of(members)
+        contexts = members.get("contextualedits")
+        if several is None and contexts is None:
+            return False
+        if edit_calls.is_call(members) or (several is None and members.get("edits")):
+            raise members.error("expected the edits in one form, found several", _HINT)
+        for key in members.keys() - {"edits", "contextualedits"}:
+            if holds_edit(members[key]):
+                raise members.error(f"expected no edit in {members.written[key]!r}", _HINT)
+        default = members.path() if members.names_path() else None
+        before = len(self.entries)
+        if several is not None:
+            items, place = several
+            for item in items:
+                self.add([_item(item, place, default)], item, place)
+        if contexts is not None:
+            if not isinstance(contexts.value, list):
+                raise members.error("expected a list as `contextualEdits`", _HINT)
+            for item in contexts.value:
+                _check_object(item, members.place)
+                edit = contextual.read_edit(item, members.place, default)
+                self.add([edit], item, members.place)
+        if len(self.entries) == before:
+            raise members.error("expected at least one edit, found none", _HINT)
+        summary = members.get("summary")
+        if summary is not None and isinstance(summary.value, str):
+            self.summary = "\n\n".join(filter(None, (self.summary, summary.value.strip())))
+        return True
+
+    def add(self, edits: list[Edit] | list[Edit | None] | None, node: Node, place: Place) -> None:
+        self.entries += [indexed.entry(edit, node, place) for edit in edits or () if edit]
+
+
+def _item(node: Node, place: Place, default_path: str | None) -> Edit | None:
+    """One item of `edits`, in the form that its keys tell."""
+    _check_object(node, place)
+    members = Members(node, place)
+    if "anchor" in members:
+        return edit_script.read_edit(node, place, default_path)
+    if "searchpattern" in members:
+        return contextual.read_edit(node, place, default_path)
+    if edit_calls.is_call(members):
+        return edit_calls.read_edit(node, place, default_path)
+    return indexed.read_edit(node, place, default_path)
+
+
+def _resembles(members: Members) -> bool:
+    """Whether an object without an edit's key is like an edit, or a list of them, all the same."""
+    kind, edits = members.get("type"), members.get("edits")
+    if kind is not None and isinstance(kind.value, str) and not _LONE.isdisjoint(members):
+        return kind.value in _TYPES
+    items = edits.value if edits is not None and isinstance(edits.value, list) else []
+    return members.names_path() and any(isinstance(item.value, dict) for item in items)
+
+
+def _check_object(node: Node, place: Place) -> None:
+    if not isinstance(node.value, dict):
+        raise place.error(node, "expected an object for every edit", _HINT)

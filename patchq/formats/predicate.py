@@ -1,0 +1,112 @@
+"""The predicate of a contextual edit: which paragraphs it speaks of.
+
+    contains('REST API') && (contains("version") || !contains('legacy'))
+
+`!` binds before `&&`, `&&` before `||`.  The text is turned into postfix order once, so that
+neither reading nor asking recurses, however deep the parentheses are.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"(?P<sign>&&|\|\||!|\(|\))"
+    r"|contains\s*\(\s*(?:'(?P<single>(?:[^'\\]|\\.)*)'|\"(?P<double>(?:[^\"\\]|\\.)*)\")\s*\)",
+    re.DOTALL,
+)
+_TEXT = re.compile(r"\S")
+_ESCAPE = re.compile(r"\\(['\"\\])")
+_BINDS = {"!": 3, "&&": 2, "||": 1, "(": 0}
+
+
+class PredicateError(ValueError):
+    """What is wrong; `column` (from 1) is where in the predicate."""
+
+    def __init__(self, column: int, message: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """`contains('text')`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A predicate in postfix order: literals, and the signs `!`, `&&` and `||`."""
+
+    steps: tuple[Literal | str, ...]
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The texts of its `contains`, each once, as they stand from left to right."""
+        return tuple(dict.fromkeys(step.text for step in self.steps if isinstance(step, Literal)))
+
+    def matches(self, text: str) -> bool:
+        """Whether `text` satisfies the predicate; case counts."""
+        stack: list[bool] = []
+        for step in self.steps:
+            if isinstance(step, Literal):
+                stack.append(step.text in text)
+            elif step == "!":
+                stack.append(not stack.pop())
+            else:
+                right, left = stack.pop(), stack.pop()
+                stack.append(left and right if step == "&&" else left or right)
+        return stack[0]
+
+
+def parse(text: str) -> Predicate:
+    """The predicate that `text` states; raises `PredicateError`."""
+    steps: list[Literal | str] = []
+    waiting: list[str] = []
+    complete = False
+    position, end = 0, len(text.rstrip())
+    while found := _TEXT.search(text, position):
+        match = _TOKEN.match(text, found.start())
+        column = found.start() + 1
+        if match is None:
+            raise PredicateError(column, "expected `contains('…')`, `&&`, `||`, `!` or `(`")
+        sign = match["sign"]
+        opens = sign is None or sign in ("!", "(")
+        if opens == complete:
+            expected = "`&&`, `||` or `)`" if complete else "`contains('…')`, `!` or `(`"
+            raise PredicateError(column, f"expected {expected}")
+        if sign is None:
+            steps.append(_literal(match, column))
+        elif opens:
+            waiting.append(sign)
+        elif sign == ")":
+            _settle(waiting, steps, 1)
+            if not waiting:
+                raise PredicateError(column, "expected no `)`: nothing is open")
+            waiting.pop()
+        else:
+            _settle(waiting, steps, _BINDS[sign])
+            waiting.append(sign)
+        complete = sign is None or sign == ")"
+        position = match.end()
+    if not complete:
+        raise PredicateError(end + 1, "expected `contains('…')`, `!` or `(`")
+    _settle(waiting, steps, 1)
+    if waiting:
+        raise PredicateError(end + 1, "expected `)`")
+    return Predicate(tuple(steps))
+
+
+def _literal(match: re.Match[str], column: int) -> Literal:
+    quoted = match["single"] if match["single"] is not None else match["double"]
+    if not quoted:
+        raise PredicateError(column, "expected a text between the quotes")
+    return Literal(_ESCAPE.sub(r"\1", quoted))
+
+
+def _settle(waiting: list[str], steps: list[Literal | str], least: int) -> None:
+    """Move the signs that bind at least so much behind what they join."""
+    while waiting and _BINDS[waiting[-1]] >= least:
+        steps.append(waiting.pop())

@@ -1,0 +1,190 @@
+"""JSON as models write it: with comments, trailing commas and raw line ends inside strings.
+
+Nothing is repaired that could be meant in two ways: a value that is cut, a key that comes twice, a
+number that is none (`NaN`) are errors with their place.  Every value knows its lines, so that an
+edit can say where in the response it stands.  Reading is linear in the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+MAX_DEPTH = 100
+
+_SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
+_WORD = re.compile(r"[A-Za-z]+")
+_WORDS = {"true": True, "false": False, "null": None}
+_MAX_DIGITS = 400
+
+
+class JsonError(ValueError):
+    """What is wrong, with its 1-based line and column in the text; `cut` if the text ends there."""
+
+    def __init__(self, text: str, position: int, message: str) -> None:
+        self.line = text.count("\n", 0, position) + 1
+        self.column = position - text.rfind("\n", 0, position)
+        self.cut = position >= len(text.rstrip())
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and the first and last line (1-based) on which it stands.
+
+    `value` is a dict of nodes, a list of nodes, or a plain str, int, float, bool or None.
+    """
+
+    value: Any
+    line: int
+    last: int
+
+    def get(self, *keys: str) -> Node | None:
+        """The member under the first of the keys that an object has."""
+        if isinstance(self.value, dict):
+            for key in keys:
+                if key in self.value:
+                    found: Node = self.value[key]
+                    return found
+        return None
+
+    def text(self, *keys: str) -> str | None:
+        """The member as text; None if it is missing, null or something else."""
+        node = self.get(*keys)
+        return node.value if node is not None and isinstance(node.value, str) else None
+
+    def plain(self) -> Any:
+        """The value without its lines."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def parse(text: str) -> Node:
+    """The one value that `text` holds; raises `JsonError`."""
+    node, end = parse_at(text, 0)
+    end = _Reader(text).skip(end)
+    if end < len(text):
+        raise JsonError(text, end, "expected nothing behind the JSON value")
+    return node
+
+
+def parse_all(text: str) -> list[Node]:
+    """The values that `text` holds one behind the other (JSON Lines); raises `JsonError`."""
+    reader = _Reader(text)
+    nodes: list[Node] = []
+    position = reader.skip(0)
+    while position < len(text):
+        node, end = reader.value(position, 0)
+        nodes.append(node)
+        position = reader.skip(end)
+    return nodes
+
+
+def parse_at(text: str, position: int) -> tuple[Node, int]:
+    """The value that begins at `position` (blanks and comments skipped) and where it ends."""
+    reader = _Reader(text)
+    return reader.value(reader.skip(position), 0)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._counted = (0, 1)
+
+    def skip(self, position: int) -> int:
+        match = _SPACE.match(self.text, position)
+        assert match is not None
+        if self.text.startswith("/*", match.end()):
+            raise JsonError(self.text, len(self.text), "expected the end of a comment, `*/`")
+        return match.end()
+
+    def line(self, position: int) -> int:
+        """The line of a position; positions mostly grow, so each line end is counted once."""
+        at, line = self._counted
+        if position < at:
+            return line - self.text.count("\n", position, at)
+        line += self.text.count("\n", at, position)
+        self._counted = position, line
+        return line
+
+    def value(self, start: int, depth: int) -> tuple[Node, int]:
+        if depth > MAX_DEPTH:
+            raise JsonError(self.text, start, f"expected at most {MAX_DEPTH} levels of nesting")
+        first = self.line(start)
+        head = self.text[start : start + 1]
+        value: Any
+        if head == "{":
+            value, end = self._object(start, depth)
+        elif head == "[":
+            value, end = self._array(start, depth)
+        elif head == '"':
+            value, end = self._string(start)
+        else:
+            value, end = self._scalar(start)
+        return Node(value, first, self.line(end)), end
+
+    def _object(self, start: int, depth: int) -> tuple[dict[str, Node], int]:
+        members: dict[str, Node] = {}
+        position = self.skip(start + 1)
+        while self.text[position : position + 1] != "}":
+            if self.text[position : position + 1] != '"':
+                raise JsonError(self.text, position, 'expected `"` before a key, or `}`')
+            key, end = self._string(position)
+            if key in members:
+                raise JsonError(self.text, position, f"the key {key!r} stands twice in one object")
+            end = self.skip(end)
+            if self.text[end : end + 1] != ":":
+                raise JsonError(self.text, end, f"expected `:` behind the key {key!r}")
+            members[key], end = self.value(self.skip(end + 1), depth + 1)
+            position = self._next(end, "}")
+        return members, position + 1
+
+    def _array(self, start: int, depth: int) -> tuple[list[Node], int]:
+        items: list[Node] = []
+        position = self.skip(start + 1)
+        while self.text[position : position + 1] != "]":
+            item, end = self.value(position, depth + 1)
+            items.append(item)
+            position = self._next(end, "]")
+        return items, position + 1
+
+    def _next(self, end: int, closing: str) -> int:
+        """The next member's place, or that of the closing bracket; a comma before it is fine."""
+        position = self.skip(end)
+        head = self.text[position : position + 1]
+        if head == ",":
+            return self.skip(position + 1)
+        if head != closing:
+            raise JsonError(self.text, position, f"expected `,` or `{closing}`")
+        return position
+
+    def _string(self, start: int) -> tuple[str, int]:
+        match = _STRING.match(self.text, start)
+        if match is None:
+            raise JsonError(self.text, len(self.text), "expected the end of a string")
+        try:
+            value: str = json.loads(match[0], strict=False)
+            value.encode()
+        except ValueError as error:
+            at = start + getattr(error, "pos", 0)
+            raise JsonError(self.text, at, f"a string cannot be read: {error}") from None
+        return value, match.end()
+
+    def _scalar(self, start: int) -> tuple[int | float | bool | None, int]:
+        if match := _NUMBER.match(self.text, start):
+            if len(match[0]) > _MAX_DIGITS:
+                raise JsonError(self.text, start, f"expected at most {_MAX_DIGITS} digits")
+            number = json.loads(match[0])
+            assert isinstance(number, int | float)
+            return number, match.end()
+        word = _WORD.match(self.text, start)
+        if word and word[0] in _WORDS:
+            return _WORDS[word[0]], word.end()
+        raise JsonError(self.text, start, "expected a JSON value")

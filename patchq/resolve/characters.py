@@ -1,0 +1,267 @@
+"""Edits that quote characters: calls, indexed and contextual edits.
+
+They mean what they say to the letter, so the letter comes first: the quote is sought as it stands,
+wherever in a line it begins.  Only a quote of whole lines then goes down the ladder of the formats
+that quote lines; one of less than a line is never stretched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from patchq.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.resolve import ladder
+from patchq.resolve.elide import Chain
+from patchq.resolve.ladder import Found, Missed, same_result
+from patchq.resolve.preserve import typographic
+from patchq.resolve.readings import unescape
+from patchq.resolve.search import MOST_PLACES, Place, indentation
+from patchq.resolve.spots import MOST_SPOTS, Spot, apart, rewrite, spots, within
+from patchq.text import BLANKS, Text
+
+CharacterOp = ReplaceText | Occurrences | InContext
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an edit asks for: `fresh` for `target` where it stands between `before` and `after`, at
+    which of the places."""
+
+    target: bytes
+    fresh: bytes
+    count: int | None = 1
+    at: tuple[int, ...] | None = None
+    window: tuple[int, int] | None = None
+    before: bytes = b""
+    after: bytes = b""
+    stated: bool = False
+
+    @classmethod
+    def of(cls, op: CharacterOp) -> Wanted:
+        match op:
+            case ReplaceText(old, new, count, stated):
+                return cls(_bytes(old), _bytes(new), count, stated=stated)
+            case Occurrences(target, new, at, insert):
+                at = tuple(sorted(set(at))) if at is not None else None
+                if insert:
+                    return cls(b"", _bytes(new), 1, at, before=_bytes(target))
+                return cls(_bytes(target), _bytes(new), 1, at)
+            case InContext(before, target, after, new, every, window):
+                count = None if every else 1
+                context = _bytes(before), _bytes(after)
+                return cls(_bytes(target), _bytes(new), count, None, window, *context)
+
+    @property
+    def old(self) -> bytes:
+        return self.before + self.target + self.after
+
+    @property
+    def new(self) -> bytes:
+        return self.before + self.fresh + self.after
+
+    @property
+    def counts(self) -> bool:
+        """Whether the edit says how many places, or which of them, it means."""
+        return self.at is not None or self.count not in (1, None) or self.stated
+
+    def unescaped(self) -> Wanted:
+        parts = (self.target, self.fresh, self.before, self.after)
+        target, fresh, before, after = map(unescape, parts)
+        return replace(self, target=target, fresh=fresh, before=before, after=after)
+
+    def pick(self, found: Sequence[Spot], text: Text) -> Sequence[Spot] | None:
+        """The places to change; None when there are not enough, all of them when too many."""
+        if self.at is not None:
+            there = apart(list(found))
+            if not self.at or not 1 <= self.at[0] <= self.at[-1] <= len(there):
+                return None
+            return [there[i - 1] for i in self.at]
+        if self.count != 1:
+            there = apart(list(found))
+            return there if len(there) >= (self.count or 1) else None
+        if len(found) > 1 and self.window:
+            first, last = self.window
+            inside = [spot for spot in found if first <= text.line_at(spot.start) <= last]
+            return inside if len(inside) == 1 else found
+        return found or None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed:
+    """Where `op` belongs in `text`; `Missed("count")` tells how many places there are instead of
+    the stated number."""
+    wanted = Wanted.of(op)
+    letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
+    outcome, most = _literal(text, wanted, letters)
+    lines = _as_lines(wanted)
+    if outcome is not None and not (lines and _is_cut(text, wanted, letters)):
+        return outcome
+    if lines:
+        found = _by_lines(text, wanted, lines, rungs)
+        if not (isinstance(found, Missed) and found.why == "none"):
+            return found
+    plain = wanted.unescaped() if "unescaped" in rungs else wanted
+    for reading, name in ((wanted, None), (plain, "unescaped")):
+        if name is None or reading.old != wanted.old:
+            outcome, seen = _literal(text, reading, rungs, name)
+            most = max(most, seen)
+            if outcome is not None:
+                return outcome
+    return Missed("count", detail=str(most)) if most and wanted.counts else Missed("none")
+
+
+def taken_place(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
+    """Where the new text of whole lines stands in place of the old, which is nowhere."""
+    wanted = Wanted.of(op)
+    lines = _as_lines(wanted)
+    if lines is None or wanted.at is not None or wanted.count != 1:
+        return None
+    return ladder.taken_place(text, lines, rungs)
+
+
+# ---------------------------------------------------------------- to the letter
+
+
+def _literal(
+    text: Text, wanted: Wanted, rungs: Collection[str], named: str | None = None
+) -> tuple[Found | Missed | None, int]:
+    """The outcome at the first rung that decides, and the most places seen at any."""
+    most = 0
+    for rung, found in spots(text, wanted.old, rungs):
+        most = max(most, len(apart(found)))
+        chosen = wanted.pick(found, text)
+        if not chosen:
+            continue
+        if len(found) > MOST_SPOTS:
+            return Missed("count", rung, detail=f"more than {MOST_SPOTS}"), most
+        if wanted.at is None and wanted.count is not None and len(chosen) > wanted.count:
+            return _several(text, wanted, chosen, named or rung, rungs), most
+        return _taken(text, wanted, chosen, named or rung, rungs), most
+    return None, most
+
+
+def _is_cut(text: Text, wanted: Wanted, rungs: Collection[str]) -> bool:
+    """Whether the only place begins inside its line's indentation: as whole lines the quote may
+    then mean other ones, whose indentation differs too."""
+    if not indentation(wanted.old) or wanted.counts:
+        return False
+    for _, found in spots(text, wanted.old, rungs):
+        if found:
+            ahead = text.whole[text.starts[text.line_at(found[0].start) - 1] : found[0].start]
+            return len(found) == 1 and bool(ahead) and not ahead.strip(BLANKS)
+    return False
+
+
+def _several(
+    text: Text, wanted: Wanted, found: Sequence[Spot], rung: str, rungs: Collection[str]
+) -> Found | Missed:
+    """More places than asked for: one if all of them give the same bytes."""
+    lines = [text.line_at(spot.start) - 1 for spot in found[: MOST_PLACES + 1]]
+    places = {line: Place(line, line + 1, [], []) for line in lines}
+    why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
+    missed = Missed(why, rung, tuple(places.values()), detail=str(len(apart(list(found)))))
+    if wanted.count != 1 or len(found) > MOST_PLACES:
+        return missed
+    if wanted.old == wanted.new or _stands_in_new(text, wanted, found, rungs):
+        return Found(rung, lines[0], lines[0] + 1, already=wanted.old != wanted.new)
+    ways = [_taken(text, wanted, [spot], rung, rungs) for spot in found]
+    first = ways[0]
+    same = isinstance(first, Found) and all(
+        isinstance(way, Found) and way.runs and same_result(text, first.runs, way.runs)
+        for way in ways
+    )
+    return first if same else missed
+
+
+def _taken(
+    text: Text, wanted: Wanted, chosen: Sequence[Spot], rung: str, rungs: Collection[str]
+) -> Found | Missed:
+    start = text.line_at(chosen[0].start) - 1
+    end = text.line_at(max(chosen[-1].end - 1, chosen[-1].start))
+    single = len(chosen) == 1 and wanted.at is None
+    if single and _stands_in_new(text, wanted, chosen, rungs):
+        return Found(rung, start, end, already=True)
+    if flaw := next(filter(None, (_flaw(text, wanted, spot) for spot in chosen)), None):
+        return Missed("unwritable", rung, detail=flaw)
+    inner = chosen
+    if wanted.before or wanted.after:
+        inner = [within(text, spot, wanted.before, wanted.after) for spot in chosen]
+    runs = tuple(rewrite(text, spot, wanted.target, wanted.fresh) for spot in inner)
+    return Found(rung, start, end, tuple(run for run in runs if run))
+
+
+def _stands_in_new(
+    text: Text, wanted: Wanted, found: Sequence[Spot], rungs: Collection[str]
+) -> bool:
+    """Whether the places that were found are parts of the new text, which is there already."""
+    old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
+    if old == new or old not in new:
+        return False
+    first, last = found[0].start, max(spot.end for spot in found)
+    return any(
+        place.start <= first and last <= place.end
+        for _, there in spots(text, wanted.new, rungs)
+        for place in there
+    )
+
+
+def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
+    """Why the new text cannot stand where the old one was found, to the letter."""
+    if not wanted.old.isascii():
+        curled = typographic(wanted.old) - typographic(text.whole[spot.start : spot.end])
+        if curled & typographic(wanted.fresh):
+            return "a new line has typographic characters that the file has as plain ones"
+    line = text.line_at(spot.start) - 1
+    ahead = text.whole[text.starts[line] : spot.start]
+    if not ahead or ahead.strip(BLANKS):
+        return None
+    quoted, written = wanted.old.split(b"\n"), wanted.new.split(b"\n")
+    if len(quoted) > 1 and quoted[0].strip() and not written[0].strip():
+        return "it takes a line away and leaves its indentation"
+    if wanted.old.endswith(b"\n") and not wanted.new.endswith(b"\n"):
+        return "it takes a line's end away and leaves its indentation"
+    if wanted.new.strip() and indentation(quoted[0]) != indentation(written[0]):
+        return "its first line is quoted and written with less indentation than it has"
+    indent, known = indentation(text.contents[line]), set(quoted[1:])
+    for fresh in written[1:]:
+        if fresh.strip() and fresh not in known and not fresh.startswith(indent):
+            return "a new line is indented less than the line that the quote begins in"
+    return None
+
+
+# ---------------------------------------------------------------- by lines
+
+
+def _as_lines(wanted: Wanted) -> Replace | None:
+    """The edit as one of whole lines; None for a quote of less than a line, or where a line end is
+    to go away that the quote has."""
+    old, new = (half.decode("utf-8", "surrogateescape") for half in (wanted.old, wanted.new))
+    if "\n" not in old and "\\n" not in old:
+        return None
+    if not old.endswith("\n"):
+        return Replace(old + "\n", new + "\n")
+    return Replace(old, new) if new.endswith("\n") or not new else None
+
+
+def _by_lines(text: Text, wanted: Wanted, op: Replace, rungs: Sequence[str]) -> Found | Missed:
+    def inside(ways: list[Chain]) -> list[Chain]:
+        first, last = wanted.window or (0, 0)
+        within = [way for way in ways if first <= way[0].start + 1 <= last]
+        return within if len(within) == 1 else ways
+
+    def pick(found: list[Place]) -> list[Place] | None:
+        if wanted.at is not None:
+            known = wanted.at and 1 <= wanted.at[0] <= wanted.at[-1] <= len(found)
+            return [found[i - 1] for i in wanted.at] if known else []
+        if wanted.count is not None and len(found) > wanted.count:
+            return None
+        return found if len(found) == (wanted.count or len(found)) else []
+
+    if wanted.at is None and wanted.count == 1:
+        return ladder.resolve(text, op, rungs, inside if wanted.window else None)
+    return ladder.resolve_many(text, op, rungs, pick)

@@ -1,0 +1,72 @@
+"""Definitions of other languages, where their grammars are installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from patchq import grammars
+from patchq.model import FileChange
+from patchq.syntax import check
+
+SOURCES = {
+    "js": (
+        "a.js",
+        "import a from 'b';\n@dec\nexport class A {\n  m(x) {\n    return 1;\n  }\n}\n",
+        {("class_definition", "A", 1, 7, 2, 3), ("function_definition", "m", 3, 6, 3, 4)},
+    ),
+    "ts": (
+        "a.ts",
+        "export interface I {\n  a: number;\n}\nfunction f(\n  x: number,\n): void {\n}\n",
+        {("class_definition", "I", 0, 3, 0, 1), ("function_definition", "f", 3, 7, 3, 6)},
+    ),
+    "go": (
+        "a.go",
+        "package a\n\nfunc (t *T) M() int {\n\treturn 1\n}\n\ntype T struct {\n\ta int\n}\n",
+        {("function_definition", "M", 2, 5, 2, 3), ("class_definition", "T", 6, 9, 6, 7)},
+    ),
+    "rust": (
+        "a.rs",
+        "#[inline]\nfn f() -> i32 {\n    1\n}\n\nimpl T {\n    fn m(&self) {}\n}\n",
+        {("function_definition", "f", 0, 4, 1, 2), ("class_definition", "T", 5, 8, 5, 6)},
+    ),
+    "java": (
+        "A.java",
+        "class A {\n    @Override\n    public int m() {\n        return 1;\n    }\n}\n",
+        {("function_definition", "m", 1, 5, 2, 3), ("class_definition", "A", 0, 6, 0, 1)},
+    ),
+    "c": (
+        "a.c",
+        "#include <a.h>\nint *f(int a)\n{\n    return 0;\n}\n",
+        {("function_definition", "f", 1, 5, 1, 3), ("import_statement", "#include <a.h>", 0, 1, 0, 1)},
+    ),
+    "cpp": (
+        "a.cpp",
+        "class A {\n    int m() { return 1; }\n};\nint A::n() {\n    return 2;\n}\n",
+        {("function_definition", "n", 3, 6, 3, 4), ("class_definition", "A", 0, 3, 0, 1)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "source", "expected"), SOURCES.values(), ids=SOURCES)
+def test_definitions(path: str, source: str, expected: set[tuple[object, ...]]) -> None:
+    found = grammars.named(path, source.encode())
+    assert found is not None
+    assert expected <= {(n.kind, n.name, n.start, n.end, n.header, n.body) for n in found}
+
+
+@pytest.mark.parametrize(("path", "source", "_"), SOURCES.values(), ids=SOURCES)
+def test_syntax(path: str, source: str, _: object) -> None:
+    assert grammars.flaw(path, source.encode()) is None
+    assert grammars.flaw(path, f"{source}\n((({{".encode()) is not None
+
+
+def test_a_language_without_a_grammar_is_unknown() -> None:
+    assert not grammars.knows("a.zig")
+    assert grammars.named("a.zig", b"fn a() void {}") is None
+
+
+def test_a_result_that_its_grammar_does_not_parse_is_refused() -> None:
+    change = FileChange("a.rs", b"fn a() {}\n", b"fn a() {}\nfn b( {\n")
+    problem = check(change)
+    assert problem is not None
+    assert problem.code == "result.syntax"
