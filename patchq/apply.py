@@ -132,13 +132,14 @@ class _Batch:
             file.edited_by = edit.id
         if problem := guards.elided(edit, self.rules, file.text):
             raise Refused(problem)
-        base = None if file.made_by else file.text
+        base, missed = None if file.made_by else file.text, Missed("none")
         if base is not None:
             result = match(base, op, hints)
             if isinstance(result, Found):
                 return self._claim(edit, file, result, outcome)
             if result.why != "none":
                 raise self._missed(edit, file, base, result)
+            missed = result
         now = file.now() if self.missed < _MOST_MISSED or base is None else base
         if now is not base:
             result = match(now, op, hints)
@@ -151,7 +152,7 @@ class _Batch:
         for text in filter(None, (base, now)):
             if place := taken(text, op, hints):
                 return self._taken(place, text is base, outcome)
-        raise self._missed(edit, file, base or now, Missed("none"))
+        raise self._missed(edit, file, base or now, missed)
 
     @cached_property
     def _lines_hold(self) -> bool:
@@ -251,6 +252,7 @@ class _Batch:
         if (
             changes
             or not outcomes
+            or any(p.severity == "error" for p in self.problems)
             or any(o.state in ("failed", "already_applied") for o in outcomes)
         ):
             return

@@ -121,7 +121,7 @@ class _Decision:
         try:
             return self.apply(edit)
         except Refused as refusal:
-            backup = self.backups.get(edit.id)
+            backup = self.backups.get(edit.id) if edit.fallback_of is None else None
             if backup is not None and not self._is_doubtful(backup):
                 return _outcome(edit, "skipped")
             self.problems.append(replace(refusal.problem, edit=edit.id))

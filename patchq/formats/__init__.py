@@ -49,10 +49,11 @@ def parse(text: str, known: Known, default_path: str | None = None, first_line: 
             reading = reader.read("\n" * (first_line - 1) + text, known, default_path)
         else:
             reading = _answer(opened, known, default_path, first_line)
+        edits = reader.numbered(reading.edits)
     except Unreadable as error:
         return Parsed(problems=(error.problem,))
     return Parsed(
-        reader.numbered(reading.edits),
+        edits,
         reading.prose,
         tuple(reading.warnings),
         reading.summary,

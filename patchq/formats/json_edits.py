@@ -195,8 +195,7 @@ class _Reader:
     def call(self, call: Call, place: Place) -> None:
         """A named call with its arguments."""
         arguments = call.arguments
-        if patch := patch_calls.read(arguments, place):
-            self.add(patch, arguments, place)
+        if self.patch(arguments, place):
             return
         if isinstance(arguments.value, dict) and self.lists(Members(arguments, place)):
             return
@@ -211,9 +210,9 @@ class _Reader:
         members = Members(node, place)
         if self.lists(members):
             return
-        if patch := patch_calls.read(node, place):
-            self.add(patch, node, place)
-        elif edit_calls.is_call(members):
+        if self.patch(node, place):
+            return
+        if edit_calls.is_call(members):
             self.add(edit_calls.of_call(None, node, place), node, place)
         elif edit_calls.is_whole_file(members):
             if not self.alone:
@@ -256,6 +255,12 @@ class _Reader:
         if summary is not None and isinstance(summary.value, str):
             self.summary = "\n\n".join(filter(None, (self.summary, summary.value.strip())))
         return True
+
+    def patch(self, node: Node, place: Place) -> bool:
+        """Read the patch that a call's arguments hold; False if they hold none."""
+        edits = patch_calls.read(node, place)
+        self.add(edits, Node({}, node.line, node.last), place)
+        return bool(edits)
 
     def add(self, edits: list[Edit] | list[Edit | None] | None, node: Node, place: Place) -> None:
         self.entries += [indexed.entry(edit, node, place) for edit in edits or () if edit]

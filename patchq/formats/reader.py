@@ -225,8 +225,20 @@ def moved(edit: Edit, lines: tuple[int, int]) -> Edit:
 
 
 def numbered(edits: list[Edit]) -> tuple[Edit, ...]:
-    """The edits with an id each: their own, else their place in the response."""
-    taken = {edit.id for edit in edits if edit.id}
+    """The edits with an id each: their own, else their place in the response.
+
+    Raises `Unreadable` where two have one id and neither is there as the other's fallback.
+    """
+    taken: set[str] = set()
+    for edit in edits:
+        if edit.id in taken and edit.fallback_of is None:
+            raise Unreadable(
+                edit.at[0] - 1,
+                f"expected an id of its own for every edit, found {edit.id!r} twice",
+                "give every edit another id, and put edits that belong together into one list",
+            )
+        if edit.id and edit.fallback_of is None:
+            taken.add(edit.id)
     told = []
     for number, edit in enumerate(edits, 1):
         id = edit.id or str(number)

@@ -107,7 +107,9 @@ def rewrite(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
     share keep the text's bytes; new line ends are the text's most frequent."""
     there = split_lines(text.whole[spot.start : spot.end])
     ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
-    if len(there) != len(ours):
+    if ours == theirs:
+        return ()
+    if len(there) != len(ours) or len(ours) == 1 == len(theirs):
         return (Hunk(spot.start, spot.end, _ended(text, theirs)),)
     starts = [spot.start]
     for part in there:

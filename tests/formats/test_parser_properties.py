@@ -21,14 +21,28 @@ MARKER_LIKE = [
 ]  # fmt: skip
 WRAPPER_LIKE = [
     "```", "````", "~~~", "```python", "```python:src/a.py", "````md", "<source>", "</source>",
-    "<think>", "</think>", "---", "FILE: src/b.py", "*** Begin Patch", "@@ -1 +1 @@", "FIND:",
-    '{"old_str": 1}',
+    "<think>", "</think>", "---",
+]  # fmt: skip
+FORM_LIKE = [
+    "FILE: src/b.py", "END FILE", "### CHANGE 1: x", "FIND:", "REPLACE WITH:",
+    "*** Begin Patch", "*** Update File: src/a.py", "*** Add File: x.py", "*** Move to: y.py",
+    "*** Delete File: src/a.py", "*** End of File", "*** End Patch", "@@", "@@ def f():", "EOF",
+    "apply_patch <<'EOF'", "diff --git a/src/a.py b/src/a.py", "--- a/src/a.py", "+++ b/src/a.py",
+    "--- /dev/null", "+++ /dev/null", "@@ -1 +1 @@", "@@ ... @@", "-old", "+new", " old", "+",
+    "\\ No newline at end of file", "rename from src/a.py", "rename to x.py", "```diff", "-- ",
+    f"From {'0' * 40} Mon Sep 17 00:00:00 2001", "From: A <a@b.c>", "Date: x", "Subject: [PATCH] x",
+    '{"old_str": 1}', '{"path": "src/a.py", "old_str": "old", "new_str": "new"}', "```json",
+    '{"file": "src/a.py", "edits": [', '{"type": "delete", "anchor": {"type": "line_pattern",',
+    '"selected": "x"}}', "]}", "[", "{", "}", '"', '{"contextualEdits": [', '"searchPattern": {',
+    '{"id": 1, "type": "deletion", "target": "x"},', '{"edits": [', '{"choices": [{"message":',
+    '{"name": "apply_patch", "arguments": "*** Begin Patch\\n*** End Patch"}', "// x", "/*",
+    '{"role": "assistant", "content": "src/a.py"}', '"old_string": "', "\\\"",
 ]  # fmt: skip
 PATH_LIKE = ["src/a.py", "`src/b.py`:", "## Makefile", "new.txt", "In `src/a.py`, `src/b.py`:"]
 PLAIN = ["", " ", "\r", "old", "    new", "\t", "\u00a0", "\u200b", "\0", "\ud7ff", "é"]
 
 any_line = st.one_of(
-    st.sampled_from(MARKER_LIKE + WRAPPER_LIKE + PATH_LIKE + PLAIN),
+    st.sampled_from(MARKER_LIKE + WRAPPER_LIKE + FORM_LIKE + PATH_LIKE + PLAIN),
     st.text(max_size=12),
     st.text(alphabet="<>=-+`~ #*:./aS\r", max_size=20),
 )
@@ -40,15 +54,15 @@ def test_every_text_is_read_or_refused(text: str, default_path: str | None) -> N
     parsed = read(text, default_path)
     count = text.count("\n") + 1
     for problem in parsed.problems:
-        assert problem.code in ("response.unreadable_edit", "response.truncated")
+        assert problem.code in ("response.unreadable_edit", "response.truncated", "edit.dependency")
         assert problem.line is not None
         assert 1 <= problem.line <= count
-        assert problem.message.startswith(f"line {problem.line}, column 1: ")
+        assert problem.message.startswith(f"line {problem.line}, column ")
         assert problem.hint
     assert not (parsed.edits and parsed.problems)
     spans = [edit.at for edit in parsed.edits]
-    assert all(first < last <= count for first, last in spans)
-    assert all(one[1] < other[0] for one, other in pairwise(spans))
+    assert all(first <= last <= count for first, last in spans)
+    assert all(one[0] <= other[0] for one, other in pairwise(spans))
 
 
 def test_cut_responses_never_lose_a_begun_block() -> None:
@@ -142,8 +156,8 @@ def test_rendered_edits_are_read_back(
 # ---------------------------------------------------------------- cost
 
 
-def filled(piece: str) -> str:
-    return piece * (MEGABYTE // len(piece))
+def filled(piece: str, size: int = MEGABYTE) -> str:
+    return piece * (size // len(piece))
 
 
 HOSTILE = {
@@ -184,6 +198,28 @@ HOSTILE = {
     "words": f"src/a.py\n{BLOCK}" + filled("a.c ") + f"\n{BLOCK}",
     "json-keys": filled('"edits": '),
     "at-signs": filled(" @@ "),
+}
+
+
+HOSTILE |= {f"lines-of {line}": filled(f"{line}\n", MEGABYTE // 4) for line in FORM_LIKE}
+HOSTILE |= {
+    "patches": filled("*** Begin Patch\n*** Update File: src/a.py\n-a\n+b\n*** End Patch\n\n"),
+    "chunks": "*** Begin Patch\n*** Update File: src/a.py\n" + filled("@@ x\n a\n-b\n+c\n"),
+    "diffs": filled("--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-a\n+b\n\n"),
+    "fenced-diffs": filled("```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ @@\n-a\n+b\n```\n"),
+    "pairs": "FILE: src/a.py\n" + filled("FIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"),
+    "files": filled("```python:x.py\na\n```\n"),
+    "quoted-files": filled("x.py\n```\na\n```\n"),
+    "labelled-files": filled("FILE: x.py\na\n\n"),
+    "calls": filled('{"path": "src/a.py", "old_str": "a", "new_str": "b"}\n'),
+    "fenced-json": filled('```json\n{"a": 1}\n```\n'),
+    "open-json": filled('{"a": [\n'),
+    "open-text": filled('{"a": "\n'),
+    "drafts": filled('{"old_str": "\n</think>\n'),
+    "mails": filled("From: A <a@b.c>\nDate: x\nSubject: x\n\n"),
+    "nested-json": filled("["),
+    "line-by-line": (lines := "\n".join(MARKER_LIKE[-1:] + FORM_LIKE) + "\n")
+    * (MEGABYTE // len(lines)),
 }
 
 

@@ -30,11 +30,15 @@ SCRIPT = json.dumps(
         ],
     }
 )
-INDEXED = '{"edits": [{"file": "src/a.py", "target": "old", "afterText": "new"}]}\n'
+INDEXED = (
+    '{"edits": [{"id": ID, "type": "modification", "file": "src/a.py", "target": "old",'
+    ' "replacement": "new"}]}\n'
+)
 FORMS = {
     "search_replace": SEARCH,
     "find_replace": PAIR,
     "edit_script": f"{SCRIPT}\n",
+    "indexed": INDEXED.replace("ID", "null"),
     "edit_calls": CALL,
     "v4a": V4A,
     "unified_diff": DIFF,
@@ -67,7 +71,7 @@ def test_every_form_is_read_in_every_setting(form: str) -> None:
     settings = {
         "prose": f"First.\n\n{text}\nLast.\n",
         "thought": f"<think>\n{text}</think>\n{text}",
-        "thought without its opening": f"Well.\n{text.splitlines()[0]}\n</think>\n{text}",
+        "thought without its opening": f"So @@ it is.\n</think>\n{text}",
         "outer fence": f"`````markdown\n{text}`````\n",
         "front lines": "\n\n\n" + text,
     }
@@ -153,24 +157,16 @@ def test_a_fence_under_a_path_is_a_file_only_where_nothing_else_is_an_edit() -> 
 
 
 def test_own_ids_are_kept_and_others_numbered() -> None:
-    indexed = json.dumps(
-        {
-            "edits": [
-                {"id": 2, "file": "src/a.py", "target": "a", "type": "replace", "content": "b"},
-            ]
-        }
-    )
-    ids = [edit.id for edit in edits(f"{SEARCH}\n{SEARCH}\n{SEARCH}")]
-    assert ids == ["1", "2", "3"]
-    parsed = read(f"{SEARCH}\n{SEARCH}\n{indexed}\n")
-    if not parsed.problems:
-        ids = [edit.id for edit in parsed.edits]
-        assert len(ids) == len(set(ids))
+    text = "\n".join([SEARCH, INDEXED.replace("ID", '"fix"'), SEARCH, INDEXED.replace("ID", "1")])
+    assert [edit.id for edit in edits(text)] == ["1'", "fix", "3", "1"]
+
+
+def test_one_id_for_two_edits_is_refused() -> None:
+    text = f"{INDEXED.replace('ID', '7')}\nAnd:\n\n{INDEXED.replace('ID', '7')}"
+    assert refused(text) == ("response.unreadable_edit", 5)
 
 
 # ---------------------------------------------------------------- edits inside of edits
-
-SEVERAL = f"```\n{BLOCK}```\n"
 
 
 def test_a_patch_that_adds_a_file_with_markers() -> None:
@@ -182,9 +178,9 @@ def test_a_patch_that_adds_a_file_with_markers() -> None:
 
 @pytest.mark.parametrize("inner", [DIFF.replace("```diff\n", "").replace("```\n", ""), CALL])
 def test_a_whole_file_that_holds_another_form(inner: str) -> None:
-    text = f"````text:docs/how.md\n{inner}````\n"
-    assert said(text) == [("docs/how.md", Write(inner))]
-    assert said(f"FILE: docs/how.md\n````\n{inner}````\n") == [("docs/how.md", Write(inner))]
+    text = f"So:\n\n{inner}"
+    for whole in (f"````text:docs/how.md\n{text}````\n", f"FILE: docs/how.md\n````\n{text}````\n"):
+        assert said(whole) == [("docs/how.md", Write(text))]
 
 
 @pytest.mark.parametrize("inner", [V4A, DIFF, CALL, PAIR])
@@ -211,7 +207,6 @@ DAMAGED = {
     "half a call": '{"path": "src/b.py", "old_str": "x"}\n',
     "a call in single quotes": "{'path': 'src/b.py', 'old_str': x}\n",
     "tags": "<old_str>\nx\n</old_str>\n",
-    "an unfenced file": "FILE: src/b.py\nx\n",
 }
 
 
