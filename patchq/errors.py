@@ -24,6 +24,13 @@ class RepositoryFault(Fault):
     """The repository cannot be opened, read or written."""
 
 
+class ObjectsGone(RepositoryFault):
+    """Somebody's `git gc --prune=now` took new objects before a ref had them; a retry makes them
+    again."""
+
+    retryable = True
+
+
 class DiskFault(Fault):
     """The queue's or the repository's file system refuses to work."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from patchq import refs, report, report_md, worktree
 from patchq.errors import Busy, Fault
 from patchq.identity import Identity
+from patchq.linklock import WAIT_SECONDS
 from patchq.refs import Staged
 from patchq.world import Draft, Tips, World
 
@@ -182,8 +183,10 @@ class _Move:
         assert first.parent
         assert first.target
         through = [(draft.commit or "", _log(draft)) for draft in self.drafts[:-1]]
+        # A batch that waited for a lock already looks again soon, so it need not stand and wait.
+        wait = 0.0 if first.claim.held else WAIT_SECONDS
         return move_target(
-            self.world, first.target, first.parent, self.value, _log(last), who, through
+            self.world, first.target, first.parent, self.value, _log(last), who, through, wait
         )
 
     def drop(self) -> None:
@@ -215,20 +218,21 @@ def move_target(
     log: str,
     who: Identity,
     through: Sequence[tuple[str, str]] = (),
+    wait: float = WAIT_SECONDS,
 ) -> bool:
     """Move a branch from `old` to `new`, with every work tree that has it checked out; False when
-    the branch or a work tree is not as it was.  `through`: see `refs.move`."""
+    the branch or a work tree is not as it was.  `through`, `wait`: see `refs.move`."""
     name = f"refs/heads/{target}"
     follows: list[worktree.Follow] = []
     try:
         for checkout in worktree.checkouts(world.repo, target):
-            follow = worktree.Follow(checkout, old, new.oid)
+            follow = worktree.Follow(checkout, old, new.oid, wait=wait)
             if follow.prepare():
                 return _undo(follows)
             follows.append(follow)
         if follows:
             refs.barrier(*(f.checkout.workdir for f in follows))
-        moved = refs.move(world.repo, name, old, new, log, who, through=through)
+        moved = refs.move(world.repo, name, old, new, log, who, through=through, wait=wait)
     except Fault:
         _undo(follows)
         raise

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchq import packedrefs
-from patchq.errors import DiskFault, RepositoryFault
+from patchq.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.identity import Identity
 from patchq.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
 from patchq.reffiles import has_below, heads, is_ref_name
@@ -180,7 +180,7 @@ def _swap(
         if repo.ref_target(ref) != old:
             return False
         if not repo.exists(staged.oid):
-            raise RepositoryFault(f"commit {staged.oid} is gone", "it is made again on a retry")
+            raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
         if old is None:
             _refuse_neighbours(repo, ref)
         _make_room(path)

@@ -58,6 +58,7 @@ def accept(
             refs.create(world.repo, land.BATCHES + id, value, log, who)
         value.drop()
         if moved:
+            land.flush(world)
             _drop_branch(world, id, branch)
             fields: dict[str, Any] = {"commit": draft.commit, "tree": draft.tree}
             if draft.commit != commit and branch == commit:

@@ -21,18 +21,23 @@ _LOG = logging.getLogger("patchq")
 GROUP = 256
 """Responses that share their flushes, at most."""
 _GROUP_SECONDS = 0.2
-_TRIES = 5
+_TRIES = 20
+"""How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 _REPLACING = ("applied", "proposed", "held")
 
 Tell = Callable[[Report], None]
 """Called with each report once it is there; a batch that goes on waiting is not told of again."""
 
 
-def start(world: World, tell: Tell) -> None:
-    """Put right what a crash left: locks, half-followed work trees, claims without a verdict."""
+def start(world: World, tell: Tell, patience: float = 5.0) -> None:
+    """Put right what a crash left, of this process's forerunner or of another one: locks, files,
+    half-followed work trees, claims without a verdict; and note what people did by plain git.
+
+    A git that outlived its owner is waited for, up to `patience` seconds.
+    """
     refs.clean(world.repo.commondir)
     unwritten.clean(world.repo.commondir / "objects")
-    worktree.recover(world.repo)
+    worktree.recover(world.repo, wait=patience)
     finished, rest = recovery.finish(world.queue.recover(), world)
     for report in finished:
         tell(report)
@@ -85,18 +90,22 @@ def _decide(claim: Claim, world: World, tips: Tips) -> Draft:
     return draft
 
 
-def _settle(group: Sequence[Draft], world: World, tips: Tips, tell: Tell) -> int:
-    ended = 0
-    for tries in range(_TRIES + 1):
-        if tries == _TRIES:
-            for draft in group:
-                if draft.commit:
-                    _give_up(draft)
-        landed = land.land(group, world, tips)
-        ended += sum(_publish(draft, world, tell) for draft in landed.done)
-        if not landed.again:
-            break
-        group = [_decide(draft.claim, world, tips) for draft in landed.again]
+def _settle(
+    group: Sequence[Draft], world: World, tips: Tips, tell: Tell, tries: int = _TRIES
+) -> int:
+    """Land a group.  What others moved the branch away from is decided again, in two halves: the
+    smaller a group is, the sooner it lands."""
+    landed = land.land(group, world, tips)
+    ended = sum(_publish(draft, world, tell) for draft in landed.done)
+    claims = [draft.claim for draft in landed.again]
+    middle = len(claims) // 2
+    for half in (claims[:middle], claims[middle:]):
+        again = [_decide(claim, world, tips) for claim in half]
+        if len(half) == 1 and tries == 1:
+            _give_up(again[0])
+        if again:
+            left = tries - 1 if len(claims) == 1 else tries
+            ended += _settle(again, world, tips, tell, left)
     return ended
 
 
@@ -115,6 +124,8 @@ def _publish(draft: Draft, world: World, tell: Tell) -> bool:
 
 
 def _give_up(draft: Draft) -> None:
+    if not draft.commit:
+        return
     draft.state, draft.commit, draft.tree = "rejected", None, None
     draft.problems.append(
         Problem(

@@ -82,5 +82,6 @@ def home(
     _point_libgit2_to(_SESSION_HOME)
     shutil.rmtree(home, ignore_errors=True)
 
+
 # The extra `symbols` is tested where it is installed; `.ci/run` installs it.
 collect_ignore = [] if find_spec("tree_sitter") else ["test_grammars.py"]

@@ -15,6 +15,8 @@ import pytest
 from command import block, drop, fresh, patchq, report
 from gitrepo import commit_files, git, make_repo
 
+from patchq.formats import FORMATS
+
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
 OTHER = block("b.txt", "b\n", "B\n")
@@ -405,7 +407,7 @@ def test_json_of_run_is_one_report_a_line(repo: Path) -> None:
 
 def test_formats(repo: Path) -> None:
     names = patchq("formats", cwd=repo).out.split()
-    assert "search_replace" in names
+    assert names == list(FORMATS)
     for name in names:
         assert patchq("formats", name, cwd=repo).out.strip()
     assert patchq("--json", "formats", cwd=repo).json() == names

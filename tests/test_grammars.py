@@ -37,7 +37,10 @@ SOURCES = {
     "c": (
         "a.c",
         "#include <a.h>\nint *f(int a)\n{\n    return 0;\n}\n",
-        {("function_definition", "f", 1, 5, 1, 3), ("import_statement", "#include <a.h>", 0, 1, 0, 1)},
+        {
+            ("function_definition", "f", 1, 5, 1, 3),
+            ("import_statement", "#include <a.h>", 0, 1, 0, 1),
+        },
     ),
     "cpp": (
         "a.cpp",

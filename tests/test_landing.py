@@ -149,6 +149,15 @@ def test_author_of_the_response_counts_only_if_asked_for(repo: Path) -> None:
     assert git("log", "-1", "--format=%ae %ce", cwd=repo) == "eve@example.org ada@example.org"
 
 
+def test_a_mail_names_its_author(repo: Path) -> None:
+    mail = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: Eve <eve@example.org>\n"
+    mail += "Date: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: [PATCH] Add n\n\nWhy.\n---\n"
+    mail += "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1 @@\n+n\n-- \n2.1\n"
+    configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
+    run(repo, mail)
+    assert git("log", "-1", "--format=%ae %s", cwd=repo) == "eve@example.org Add n"
+
+
 def test_configured_author(repo: Path) -> None:
     configure(repo, "mode: auto\ncommit: {author: Bot <bot@example.org>, prose: false}\n")
     run(repo, RESPONSE)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -532,9 +531,7 @@ def test_recovery_waits_for_a_git_that_outlived_its_owner(path: Path, old: str, 
     survivor.stdout.readline()
     assert recover(Repository.open(path), wait=0.0) == []
     threading.Timer(0.2, survivor.send_signal, [signal.SIGKILL]).start()
-    started = time.monotonic()
     assert recover(Repository.open(path), wait=30.0) == [path]
-    assert time.monotonic() - started < 20
     survivor.wait()
     survivor.stdout.close()
     assert rest(path) == []

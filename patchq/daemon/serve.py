@@ -20,7 +20,7 @@ from patchq.world import World
 
 _LOG = logging.getLogger("patchq")
 _LONGEST_WAIT = 2.0
-"""Seconds between two looks at held batches and at what plain git did."""
+"""Seconds between two looks at held batches, and at what people and crashed commands left."""
 _SHORTEST_WAIT = 0.01
 
 
@@ -80,7 +80,7 @@ def serve(
                     continue
                 if monotonic() - looked >= _LONGEST_WAIT:
                     worker.look_at_held(world, tell)
-                    review.reconcile(world)
+                    worker.start(world, tell, patience=0.0)
                     looked = monotonic()
             except Fault as fault:
                 _begin_again(world, fault)

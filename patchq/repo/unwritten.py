@@ -28,6 +28,8 @@ _SUFFIX = ".objects"
 def clean(objects: Path) -> None:
     """Remove what killed writers left."""
     for own in leftovers(objects, _SUFFIX):
+        keeps = (objects / "pack").glob("*.keep")
+        own.lock = next((keep for keep in keeps if own.owns(keep)), None)
         shutil.rmtree(_scratch(own), ignore_errors=True)
         own.free()
 
@@ -39,28 +41,34 @@ class Unwritten(pygit2.OdbBackend):
     def __init__(self) -> None:
         super().__init__()
         self._objects: dict[pygit2.Oid, tuple[int, bytes]] = {}
+        self._kept: list[LinkLock] = []
 
     def write_to(self, repo: pygit2.Repository, objects: Path, flush: Callable[[], None]) -> None:
         """Move everything to the repository's files, `objects` being their directory.
 
-        `flush` is called once, to make the files durable before they get their names.  Raises
-        OSError or `pygit2.GitError`, and keeps everything, when that fails.
+        `flush` is called once, to make the files durable before they get their names.  A pack is
+        kept from `git repack` until the next call: no ref has its commits yet.  Raises OSError or
+        `pygit2.GitError`, and keeps everything in memory, when that fails.
         """
+        while self._kept:
+            self._kept.pop().free()
         if not self._objects:
             flush()
             return
         own = LinkLock.write(objects, _SUFFIX, b"")
+        self._kept.append(own)
         scratch = _scratch(own)
         try:
             scratch.mkdir()
             names = self._write(repo, scratch)
             flush()
             for name in names:
+                if name.endswith(".pack"):
+                    own.hold(objects / name.replace(".pack", ".keep"))
                 make_directory((objects / name).parent)
                 (scratch / name).replace(objects / name)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-            own.free()
         self._objects.clear()
 
     def _write(self, repo: pygit2.Repository, scratch: Path) -> list[str]:

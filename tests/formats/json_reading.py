@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from effort import effort
 
 from patchq.formats import json_edits
 from patchq.formats.blocks import Unreadable
@@ -77,12 +77,11 @@ def outcome(text: str) -> list[Edit] | Problem:
         return error.problem
 
 
-def seconds(text: str) -> float:
-    """How long it takes to read a text, or to find that it is unreadable: the best of three."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
+def effort_of(text: str) -> int:
+    """How much work it takes to read a text, or to find that it is unreadable."""
+
+    def reading() -> None:
         with suppress(Unreadable):
             read(text)
-        best = min(best, time.perf_counter() - start)
-    return best
+
+    return effort(reading)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+
+from effort import effort
 
 from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document, Piece
@@ -57,11 +58,6 @@ def refusal(text: str, *forms: Read, default_path: str | None = None) -> tuple[s
     return problem.code.removeprefix("response."), problem.line
 
 
-def seconds(text: str, *forms: Read) -> float:
-    """How long reading takes: the best of three."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        read_or_refused(text, *forms)
-        best = min(best, time.perf_counter() - start)
-    return best
+def effort_of(text: str, *forms: Read) -> int:
+    """How much work reading takes."""
+    return effort(lambda: read_or_refused(text, *forms))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.line_by_line import edits_of, read_or_refused, refusal, seconds
+from formats.line_by_line import edits_of, effort_of, read_or_refused, refusal
 from patchq.formats import find_replace
 from patchq.formats.blocks import Unreadable
 from patchq.formats.find_replace import read
@@ -376,7 +376,6 @@ def test_what_is_written_in_longer_fences_is_read_again(old: str, new: str) -> N
         "```\nsrc/b.py\n```\n", HALVES, "FIND: x\n\n", "`` `` ``\n", "\n",
     ],
 )  # fmt: skip
-@pytest.mark.speed
 def test_time_is_linear(unit: str) -> None:
-    few, many = (f"FILE: src/a.py\n{unit * count}\n{HALVES}" for count in (1000, 8000))
-    assert seconds(many, read) < 24 * seconds(few, read) + 0.05
+    few, many = (f"FILE: src/a.py\n{unit * count}\n{HALVES}" for count in (250, 1000))
+    assert effort_of(many, read) < 5 * effort_of(few, read) + 2_000

@@ -13,7 +13,7 @@ from formats.blocks import BLOCK, read
 from patchq.formats import parse
 from patchq.ops import Create, DeleteFile, Op, Rename, Replace
 
-MEGABYTE = 1 << 20
+SIZE = 64 << 10
 MARKER_LIKE = [
     "<<<<<<< SEARCH", "<<<<< SEARCH", "------- SEARCH", "<<<<<<< RENAME", "<<<<<<< DELETE",
     "=======", "=====", ">>>>>>> REPLACE", ">>>>> REPLACE", "+++++++ REPLACE", ">>>>>>> RENAME",
@@ -156,7 +156,7 @@ def test_rendered_edits_are_read_back(
 # ---------------------------------------------------------------- cost
 
 
-def filled(piece: str, size: int = MEGABYTE) -> str:
+def filled(piece: str, size: int = SIZE) -> str:
     return piece * (size // len(piece))
 
 
@@ -201,7 +201,7 @@ HOSTILE = {
 }
 
 
-HOSTILE |= {f"lines-of {line}": filled(f"{line}\n", MEGABYTE // 4) for line in FORM_LIKE}
+HOSTILE |= {f"lines-of {line}": filled(f"{line}\n", SIZE // 16) for line in FORM_LIKE}
 HOSTILE |= {
     "patches": filled("*** Begin Patch\n*** Update File: src/a.py\n-a\n+b\n*** End Patch\n\n"),
     "chunks": "*** Begin Patch\n*** Update File: src/a.py\n" + filled("@@ x\n a\n-b\n+c\n"),
@@ -219,12 +219,12 @@ HOSTILE |= {
     "mails": filled("From: A <a@b.c>\nDate: x\nSubject: x\n\n"),
     "nested-json": filled("["),
     "line-by-line": (lines := "\n".join(MARKER_LIKE[-1:] + FORM_LIKE) + "\n")
-    * (MEGABYTE // len(lines)),
+    * (SIZE // len(lines)),
 }
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_megabyte_of_anything_is_read_to_its_end(text: str) -> None:
+def test_much_of_anything_is_read_to_its_end(text: str) -> None:
     """What costs more than the text's length takes minutes here, or for ever."""
     parsed = read(text)
     assert not (parsed.edits and parsed.problems)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
 import pytest
+from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,7 +83,6 @@ def test_every_text_is_a_predicate_or_none(predicate: str, text: str) -> None:
 
 
 def test_depth_costs_no_more_than_length() -> None:
-    start = time.perf_counter()
-    deep = "!(" * 50_000 + "contains('a')" + ")" * 50_000
+    deep = "!(" * 5_000 + "contains('a')" + ")" * 5_000
     assert parse(deep).matches("a") is True
-    assert time.perf_counter() - start < 3
+    assert effort(lambda: parse(deep).matches("a")) < 100 * len(deep)

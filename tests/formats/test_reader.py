@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from formats.blocks import BLOCK, CREATION, block, read, said
-from patchq.formats import FORMATS, parse
+from patchq.formats import FORMATS
 from patchq.model import Edit
 from patchq.ops import Create, PatchHunk, Replace, ReplaceText, Write
 
@@ -87,12 +89,18 @@ def test_a_response_with_crlf(form: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_instructions_show_what_is_read(name: str) -> None:
-    """The example alone: some forms name in their instructions what may stand there as well."""
-    module = FORMATS[name]
-    assert module.NAME == name
-    found = parse(module.INSTRUCTIONS, lambda path: False)
-    assert found.edits or found.problems
+def test_instructions_show_an_example_that_is_read(name: str) -> None:
+    assert name == FORMATS[name].NAME
+    paragraphs = FORMATS[name].INSTRUCTIONS.split("\n\n")
+    example = "\n\n".join(paragraphs[:-1])
+    assert {edit.format for edit in edits(example)} == {name}
+
+
+def test_the_manual_shows_an_example_of_every_form() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
+    examples = re.findall(r"^(`{3,})\w*\n(.*?)^\1$", manual, re.MULTILINE | re.DOTALL)
+    shown = {edit.format for _, example in examples for edit in edits(example)}
+    assert shown == set(FORMATS)
 
 
 def test_forms_keep_their_order_place_and_prose() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.line_by_line import Read, edits_of, read_or_refused, refusal, seconds
+from formats.line_by_line import Read, edits_of, effort_of, read_or_refused, refusal
 from patchq.formats import find_replace, whole_file
 from patchq.formats.blocks import Unreadable
 from patchq.formats.whole_file import read, read_quoting
@@ -316,6 +316,5 @@ def test_what_is_written_in_a_longer_fence_is_read_again(text: str) -> None:
         "In `src/b.py`:\n", "FILE: src/a.py\n\nx\n", "FILE: a\n```diff\n",
     ],
 )  # fmt: skip
-@pytest.mark.speed
 def test_time_is_linear(unit: str, form: Read) -> None:
-    assert seconds(unit * 8000, form) < 24 * seconds(unit * 1000, form) + 0.05
+    assert effort_of(unit * 1000, form) < 5 * effort_of(unit * 250, form) + 2_000
