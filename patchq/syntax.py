@@ -2,7 +2,8 @@
 and a new file has to parse at all.
 
 Python is read by `ast`, JSON with comments and trailing commas, YAML by its events, TOML by
-`tomllib`, other languages by their grammar if it is installed.  Templates are not judged, nor is what is too large to be parsed in a moment.
+`tomllib`, other languages by their grammar if it is installed.  Templates are not judged, nor is
+what is too large to be parsed in a moment.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def dropping(life: Life) -> Iterator[None]:
         while not over.is_set():
             for _ in range(rng.choice((1, 1, 2, 4, 10))):
                 drop(life, rng)
-            over.wait(rng.choice((0.05, 0.2, 0.6)) * rng.random())
+            over.wait(rng.choice((0.1, 0.4, 0.8)) * rng.random())
 
     thread = Thread(target=agents)
     thread.start()

@@ -36,14 +36,19 @@ class LiveLine:
     """One line at the bottom of `watch`; verdicts scroll above it."""
 
     def __init__(self) -> None:
-        self._live = Live(Text(""), console=Console(), refresh_per_second=4, transient=True)
+        self._line = ""
+        self._live = Live(Text(""), console=Console(), auto_refresh=False, transient=True)
         self._live.start()
 
     def tell(self, line: str) -> None:
         self._live.console.print(Text(line), soft_wrap=True)
 
     def show(self, line: str) -> None:
-        self._live.update(Text(line, style="dim"))
+        """Put the line in the place of the one before, cut to the terminal's width."""
+        if line != self._line:
+            self._line = line
+            text = Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+            self._live.update(text, refresh=True)
 
     def close(self) -> None:
         self._live.stop()

@@ -44,7 +44,8 @@ def run(args: Namespace) -> int:
     def idle() -> None:
         if live is not None:
             counts = ", ".join(f"{count} {state}" for state, count in sorted(seen.items()))
-            live.show(f"watching {world.queue_root / 'inbox'} for {world.target}: {counts or '…'}")
+            place = f"{world.config.queue.path}/inbox"
+            live.show(f"watching {place} for {world.target}: {counts or '…'}")
 
     def reload() -> Config:
         config = common.load_config(args, world.repo)
