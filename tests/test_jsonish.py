@@ -101,5 +101,7 @@ def test_json_is_read_as_it_is(value: Any) -> None:
 
 @given(st.text(alphabet='{}[]",:1ae\\/*-.\n tru'))
 def test_every_text_is_read_or_refused(text: str) -> None:
+    node = None
     with suppress(JsonError):
-        parse(text)
+        node = parse(text)
+    assert node is None or 1 <= node.line <= node.last <= text.count("\n") + 1

@@ -123,3 +123,5 @@ def test_new_paths_side_by_side() -> None:
     new = NewPaths()
     for path in ("d/a", "d/b", "e", "d/a"):
         new.add(path)
+    with pytest.raises(Refused):
+        new.add("e/x")

@@ -271,3 +271,4 @@ def test_ringing_a_closed_doorbell_does_nothing(inbox: Path) -> None:
     doorbell.close()
     doorbell.close()
     doorbell.ring()
+    assert not doorbell.polling
