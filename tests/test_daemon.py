@@ -445,3 +445,44 @@ def test_two_repositories_at_once(repo: Path, tmp_path: Path) -> None:
         patchq("watch", "--detach", cwd=other)
         assert ask(other, EDIT, "x") == "applied"
         patchq("stop", cwd=other)
+
+
+# ---------------------------------------------------------------- what dies beside it
+
+
+def die(repo: Path, code: str) -> None:
+    """Run Python code that ends by being killed."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os, signal\n{code}\nos.kill(os.getpid(), signal.SIGKILL)"],
+        cwd=repo,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_lock_of_a_killed_command_is_removed(repo: Path) -> None:
+    with watching(repo):
+        die(
+            repo,
+            "from pathlib import Path\n"
+            "from patchq.linklock import LinkLock\n"
+            "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
+            "lock.hold(Path('.git/refs/heads/main.lock').resolve())",
+        )
+        lock = repo / ".git/refs/heads/main.lock"
+        assert lock.exists()
+        wait_for(lambda: not lock.exists())
+        git("commit", "-q", "--allow-empty", "-m", "Mine", cwd=repo)
+    assert [*(repo / ".git").glob("patchq-*")] == []
+
+
+def test_response_of_a_killed_apply_gets_its_verdict(repo: Path) -> None:
+    with watching(repo):
+        die(
+            repo,
+            "from pathlib import Path\n"
+            "from patchq.queue.directory import DirectoryQueue\n"
+            f"DirectoryQueue(Path('.patchq')).adopt({EDIT.encode()!r}, 'x.md')",
+        )
+        assert verdict(repo, "x")["state"] == "proposed"
