@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
-from patchq import land, recovery, refs, review, supersede, worktree
+from patchq import land, observed, recovery, refs, supersede, worktree
 from patchq.errors import Busy
 from patchq.model import Problem
 from patchq.pipeline import process
@@ -42,7 +42,7 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     for report in finished:
         tell(report)
     work([claim for claim in rest if not claim.held], world, tell)
-    review.reconcile(world)
+    observed.reconcile(world)
 
 
 def turn(world: World, tell: Tell) -> int:

@@ -47,6 +47,7 @@ EFFECTS = (
     ("stages",),
     ("pipeline",),
     ("recovery", "supersede"),
+    ("observed",),
     ("review",),
     ("worker",),
     ("daemon",),

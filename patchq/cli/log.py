@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq import review
+from patchq import observed
 from patchq.cli import common
 
 HELP = "list the batches, newest verdict first"
@@ -21,7 +21,7 @@ def run(args: Namespace) -> int:
         told = world.queue.load(id)
         if told is None:
             continue
-        seen = review.observe(world, told)
+        seen = observed.observe(world, told)
         shown = {**told, "state": seen.state}
         if args.json:
             common.say(args, shown)

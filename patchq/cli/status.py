@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from patchq import review, worktree
+from patchq import observed, worktree
 from patchq.cli import common
 from patchq.errors import UsageError
 from patchq.queue.directory import lock_owner
@@ -34,7 +34,7 @@ def _one(args: Namespace, world: World) -> int:
     told = world.queue.load(args.id)
     if told is None:
         raise UsageError(f"there is no batch {args.id}", "see `patchq log`")
-    seen = review.observe(world, told)
+    seen = observed.observe(world, told)
     shown = {**told, "state": seen.state}
     note = f"  ({seen.note})" if seen.note else ""
     common.emit(args, {**shown, "note": seen.note}, lambda: common.line(shown) + note)
@@ -53,7 +53,7 @@ def _overview(world: World) -> dict[str, Any]:
         "inbox": world.queue.depth(),
         "busy": busy,
         "held": [_held(claim.id, world) for claim in world.queue.held() if claim.id],
-        "waiting": [_waiting(told, world) for told in review.waiting(world)],
+        "waiting": [_waiting(told, world) for told in observed.waiting(world)],
     }
 
 
@@ -65,7 +65,7 @@ def _held(id: str, world: World) -> dict[str, Any]:
 
 
 def _waiting(told: Any, world: World) -> dict[str, Any]:
-    seen = review.observe(world, told)
+    seen = observed.observe(world, told)
     return {
         "id": told["id"],
         "state": seen.state,

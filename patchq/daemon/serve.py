@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from time import monotonic, sleep
 from types import FrameType
 
-from patchq import review, worker
+from patchq import observed, worker
 from patchq.config import Config
 from patchq.daemon.watch import Doorbell
 from patchq.errors import Fault, UsageError
@@ -145,4 +145,4 @@ def drain(
                 continue
             break
         sleep(min(max(pause, _SHORTEST_WAIT), 0.2))
-    review.reconcile(world)
+    observed.reconcile(world)
