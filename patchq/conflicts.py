@@ -130,6 +130,8 @@ class Overlay:
 
     def _touching(self, claim: Claimed) -> slice:
         """The islands that overlap the claim's hull."""
+        if not self._islands or self._islands[-1].end <= claim.start:  # edits mostly come in order
+            return slice(len(self._islands), len(self._islands))
         first = bisect_right(self._islands, claim.start, key=_END)
         return slice(first, max(first, bisect_left(self._islands, claim.end, key=_START)))
 
@@ -166,7 +168,10 @@ class Overlay:
             ]
 
     def _replace(self, patch: Patch) -> None:
-        insort(self._patches, patch, key=attrgetter("span"))
+        if not self._patches or self._patches[-1].end < patch.start:
+            self._patches.append(patch)
+        else:
+            insort(self._patches, patch, key=attrgetter("span"))
         self._text = None
 
     # ------------------------------------------------------------ what needs earlier edits

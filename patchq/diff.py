@@ -6,6 +6,7 @@ surrogates (`surrogateescape`), so encoding the text that way gives the patch ba
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from patchq.lcs import Block, line_diff
@@ -15,6 +16,7 @@ from patchq.text import split_lines
 _CONTEXT = 3
 _BINARY_PROBE = 8000
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
 _ESCAPES |= {ord('"'): '\\"', ord("\\"): "\\\\"}
 
 
@@ -107,6 +109,8 @@ def _named(path: str) -> str:
 
 def _quoted(path: str) -> str:
     """The path as git prints it: in double quotes with octal escapes if it is unusual."""
+    if _PLAIN.fullmatch(path):
+        return path
     data = path.encode("utf-8", "surrogateescape")
     quoted = "".join(
         _ESCAPES.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}")

@@ -35,6 +35,8 @@ def elided(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
     if not rules.elision:
         return None
     old, new = halves(edit.op)
+    if "..." not in new and "\u2026" not in new:
+        return None
     suspects = [line.strip() for line in new.split("\n") if _ELISION.search(line)]
     if not suspects:
         return None

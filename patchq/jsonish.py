@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,15 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
 _WORD = re.compile(r"[A-Za-z]+")
 _WORDS = {"true": True, "false": False, "null": None}
 _MAX_DIGITS = 400
+_BLANK = frozenset(" \t\r\n/")
+_unescaped = json.JSONDecoder(strict=False).decode
 
 
 class JsonError(ValueError):
     """What is wrong, with its 1-based line and column in the text; `cut` if the text ends there."""
 
     def __init__(self, text: str, position: int, message: str) -> None:
+        self.position = position
         self.line = text.count("\n", 0, position) + 1
         self.column = position - text.rfind("\n", 0, position)
         self.cut = position >= len(text.rstrip())
@@ -75,16 +79,14 @@ def parse(text: str) -> Node:
     return node
 
 
-def parse_all(text: str) -> list[Node]:
+def parse_each(text: str) -> Iterator[Node]:
     """The values that `text` holds one behind the other (JSON Lines); raises `JsonError`."""
     reader = _Reader(text)
-    nodes: list[Node] = []
     position = reader.skip(0)
     while position < len(text):
         node, end = reader.value(position, 0)
-        nodes.append(node)
+        yield node
         position = reader.skip(end)
-    return nodes
 
 
 def parse_at(text: str, position: int) -> tuple[Node, int]:
@@ -99,6 +101,8 @@ class _Reader:
         self._counted = (0, 1)
 
     def skip(self, position: int) -> int:
+        if self.text[position : position + 1] not in _BLANK:
+            return position
         match = _SPACE.match(self.text, position)
         assert match is not None
         if self.text.startswith("/*", match.end()):
@@ -170,7 +174,7 @@ class _Reader:
         if match is None:
             raise JsonError(self.text, len(self.text), "expected the end of a string")
         try:
-            value: str = json.loads(match[0], strict=False)
+            value: str = _unescaped(match[0]) if "\\" in match[0] else match[0][1:-1]
             value.encode()
         except ValueError as error:
             at = start + getattr(error, "pos", 0)
@@ -181,9 +185,8 @@ class _Reader:
         if match := _NUMBER.match(self.text, start):
             if len(match[0]) > _MAX_DIGITS:
                 raise JsonError(self.text, start, f"expected at most {_MAX_DIGITS} digits")
-            number = json.loads(match[0])
-            assert isinstance(number, int | float)
-            return number, match.end()
+            digits = match[0].removeprefix("-")
+            return (int if digits.isdecimal() else float)(match[0]), match.end()
         word = _WORD.match(self.text, start)
         if word and word[0] in _WORDS:
             return _WORDS[word[0]], word.end()

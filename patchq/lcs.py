@@ -36,6 +36,8 @@ def line_diff(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Block]:
     while back < shorter - front and a[-1 - back] == b[-1 - back]:
         back += 1
     a, b = a[front : len(a) - back], b[front : len(b) - back]
+    if not a or not b or set(a).isdisjoint(b):
+        return [(front, front + len(a), front, front + len(b))] if a or b else []
     blocks: list[Block] = []
     i = j = 0
     for x, y in [*_Matcher(a, b).run(), (len(a), len(b))]:

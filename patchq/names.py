@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from rapidfuzz import fuzz, process
-
+REQUEST = ".request.yaml"
+"""How the names of requests end."""
 MAX_PATH_BYTES = 1024
 MAX_COMPONENT_BYTES = 255
 MAX_DEPTH = 40
@@ -59,12 +59,16 @@ def name_key(component: str) -> str:
 
     Git's own files come out under their real names, short names included.
     """
+    folded = component.lower() if component.isascii() else _folded(component)
+    key = folded.partition(":")[0].rstrip(". ")
+    return next((name for short, name in _SHORT_NAMES if short.fullmatch(key)), key)
+
+
+def _folded(component: str) -> str:
     visible = "".join(c for c in component if unicodedata.category(c) != "Cf")
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     # Dotless and dotted i are letters of their own to Unicode, and `i` to some upper-case tables.
-    folded = folded.replace("\u0131", "i").replace("\u0307", "")
-    key = folded.partition(":")[0].rstrip(". ")
-    return next((name for short, name in _SHORT_NAMES if short.fullmatch(key)), key)
+    return folded.replace("\u0131", "i").replace("\u0307", "")
 
 
 def spells_git(path: str) -> bool:
@@ -82,6 +86,8 @@ def collision_key(path: str) -> str:
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a mistyped word most likely means, or None; a suggestion, nothing more."""
+    from rapidfuzz import fuzz, process  # takes long to load, and suggestions are rare
+
     found = process.extractOne(word.lower(), list(choices), scorer=fuzz.ratio, score_cutoff=60)
     return found[0] if found else None
 
@@ -98,6 +104,11 @@ def batch_id(text: str) -> str:
     if not re.search(r"[A-Za-z0-9]", name):
         return "batch-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return name
+
+
+def response_name(name: str) -> str:
+    """The name of the response that a file is or, for a request, asks for."""
+    return name.removesuffix(REQUEST) + ".md" if name.endswith(REQUEST) else name
 
 
 def numbered_id(id: str, number: int) -> str:

@@ -12,21 +12,30 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from patchq.files import File, op_name
-from patchq.formats import contextual, indexed
+from patchq.formats.kinds import CONTEXTUAL, INDEXED
 from patchq.model import Edit, EditOutcome, EditState, Problem
+from patchq.ops import Occurrences, Op
 from patchq.resolve.ladder import Found
 from patchq.resolve.targets import Refused
+from patchq.text import Text
 
-_STANDS: frozenset[EditState] = frozenset({"ready", "already_applied"})
+_STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
 
 
 def is_contextual(edit: Edit) -> bool:
     """Whether the edit says by context what an indexed one says by number."""
-    return edit.format == contextual.NAME
+    return edit.format == CONTEXTUAL
 
 
 def is_indexed(edit: Edit) -> bool:
-    return edit.format == indexed.NAME
+    return edit.format == INDEXED
+
+
+def is_by_number(text: Text, op: Op) -> bool:
+    """Whether only a number tells the place from others that are alike."""
+    if not isinstance(op, Occurrences) or op.at is None:
+        return False
+    return text.haystack.repeats(op.target.encode("utf-8", "surrogateescape"))
 
 
 def backed(edit: Edit, file: File, found: Found) -> str | None:

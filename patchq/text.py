@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
+
+from patchq.haystack import Haystack, runs
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
@@ -124,6 +127,17 @@ class Text:
         return b"\n".join(parts), list(accumulate(len(p) + 1 for p in parts[:-1]))
 
     @cached_property
+    def haystack(self) -> Haystack:
+        """`whole`, to be searched."""
+        return Haystack(self.whole)
+
+    @cached_property
+    def flat_haystack(self) -> Haystack:
+        """The bytes of `flat`, to be searched."""
+        flat = self.flat[0]
+        return self.haystack if flat is self.whole else Haystack(flat)
+
+    @cached_property
     def plain(self) -> tuple[str, str]:
         """The characters of `flat`, and the same, one for one, with plain typography."""
         chars = self.flat[0].decode("utf-8", "surrogateescape")
@@ -164,26 +178,49 @@ class View:
         return self._joined[1:-1].split(b"\n") if len(self._joined) > 1 else []
 
     @cached_property
-    def _indices(self) -> dict[bytes, list[int]]:
-        indices: dict[bytes, list[int]] = {}
+    def _last(self) -> dict[bytes, int]:
+        return dict(zip(self.lines, range(len(self.lines)), strict=True))
+
+    @cached_property
+    def _repeated(self) -> dict[bytes, list[int]]:
+        """The indices of the lines that stand there more than once."""
+        if len(self._last) == len(self.lines):
+            return {}
+        repeated: dict[bytes, list[int]] = {
+            line: [] for line, count in Counter(self.lines).items() if count > 1
+        }
         for i, line in enumerate(self.lines):
-            indices.setdefault(line, []).append(i)
-        return indices
+            if line in repeated:
+                repeated[line].append(i)
+        return repeated
 
     def where(self, line: bytes) -> Sequence[int]:
         """The indices (0-based) of all lines that are equal to `line`."""
-        return self._indices.get(line, ())
+        last = self._last.get(line)
+        if last is None:
+            return ()
+        return self._repeated.get(line) or (last,)
 
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""
         self._searches += 1
         if self._searches > _SCANS:
-            rarest = min(range(len(quote)), key=lambda k: len(self.where(quote[k])))
-            at = self.where(quote[rarest])
+            rarest, at = self._rarest(quote)
             if len(at) <= _FEW:
                 starts = (i - rarest for i in at if i >= rarest)
                 return (i for i in starts if self.lines[i : i + len(quote)] == quote)
         return self._scan(quote)
+
+    def _rarest(self, quote: list[bytes]) -> tuple[int, Sequence[int]]:
+        """The line of the quote that stands here least often: its index there, and those here."""
+        rarest, least = 0, self.where(quote[0])
+        for k, line in enumerate(quote):
+            at = self.where(line)
+            if len(at) < 2:
+                return k, at
+            if len(at) < len(least):
+                rarest, least = k, at
+        return rarest, least
 
     def _scan(self, quote: list[bytes]) -> Iterator[int]:
         needle = b"\n".join([b"", *quote, b""])
@@ -195,22 +232,4 @@ class View:
             counted = position
             yield index
             position = self._joined.find(needle, position + 1)
-        yield from _runs(self.lines, quote, index + 1)
-
-
-def _runs(lines: list[bytes], quote: list[bytes], start: int) -> Iterator[int]:
-    """Where `quote` begins from line `start` on, after Knuth, Morris and Pratt."""
-    borders = [0]
-    matched = 0
-    for line in quote[1:]:
-        while matched and line != quote[matched]:
-            matched = borders[matched - 1]
-        matched += line == quote[matched]
-        borders.append(matched)
-    matched = 0
-    for i in range(start, len(lines)):
-        while matched and (matched == len(quote) or lines[i] != quote[matched]):
-            matched = borders[matched - 1]
-        matched += lines[i] == quote[matched]
-        if matched == len(quote):
-            yield i + 1 - len(quote)
+        yield from runs(self.lines, quote, index + 1)

@@ -94,12 +94,19 @@ def test_less_than_a_line_is_not_stretched(before: str, op: Op, after: str) -> N
         ("    a\n\n", ReplaceText("a\n\n", "\n"), "match.none"),
         ("    a\n        a\n", ReplaceText("      a\n", "      b\n"), "match.ambiguous"),
         ("    a\n", ReplaceText("  a\n", "  b\n  a\n"), "    b\n    a\n"),
+        ("a\nb\nc\n", ReplaceText("a\\nb\\n", ""), "c\n"),
+        ("a\nb\nc\n", ReplaceText("a\\nb", ""), "\nc\n"),
+        ("a\nb\nc\n", ReplaceText("a\\nb\\n", "d\\n"), "d\nc\n"),
+        ("a\nb\nc\n", Occurrences("a\n...\nc\n", "d\n...\nc\n", (1,)), "d\nb\nc\n"),
+        ("a\nb\nc\n", Occurrences("a\n...\nc\n", "d\n...\nc\n", (2,)), "match.none"),
     ],
     ids=[
         "without the last newline", "shifted", "at an end without newline", "carriage returns",
         "behind the indentation", "a line that lacks it", "a moved line that lacks it",
         "a line but its indentation", "a line but its indentation, a blank one behind",
-        "two other indentations", "inside the indentation",
+        "two other indentations", "inside the indentation", "escaped and gone",
+        "escaped and gone but for its last newline", "escaped", "elided, the first occurrence",
+        "elided, another occurrence",
     ],
 )  # fmt: skip
 def test_several_lines(before: str, op: Op, after: str) -> None:
@@ -114,13 +121,18 @@ def test_several_lines(before: str, op: Op, after: str) -> None:
         ("a\r\nb\r\n", ReplaceText("\nb", "\nc"), "a\r\nc\r\n"),
         ("a\r\nb\r\n", ReplaceText("\nb", "c"), "ac\r\n"),
         ("\ufeffa\nb\n", ReplaceText("a", "c"), "\ufeffc\nb\n"),
+        ("\ufeffa\nb\n", ReplaceText("\ufeffa\n", "\ufeffc\n"), "\ufeffc\nb\n"),
+        ("\ufeffa\nb\n", ReplaceText("\ufeffa \nb\n", "\ufeffa \nc\n"), "\ufeffa\nc\n"),
+        ("\ufeffa\nb\n", ReplaceText("a\n", "\ufeffc\n"), "\ufeffc\nb\n"),
+        ("\ufeffa\nb\n", ReplaceText("\ufeffa\n", "c\n"), "c\nb\n"),
         ("a\nb", ReplaceText("b", "c"), "a\nc"),
         ("a\nb", ReplaceText("b\n", "c\n"), "a\nc"),
         ("a\nb", ReplaceText("b", ""), "a\n"),
         ("a\rb\rc", ReplaceText("b\nc", "d\nc"), "a\rd\nc"),
     ],
     ids=[
-        "CRLF", "mixed", "from a line's end on", "a line's end goes", "BOM", "no final newline",
+        "CRLF", "mixed", "from a line's end on", "a line's end goes", "BOM", "BOM quoted",
+        "BOM quoted in lines", "BOM written alone", "BOM taken away", "no final newline",
         "no final newline, quoted with one", "the last line goes", "a lone carriage return",
     ],
 )  # fmt: skip
@@ -137,10 +149,15 @@ def test_bytes_of_the_file_stay(before: str, op: Op, after: str) -> None:
         ("a\nx\nb", ReplaceText("a\nb", "a\nx\nb")),
         ("x y\n", ReplaceText("x", "x y", None)),
         ("f(a, b)\n", InContext("f(a", "", "", ", b")),
+        ("a\n\nb\n", ReplaceText("a", "a\n")),
     ],
 )
 def test_already_there(before: str, op: Op) -> None:
     assert result(before, op) == "already"
+
+
+def test_a_line_end_that_the_old_text_stands_before_is_not_the_new_one() -> None:
+    assert result("a\nb\n", ReplaceText("a", "a\n")) == "a\n\nb\n"
 
 
 @pytest.mark.parametrize(

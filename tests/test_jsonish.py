@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.jsonish import JsonError, Node, parse, parse_all, parse_at
+from patchq.jsonish import JsonError, Node, parse, parse_at, parse_each
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_values_know_their_lines() -> None:
 
 
 def test_values_one_behind_the_other() -> None:
-    nodes = parse_all('{"a": 1}\n\n[2]\n// done\n')
+    nodes = list(parse_each('{"a": 1}\n\n[2]\n// done\n'))
     assert [(node.plain(), node.line) for node in nodes] == [({"a": 1}, 1), ([2], 3)]
-    assert parse_all(" ") == []
+    assert list(parse_each(" ")) == []
     with pytest.raises(JsonError):
-        parse_all("{} x")
+        list(parse_each("{} x"))
 
 
 def test_value_may_end_before_the_text() -> None:

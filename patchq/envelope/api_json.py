@@ -67,18 +67,15 @@ def open_api(text: str) -> Opened | None:
     """
     if not text.lstrip().startswith(("{", "[")):
         return None
+    answers: list[Opened] = []
     try:
-        values = jsonish.parse_all(text)
+        for value in _answers(text):
+            answer = _answer(value)
+            if answer is None:
+                return None
+            answers.append(answer)
     except JsonError:
         return None
-    if len(values) == 1 and isinstance(values[0].value, list):
-        values = values[0].value
-    answers: list[Opened] = []
-    for value in values:
-        answer = _answer(value)
-        if answer is None:
-            return None
-        answers.append(answer)
     if not answers:
         return None
     return Opened(
@@ -86,6 +83,18 @@ def open_api(text: str) -> Opened | None:
         next((answer.cut for answer in answers if answer.cut is not None), None),
         next((answer.model for answer in answers if answer.model is not None), None),
     )
+
+
+def _answers(text: str) -> Iterator[Node]:
+    """The values that may be answers, as they are read: a text of other JSON costs no more than
+    its first value.  Raises `JsonError`."""
+    values = jsonish.parse_each(text)
+    first = next(values)
+    if isinstance(first.value, list) and next(values, None) is None:
+        yield from first.value
+    else:
+        yield first
+        yield from values
 
 
 def call_of(node: Node) -> Call | None:
@@ -190,18 +199,22 @@ def _text(text: Node, node: Node) -> Iterator[Text]:
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
     """The parts with adjacent texts made one, for an API that cuts a text anywhere."""
-    last: Text | None = None
+    run: list[Text] = []
     for part in parts:
-        if isinstance(part, Text) and last is not None:
-            last = Text(last.text + part.text, (last.at[0], part.at[1]))
+        if isinstance(part, Text):
+            run.append(part)
             continue
-        if last is not None:
-            yield last
-        last = part if isinstance(part, Text) else None
-        if last is None:
-            yield part
-    if last is not None:
-        yield last
+        yield from _one(run)
+        run = []
+        yield part
+    yield from _one(run)
+
+
+def _one(run: list[Text]) -> list[Text]:
+    """The texts as a single one; none if there are none."""
+    if not run:
+        return []
+    return [Text("".join(part.text for part in run), (run[0].at[0], run[-1].at[1]))]
 
 
 def _call(node: Node, name: str | None) -> Call | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 
+from patchq.formats.kinds import CONTEXTUAL
 from patchq.formats.members import Members, Place, whole
 from patchq.formats.predicate import PredicateError
 from patchq.formats.predicate import parse as parse_predicate
@@ -20,7 +21,7 @@ from patchq.jsonish import Node
 from patchq.model import Edit
 from patchq.ops import InContext, InParagraph
 
-NAME = "contextual"
+NAME = CONTEXTUAL
 INSTRUCTIONS = """\
 Answer with one JSON object:
 

@@ -34,23 +34,30 @@ class FileReader:
         self.region = region
         self.edits: list[Edit] = []
         self.warnings: list[Problem] = []
-        self._exacts: list[bool] = []
+        self._read: list[_Hunk] = []
 
     @property
     def exact(self) -> bool:
         """Whether the last hunk's counts hold, so that nothing of it is missing."""
-        return all(self._exacts[-1:])
+        return all(hunk.body.exact for hunk in self._read[-1:])
+
+    @property
+    def open_end(self) -> bool:
+        """Whether the last hunk states no counts and ends in context, so that it may be whole."""
+        last = self._read[-1] if self._read else None
+        return last is not None and last.numbers is None and last.body.lines[-1][0] == " "
 
     @property
     def others_exact(self) -> bool:
         """Whether there are other hunks, and the counts of all of them hold."""
-        return len(self._exacts) > 1 and all(self._exacts[:-1])
+        return len(self._read) > 1 and all(hunk.body.exact for hunk in self._read[:-1])
 
     def file(self, start: int) -> int:
         """Read the file whose headers begin on line `start`; returns the index behind it."""
         headers = headers_at(self.region, start)
         hunks, end = self._hunks(headers.end)
-        if not hunks and not headers.complete:
+        cut = headers.promises and self.region.ends(end)
+        if not hunks and (cut or not headers.complete):
             message = "expected the hunks of the change, found none"
             raise self.region.missing(headers.end - 1, message, end)
         self._add(headers, hunks, end)
@@ -83,7 +90,7 @@ class FileReader:
                 message = "expected the hunk's lines behind its header"
                 raise region.missing(min(i, len(region.lines) - 1), message, body.end)
             hunks.append(_Hunk(i, i + headed, numbers, body))
-            self._exacts.append(body.exact)
+            self._read.append(hunks[-1])
             end = body.end
 
     def _is_body(self, i: int) -> bool:

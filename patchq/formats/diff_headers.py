@@ -25,6 +25,7 @@ _EXTENDED = re.compile(
 )
 _BINARY = re.compile(r"GIT binary patch|Binary files ")
 _SPECIAL_MODES = ("120000", "160000")
+_EMPTY_BLOB = "e69de29"
 HINT_CUT = "send the whole response again; if it was cut, send fewer changes at once"
 
 
@@ -45,9 +46,14 @@ class Region:
 
     def missing(self, i: int, message: str, end: int) -> Unreadable:
         """Something is missing at `end`: a response that ends there was cut."""
-        if any(line.strip() for line in self.doc.lines[self.offset + end :]):
+        if not self.ends(end):
             return self.unreadable(i, message)
         return Unreadable(self.offset + i, message, HINT_CUT, "response.truncated")
+
+    def ends(self, i: int) -> bool:
+        """Whether the response ends before line `i`."""
+        lines = self.doc.lines
+        return not any(lines[k].strip() for k in range(self.offset + i, len(lines)))
 
     def is_hunk(self, i: int) -> bool:
         return i < len(self.lines) and HEADER.match(self.lines[i]) is not None
@@ -79,7 +85,14 @@ class Headers:
     @property
     def complete(self) -> bool:
         """Whether the headers say all, without a hunk."""
-        return self.renames or self.deletes or "new file mode" in self.said
+        return self.deletes or "rename to" in self.said or "new file mode" in self.said
+
+    @property
+    def promises(self) -> bool:
+        """Whether the headers tell of lines that change, so that hunks should follow."""
+        made = self.said.get("index", "").partition("..")[2][: len(_EMPTY_BLOB)]
+        new = "new file mode" in self.said and not _EMPTY_BLOB.startswith(made)
+        return new or self.said.get("similarity index", "100%") != "100%"
 
 
 def begins_file(lines: Sequence[str], i: int) -> bool:
@@ -138,6 +151,9 @@ def _name(
         old = new = new if headers.creates else old
     elif "rename from" in said and "rename to" in said:
         old, new = unquoted(said["rename from"]) or "", unquoted(said["rename to"]) or ""
+        if git is not None and not f"/{git[1]}".endswith(f"/{new}"):
+            message = f"expected one new name, found {git[1]!r} and {new!r}"
+            raise region.missing(headers.start, message, headers.end)
     elif old != new and git is None:
         if known(old) or not known(new):
             raise region.unreadable(

@@ -23,7 +23,7 @@ HEADER = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
 _NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
 _VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
-_LISTED = re.compile(r"[-+*] +\S")
+_LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
 _FENCE = re.compile(r"(?:`{3}|~{3})")
 
 

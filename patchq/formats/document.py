@@ -6,10 +6,14 @@ its lines, which nobody else looks at again.  What nobody takes is prose.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from patchq.formats.fences import OpenFences
+from patchq.formats.members import speaks_of_edits
 from patchq.formats.paths import Known
+from patchq.formats.relations import Stated
 from patchq.model import Edit, Problem
 
 
@@ -28,12 +32,20 @@ class Document:
     """Paths that earlier edits make."""
     no_json: int = 0
     """The first line (index) behind what was read as JSON and holds no edit."""
+    calm: dict[bool, int] = field(default_factory=dict)
+    """The first line (index) behind what was searched for further lines of a diff, and holds none:
+    none that changes anything, and (True) none that is led by a sign."""
     fences: OpenFences = field(default_factory=OpenFences)
     """The fences in the prose behind the last edit, as far as they were looked at."""
     open_fences: OpenFences = field(default_factory=OpenFences)
     """All fences outside of edits, as the reader has met them."""
     fences_read: int = 0
     """The first line (index) whose fence was not looked at."""
+
+    @cached_property
+    def speaks_of_edits(self) -> bool:
+        """Whether an edit's key in JSON stands anywhere in the text."""
+        return speaks_of_edits("\n".join(self.lines))
 
     def known(self, path: str) -> bool:
         """Whether the base has the path, or an earlier edit makes it."""
@@ -55,3 +67,5 @@ class Piece:
     """The lines (indices) from `top` on that are prose all the same."""
     author: str | None = None
     """Who wrote the change, `Name <address>`, where a mail's head says so."""
+    stated: Mapping[int, Stated] = field(default_factory=dict)
+    """What the edits, by their index, say of each other."""

@@ -51,7 +51,7 @@ _EDITS = frozenset({"edit", "multiedit", "replace", "patch"})
 _READ_COMMANDS = ("str_replace", "create", "insert")
 _COMMANDS = (*_READ_COMMANDS, "undo_edit")
 _CONTENT = ("content", "contents")
-_READ = frozenset({*OLD, *NEW, *_CONTENT, "filetext", "insertline", "inserttext"})
+READ = frozenset({*OLD, *NEW, *_CONTENT, "filetext", "insertline", "inserttext"})
 _TEXTS = (*_CONTENT, "text", "codeedit", "diff", "patch", "source", "newsource")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _HINT = "send `file_path`, `old_string` and `new_string`, or the change as a SEARCH/REPLACE block"
@@ -115,7 +115,7 @@ def is_whole_file(members: Members) -> bool:
 
 
 def _edit(members: Members, op: Op, default: str | None = None) -> Edit:
-    for key in members.keys() - _READ:
+    for key in members.keys() - READ:
         if holds_edit(members[key]):
             _refuse(members, f"expected no edit inside of {members.written[key]!r}")
     path, at = members.path(default), members.place.at(members.node)

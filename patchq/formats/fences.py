@@ -6,7 +6,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+_FIRST = frozenset("`~<")
+_SHORT = 120
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode)>([^<>]*)$")
 
@@ -30,14 +33,22 @@ class Fence:
 
 def fence(line: str) -> Fence | None:
     """The line as a fence, or None."""
-    if line.lstrip(" ")[:1] not in ("`", "~", "<"):
+    if line.lstrip(" ")[:1] not in _FIRST:
         return None
+    return _recent(line) if len(line) < _SHORT else _read(line)
+
+
+def _read(line: str) -> Fence | None:
     if match := _FENCE.match(line):
         kind, info = match[1][0], match[2].strip()
         return None if kind == "`" and "`" in info else Fence(kind, len(match[1]), info)
     if match := _TAG.match(line):
         return Fence(match[2], 1, match[3].strip(), closing=bool(match[1]))
     return None
+
+
+_recent = lru_cache(256)(_read)
+"""A text has few different fence lines, and every form asks for each of them."""
 
 
 class OpenFences:
@@ -93,6 +104,9 @@ class FenceLines:
         found = ((i, fence(line)) for i, line in enumerate(lines))
         self._marks = {i: mark for i, mark in found if mark is not None}
         self._indices = list(self._marks)
+        self._unclosed: dict[tuple[str, int, str, int], int] = {}
+        """For each kind and length of an inner and an outer fence the position among the marks up
+        to which the last inner one was sought to be closed, in vain."""
 
     def end_of_inner(self, index: int, outer: Fence) -> int | None:
         """Where the fence ends that opens at line `index` inside `outer`; None if none opens there.
@@ -102,10 +116,16 @@ class FenceLines:
         inner = self._marks.get(index)
         if inner is None or inner.length >= outer.length or inner.closing:
             return None
-        for position in range(bisect_right(self._indices, index), len(self._indices)):
+        kinds = inner.kind, inner.length, outer.kind, outer.length
+        position = bisect_right(self._indices, index)
+        if position <= self._unclosed.get(kinds, -1):
+            return None
+        while position < len(self._indices):
             mark = self._marks[i := self._indices[position]]
             if mark.info or outer.closed_by(mark):
-                return None
+                break
             if inner.closed_by(mark):
                 return i
+            position += 1
+        self._unclosed[kinds] = position
         return None

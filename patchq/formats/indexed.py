@@ -11,17 +11,14 @@ on is applied.  A contextual edit (see `contextual`) with the id of an indexed o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from graphlib import CycleError, TopologicalSorter
-
 from patchq.formats import contextual
+from patchq.formats.kinds import INDEXED
 from patchq.formats.members import Members, Place, whole
 from patchq.jsonish import Node
-from patchq.model import Edit, Problem
+from patchq.model import Edit
 from patchq.ops import Occurrences
 
-NAME = "indexed"
+NAME = INDEXED
 INSTRUCTIONS = """\
 Answer with one JSON object:
 
@@ -47,19 +44,7 @@ target that stands there once. `type` is `modification`, `deletion` (no `replace
 be made when another one is names it as `"dependsOn": "edit-1"`.
 """
 
-CODE = "edit.dependency"
 _HINT = "send `target`, `replacement` and `occurrences`; see `patchq formats indexed`"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An edit with what the response says of its relations, before they are put together."""
-
-    edit: Edit
-    node: Node
-    place: Place
-    cascades: tuple[str, ...]
-    depends_on: tuple[str, ...]
 
 
 def read_edit(node: Node, place: Place, default_path: str | None) -> Edit:
@@ -98,88 +83,3 @@ def _occurrences(members: Members) -> tuple[int, ...] | None:
             node, "expected occurrences as whole numbers from 1", "count from the file's start"
         )
     return tuple(sorted(set(numbers)))
-
-
-def entry(edit: Edit, node: Node, place: Place) -> Entry:
-    """An edit with the relations that its object states."""
-    members = Members(node, place)
-    return Entry(edit, node, place, members.texts("cascades"), members.texts("dependson"))
-
-
-def related(entries: Sequence[Entry]) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
-    """The edits of one response with their relations, and warnings; raises `Unreadable`."""
-    indexed = _ids(entries, NAME)
-    known = indexed | _ids(entries, contextual.NAME)
-    needs: dict[str, list[str]] = {}
-    warnings: list[Problem] = []
-    for found in entries:
-        for other in found.cascades:
-            needs.setdefault(other, []).append(found.edit.id)
-            if other not in known:
-                warnings.append(_unknown(found, other))
-        for other in found.depends_on:
-            if other not in known:
-                raise found.place.error(
-                    found.node,
-                    f"expected the id of another edit in `dependsOn`, found {other!r}",
-                    "correct the id, or leave the relation out",
-                    CODE,
-                )
-    edits: list[Edit] = []
-    for found in entries:
-        edit = found.edit
-        depends_on = dict.fromkeys([*found.depends_on, *needs.get(edit.id or "\0", ())])
-        backs = edit.format == contextual.NAME and edit.id in indexed
-        edits.append(
-            replace(
-                edit,
-                depends_on=tuple(depends_on),
-                fallback_of=edit.id if backs else None,
-            )
-        )
-    _check_cycles(entries, edits)
-    return tuple(edits), tuple(warnings)
-
-
-def _ids(entries: Sequence[Entry], form: str) -> set[str]:
-    """The ids of the edits of one form; each may stand once."""
-    ids: set[str] = set()
-    for found in entries:
-        if found.edit.format != form or not found.edit.id:
-            continue
-        if found.edit.id in ids:
-            raise found.place.error(
-                found.node,
-                f"expected an id of its own for every edit, found {found.edit.id!r} twice",
-                "give every edit another id",
-            )
-        ids.add(found.edit.id)
-    return ids
-
-
-def _check_cycles(entries: Sequence[Entry], edits: Sequence[Edit]) -> None:
-    graph: dict[str, set[str]] = {}
-    for edit in edits:
-        graph.setdefault(edit.id, set()).update(edit.depends_on)
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        cycle: list[str] = error.args[1]
-        found = next(found for found in entries if found.edit.id in cycle)
-        raise found.place.error(
-            found.node,
-            f"expected no circle of dependent edits, found {' → '.join(cycle[::-1])}",
-            "leave out one of the relations",
-            CODE,
-        ) from None
-
-
-def _unknown(found: Entry, other: str) -> Problem:
-    return Problem(
-        CODE,
-        f"`cascades` of edit {found.edit.id!r} names {other!r}, which no edit of the response is",
-        "correct the id, or leave the relation out",
-        "warning",
-        edit=found.edit.id or None,
-        line=found.place.at(found.node)[0],
-    )

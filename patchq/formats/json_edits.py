@@ -28,6 +28,7 @@ from patchq.formats.members import (
     speaks_of_edits,
 )
 from patchq.formats.paths import as_meant, path_line, path_of_info
+from patchq.formats.relations import Stated
 from patchq.jsonish import Node
 from patchq.model import Edit
 
@@ -38,6 +39,8 @@ _HINT = "send one JSON object or list in a form that `patchq formats` lists, and
 _AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
 _UNQUOTED_LINES = 20
 _TYPES = frozenset({*contextual.TYPES, "insert_before", "insert_after", "replace", "delete"})
+_MEANT = edit_calls.READ | patch_calls.TEXTS | {"edits", "contextualedits", "type", "command"}
+"""An object that is an edit, or like one, has one of these members."""
 _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
 
 
@@ -101,8 +104,7 @@ def _fenced(doc: Document, i: int) -> Run | Broken | None:
 
 def _check_broken(doc: Document, i: int, broken: Broken, fenced: bool) -> None:
     """Refuse a value that cannot be read, if it may be an edit; else remember that it is none."""
-    # A line that begins a value itself is asked for it.
-    asked = broken.index > i and begins(doc.lines[broken.index])
+    asked = broken.index > i and begins(doc.lines[broken.index])  # for itself
     region = doc.lines[i : broken.index + (0 if asked else 1)]
     if broken.cut:
         start = next_text(doc.lines, i + 1) if fenced else i
@@ -116,7 +118,7 @@ def _check_broken(doc: Document, i: int, broken: Broken, fenced: bool) -> None:
                 "response.truncated",
             )
     rest = doc.lines[broken.index][broken.column - 1 :].split(":")[0].rstrip()
-    if rest.isidentifier():  # an object of JavaScript
+    if rest.isidentifier() and doc.speaks_of_edits:  # an object of JavaScript
         for line in doc.lines[broken.index + 1 : broken.index + _UNQUOTED_LINES]:
             if not line.strip():
                 break
@@ -168,14 +170,15 @@ class _Reader:
     """Collects the edits of JSON values; `alone` tells whether they are all of the response."""
 
     alone: bool
-    entries: list[indexed.Entry] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    stated: dict[int, Stated] = field(default_factory=dict)
+    first_of_object: int = 0
     summary: str | None = None
 
     def piece(self, top: int | None, end: int) -> Piece | None:
-        if not self.entries:
+        if not self.edits:
             return None
-        edits, warnings = indexed.related(self.entries)
-        return Piece(edits, end, top, self.summary, warnings)
+        return Piece(tuple(self.edits), end, top, self.summary, stated=self.stated)
 
     def value(self, node: Node, place: Place) -> None:
         """One value: an object, or a list of them."""
@@ -185,7 +188,7 @@ class _Reader:
                     self.value(item, place)
                 elif holds_edit(item):
                     raise place.error(item, "expected an object for every edit", _HINT)
-        elif isinstance(node.value, dict):
+        elif isinstance(node.value, dict) and node.value:
             if calls := calls_of(node) or [call for call in (call_of(node),) if call]:
                 for call in calls:
                     self.call(call, place.inside(node))
@@ -205,7 +208,7 @@ class _Reader:
         """An object that is no named call."""
         keys = {plain_key(key) for key in node.value}
         holds = holds_edit(node)
-        if len(keys) < len(node.value) and not holds:
+        if not holds and (len(keys) < len(node.value) or keys.isdisjoint(_MEANT)):
             return
         members = Members(node, place)
         if self.lists(members):
@@ -237,7 +240,7 @@ class _Reader:
             if holds_edit(members[key]):
                 raise members.error(f"expected no edit in {members.written[key]!r}", _HINT)
         default = members.path() if members.names_path() else None
-        before = len(self.entries)
+        self.first_of_object = before = len(self.edits)
         if several is not None:
             items, place = several
             for item in items:
@@ -249,7 +252,7 @@ class _Reader:
                 _check_object(item, members.place)
                 edit = contextual.read_edit(item, members.place, default)
                 self.add([edit], item, members.place)
-        if len(self.entries) == before:
+        if len(self.edits) == before:
             raise members.error("expected at least one edit, found none", _HINT)
         summary = members.get("summary")
         if summary is not None and isinstance(summary.value, str):
@@ -263,7 +266,11 @@ class _Reader:
         return bool(edits)
 
     def add(self, edits: list[Edit] | list[Edit | None] | None, node: Node, place: Place) -> None:
-        self.entries += [indexed.entry(edit, node, place) for edit in edits or () if edit]
+        members = Members(node, place)
+        relations = members.texts("cascades"), members.texts("dependson")
+        for edit in filter(None, edits or ()):
+            self.stated[len(self.edits)] = Stated(*relations, self.first_of_object)
+            self.edits.append(edit)
 
 
 def _item(node: Node, place: Place, default_path: str | None) -> Edit | None:

@@ -81,10 +81,7 @@ def value_at(lines: Sequence[str], index: int) -> Value | Broken:
 
 def _broken(text: str, index: int, error: JsonError, whole: bool) -> Broken:
     """An error with its place in the response."""
-    start = 0
-    for _ in range(error.line - 1):
-        start = text.index("\n", start) + 1
-    position = start + error.column - 1
+    position = error.position
     cut = whole and (error.cut or _WORD_TO_END.match(text, position) is not None)
     # The last string may hide where another value begins; nothing before its first quote does.
     closing = text.rfind('"', 0, position)

@@ -41,6 +41,9 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
     opened = begins(lines[start])
     if not opened and not lines[start].startswith("From: "):
         return None
+    head = lines[start : start + _MAX_HEADERS]
+    if not opened and not any(line[:8].lower() == "subject:" for line in head):
+        return None
     fields, end = _fields(lines, start + opened)
     if not opened and not {"from", "date", "subject"} <= fields.keys():
         return None

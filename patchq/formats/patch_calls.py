@@ -20,7 +20,7 @@ from patchq.formats.members import Place, plain_key
 from patchq.jsonish import Node
 from patchq.model import Edit
 
-_TEXTS = frozenset({"input", "patch", "command", "cmd", "commands", "script", "patchtext", "diff"})
+TEXTS = frozenset({"input", "patch", "command", "cmd", "commands", "script", "patchtext", "diff"})
 _BESIDE = frozenset({"timeout", "timeoutms", "description", "justification", "explanation"})
 _BEGIN = re.compile(r"^[ \t]*\*\*\* Begin Patch", re.MULTILINE)
 _MOVES = re.compile(r"\b(?:cd|pushd)\s")
@@ -54,9 +54,9 @@ def _texts(arguments: Node) -> list[str]:
     nodes = [arguments]
     if isinstance(arguments.value, dict):
         members = {plain_key(key): node for key, node in arguments.value.items()}
-        if not members.keys() <= _TEXTS | _BESIDE:
+        if not members.keys() <= TEXTS | _BESIDE:
             return []
-        nodes = [node for key, node in members.items() if key in _TEXTS]
+        nodes = [node for key, node in members.items() if key in TEXTS]
     values = [item.value for node in nodes for item in _items(node)]
     return [value for value in values if isinstance(value, str)]
 

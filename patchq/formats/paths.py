@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 Known = Callable[[str], bool]
 """Whether the base has a file of that path."""
@@ -33,6 +34,7 @@ _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
 _NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
+_SHORT = 120
 _LANGUAGE = re.compile(r"[\w+#.-]*")
 _BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
@@ -51,9 +53,14 @@ def is_path(token: str, known: Known) -> bool:
 def undress(line: str) -> tuple[str, bool]:
     """The line without labels, comment leaders, emphasis and backticks round the whole of it, and
     whether backticks were among them."""
-    text, ticked = line.strip(), False
+    text = line.strip()
     if len(text) > _LONGEST:
         return text, False
+    return _recent(text) if len(text) < _SHORT else _undress(text)
+
+
+def _undress(text: str) -> tuple[str, bool]:
+    ticked = False
     for _ in range(_LAYERS):
         before = text
         text = _without(_LEADING, text)
@@ -69,6 +76,10 @@ def undress(line: str) -> tuple[str, bool]:
         if text == before:
             break
     return text, ticked
+
+
+_recent = lru_cache(256)(_undress)
+"""What is asked again and again: a fence's info, a line under many fences."""
 
 
 def _without(leader: re.Pattern[str], text: str) -> str:
@@ -138,6 +149,8 @@ def path_of_info(info: str, known: Known) -> str | None:
     A language's name alone never is one, nor is an attribute (`title=path`).
     """
     info = info.strip().removesuffix(":")
+    if not info:
+        return None
     label, colon, rest = info.partition(":")
     rest = undress(rest)[0]
     if colon and rest and _LANGUAGE.fullmatch(label):

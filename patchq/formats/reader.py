@@ -7,7 +7,8 @@ edit.  What is left is looked through once more for anything that resembles an e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from patchq.envelope.wrappers import (
@@ -22,6 +23,7 @@ from patchq.formats.document import Document, Piece
 from patchq.formats.fences import fence
 from patchq.formats.headings import line_above
 from patchq.formats.paths import Known, path_line
+from patchq.formats.relations import Stated
 from patchq.formats.search_replace import Blocks
 from patchq.model import Edit, Problem
 from patchq.ops import Create, Rename, Write
@@ -31,6 +33,14 @@ Read = Callable[[Document, int], Piece | None]
 FORMS: tuple[Read, ...] = (
     v4a.read, unified_diff.read, json_edits.read, find_replace.read, whole_file.read,
 )  # fmt: skip
+PROSE = re.compile(
+    r"\s*(?:(?!Bi|[Cc][Hh]|di|E|[Ff][Ii`*_]|Fr|[Rr][Ee`*_])[^\W\d_]"
+    r"|[)(}=/.,;:!?]|[^{\[]?\s*\Z)"
+)
+"""A line on which nothing begins: no marker, label, header or fence starts so."""
+_JSON_OR_FENCE = re.compile(r"\s*[{\[]| {0,3}(?:`{3,}|~{3,})[ \t]*\Z")
+"""A line on which only JSON, or what stands in a fence without an info, can begin."""
+_OF_BARE_FENCES = (json_edits.read, whole_file.read_quoting)
 _HINT = "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
 
 
@@ -39,17 +49,32 @@ class Reading:
     """What a text holds: edits without ids of their own have none yet."""
 
     edits: list[Edit] = field(default_factory=list)
+    stated: dict[int, Stated] = field(default_factory=dict)
+    """What the edits, by their index, say of each other."""
     prose: str = ""
     summary: str | None = None
     author: str | None = None
     warnings: list[Problem] = field(default_factory=list)
 
+    def take(self, edits: Iterable[Edit], stated: Mapping[int, Stated]) -> None:
+        """Take in further edits, and what they say of each other."""
+        first = len(self.edits)
+        for i, said in stated.items():
+            self.stated[first + i] = replace(said, group=first + said.group)
+        self.edits += edits
+
 
 def read(text: str, known: Known, default_path: str | None = None) -> Reading:
-    """The edits of `text` in order, and the prose round them; raises `Unreadable`."""
+    """The edits of `text` in order, and the prose round them; raises `Unreadable`.
+
+    A text all of whose lines end in CRLF got these on its way: they are no part of the edits.  (The
+    blank lines that stand for the front matter end in LF.)
+    """
+    if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
+        text = text.replace("\r\n", "\n")
     first = _Reader(text, known, default_path, FORMS)
     first.read()
-    if first.found.edits:
+    if first.found.edits or not first.fenced:
         return first.finish()
     second = _Reader(text, known, default_path, (*FORMS, whole_file.read_quoting))
     second.read()
@@ -63,9 +88,12 @@ class _Reader:
         self.doc = Document(text.split("\n"), known, default_path)
         self.blocks = Blocks(self.doc)
         self.forms = forms
+        self.fence_forms = tuple(form for form in forms if form in _OF_BARE_FENCES)
         self.found = Reading()
         self.prose: list[tuple[int, str]] = []
         """The lines outside edits, with their numbers."""
+        self.fenced = False
+        """Whether a fence line was met outside of edits: without one, nothing is a mere excerpt."""
         self.drafted = False
         """Whether the text began with a thinking block whose opening tag is left out."""
 
@@ -85,6 +113,9 @@ class _Reader:
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
         line = self.doc.lines[i]
+        if PROSE.match(line):
+            self.prose.append((i + 1, line))
+            return i + 1
         if piece := self._piece(i):
             return self._take(piece)
         if opens_thought(line):
@@ -105,12 +136,14 @@ class _Reader:
         return self.found
 
     def _piece(self, i: int) -> Piece | None:
-        piece = self.blocks.read(i)
-        if piece is None:
-            piece = next(filter(None, (form(self.doc, i) for form in self.forms)), None)
-            if piece is not None:
+        bare = _JSON_OR_FENCE.match(self.doc.lines[i])
+        if not bare and (piece := self.blocks.read(i)):
+            return piece
+        for form in self.fence_forms if bare else self.forms:
+            if piece := form(self.doc, i):
                 self.blocks.own = None
-        return piece
+                return piece
+        return None
 
     def _take(self, piece: Piece) -> int:
         """Take in what a format has read; the index of the line behind it."""
@@ -122,7 +155,7 @@ class _Reader:
             while self.prose and self.prose[-1][0] > piece.top:
                 self.prose.pop()
             self.prose += [(i + 1, doc.lines[i]) for i in piece.kept]
-        found.edits += piece.edits
+        found.take(piece.edits, piece.stated)
         found.summary = found.summary or piece.summary
         found.author = found.author or piece.author
         found.warnings += piece.warnings
@@ -138,6 +171,7 @@ class _Reader:
                 f"{_HINT}`>>>>>>> REPLACE`, each marker alone on its line and at its start",
             )
         if mark := fence(line):
+            self.fenced = True
             self.doc.open_fences.read(i, mark)
         self.prose.append((i + 1, line))
 
@@ -222,27 +256,3 @@ def _makes(edit: Edit) -> Iterator[str]:
 def moved(edit: Edit, lines: tuple[int, int]) -> Edit:
     """The edit with its place in the response where its text stands inside JSON."""
     return replace(edit, at=lines)
-
-
-def numbered(edits: list[Edit]) -> tuple[Edit, ...]:
-    """The edits with an id each: their own, else their place in the response.
-
-    Raises `Unreadable` where two have one id and neither is there as the other's fallback.
-    """
-    taken: set[str] = set()
-    for edit in edits:
-        if edit.id in taken and edit.fallback_of is None:
-            raise Unreadable(
-                edit.at[0] - 1,
-                f"expected an id of its own for every edit, found {edit.id!r} twice",
-                "give every edit another id, and put edits that belong together into one list",
-            )
-        if edit.id and edit.fallback_of is None:
-            taken.add(edit.id)
-    told = []
-    for number, edit in enumerate(edits, 1):
-        id = edit.id or str(number)
-        while not edit.id and id in taken:
-            id += "'"
-        told.append(replace(edit, id=id))
-    return tuple(told)

@@ -93,17 +93,19 @@ def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
     """Refuse a diff that was cut, or whose lines go on behind its end."""
     first = _next_line(doc, end)
     if first is None:
-        if doc.lines[-1] or reader.others_exact:
+        if (doc.lines[-1] and not reader.open_end) or reader.others_exact:
             message = "the diff ends here with fewer lines than its last hunk states"
             raise Unreadable(end - 1, message, HINT_CUT, "response.truncated")
         return
     if is_signature(doc.lines, first):
         return
-    for n in range(first, len(doc.lines)):
+    any_sign = first == end  # else only one that changes something goes on
+    for n in range(max(first, doc.calm.get(any_sign, 0)), len(doc.lines)):
         line = doc.lines[n]
         if not line.strip() or is_fence(line) or names_one_file(doc.lines, n, doc.known):
-            return
-        if line[0] in "+-" and (first == end or _is_change(line)):
+            break
+        doc.calm[any_sign] = n + 1
+        if line[0] in "+-" and (any_sign or _is_change(line)):
             raise Unreadable(
                 first,
                 f"expected a line led by a space, `+` or `-`, found {doc.lines[first][:60]!r}",

@@ -19,7 +19,7 @@ from patchq.resolve.preserve import typographic
 from patchq.resolve.readings import unescape
 from patchq.resolve.search import MOST_PLACES, Place, indentation
 from patchq.resolve.spots import MOST_SPOTS, Spot, apart, rewrite, spots, within
-from patchq.text import BLANKS, Text
+from patchq.text import BLANKS, BOM, Text
 
 CharacterOp = ReplaceText | Occurrences | InContext
 
@@ -95,33 +95,54 @@ def _bytes(text: str) -> bytes:
 def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed:
     """Where `op` belongs in `text`; `Missed("count")` tells how many places there are instead of
     the stated number."""
-    wanted = Wanted.of(op)
+    wanted = _wanted(text, op)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
-    lines = _as_lines(wanted)
-    if outcome is not None and not (lines and _is_cut(text, wanted, letters)):
+    if outcome is not None and not (_as_lines(wanted) and _is_cut(text, wanted, letters)):
         return outcome
-    if lines:
-        found = _by_lines(text, wanted, lines, rungs)
-        if not (isinstance(found, Missed) and found.why == "none"):
-            return found
-    plain = wanted.unescaped() if "unescaped" in rungs else wanted
-    for reading, name in ((wanted, None), (plain, "unescaped")):
-        if name is None or reading.old != wanted.old:
-            outcome, seen = _literal(text, reading, rungs, name)
-            most = max(most, seen)
-            if outcome is not None:
-                return outcome
+    readings = _readings(wanted, rungs)
+    for reading, name in readings:
+        found = _by_lines(text, reading, rungs)
+        if isinstance(found, Found) or found.why != "none":
+            return found if name is None else replace(found, rung=name)
+    for reading, name in readings:
+        outcome, seen = _literal(text, reading, rungs, name)
+        most = max(most, seen)
+        if outcome is not None:
+            return outcome
     return Missed("count", detail=str(most)) if most and wanted.counts else Missed("none")
 
 
 def taken_place(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
     """Where the new text of whole lines stands in place of the old, which is nowhere."""
-    wanted = Wanted.of(op)
-    lines = _as_lines(wanted)
-    if lines is None or wanted.at is not None or wanted.count != 1:
+    wanted = _wanted(text, op)
+    if wanted.at is not None or wanted.count != 1:
         return None
-    return ladder.taken_place(text, lines, rungs)
+    for reading, name in _readings(wanted, rungs):
+        lines = _as_lines(reading)
+        if lines and (found := ladder.taken_place(text, lines, _without_escapes(rungs))):
+            return replace(found, rung=name or found.rung)
+    return None
+
+
+def _wanted(text: Text, op: CharacterOp) -> Wanted:
+    """What the edit asks for, without a byte order mark that the text has already."""
+    wanted = Wanted.of(op)
+    if text.offset and not wanted.old.startswith(BOM):
+        return replace(wanted, fresh=wanted.fresh.removeprefix(BOM))
+    return wanted
+
+
+def _readings(wanted: Wanted, rungs: Sequence[str]) -> list[tuple[Wanted, str | None]]:
+    """The edit as it was written, and with its escapes undone, with the rung that names it."""
+    plain = wanted.unescaped()
+    if "unescaped" not in rungs or plain.old == wanted.old:
+        return [(wanted, None)]
+    return [(wanted, None), (plain, "unescaped")]
+
+
+def _without_escapes(rungs: Sequence[str]) -> list[str]:
+    return [rung for rung in rungs if rung != "unescaped"]
 
 
 # ---------------------------------------------------------------- to the letter
@@ -203,9 +224,11 @@ def _stands_in_new(
     if old == new or old not in new:
         return False
     first, last = found[0].start, max(spot.end for spot in found)
+    # The end of the line that the old text stands on is none that the new one brings.
+    ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
     return any(
         place.start <= first and last <= place.end
-        for _, there in spots(text, wanted.new, rungs)
+        for _, there in spots(text, wanted.new + b"\n" * ended, rungs)
         for place in there
     )
 
@@ -241,14 +264,18 @@ def _as_lines(wanted: Wanted) -> Replace | None:
     """The edit as one of whole lines; None for a quote of less than a line, or where a line end is
     to go away that the quote has."""
     old, new = (half.decode("utf-8", "surrogateescape") for half in (wanted.old, wanted.new))
-    if "\n" not in old and "\\n" not in old:
+    if "\n" not in old:
         return None
     if not old.endswith("\n"):
         return Replace(old + "\n", new + "\n")
     return Replace(old, new) if new.endswith("\n") or not new else None
 
 
-def _by_lines(text: Text, wanted: Wanted, op: Replace, rungs: Sequence[str]) -> Found | Missed:
+def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Missed:
+    op, rungs = _as_lines(wanted), _without_escapes(rungs)
+    if op is None:
+        return Missed("none")
+
     def inside(ways: list[Chain]) -> list[Chain]:
         first, last = wanted.window or (0, 0)
         within = [way for way in ways if first <= way[0].start + 1 <= last]
@@ -264,4 +291,7 @@ def _by_lines(text: Text, wanted: Wanted, op: Replace, rungs: Sequence[str]) -> 
 
     if wanted.at is None and wanted.count == 1:
         return ladder.resolve(text, op, rungs, inside if wanted.window else None)
-    return ladder.resolve_many(text, op, rungs, pick)
+    found = ladder.resolve_many(text, op, rungs, pick)
+    if wanted.at == (1,) and isinstance(found, Missed) and found.why == "none":
+        return ladder.resolve(text, op, rungs)  # with lines left out there is only one place
+    return found

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rapidfuzz import fuzz, process
-
 from patchq.model import Edit, Problem
 from patchq.ops import Replace
 from patchq.quote import decode
@@ -24,6 +22,8 @@ _CONTEXT = 3
 _MOST_EXCERPT = 60
 _MOST_LISTED = 20
 _COMMON = 20
+_LONGEST = 1000
+"""Of a line only so many bytes are compared, since likeness takes their number's square."""
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
 _DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
 
@@ -132,7 +132,7 @@ def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[s
         return "whitespace", "copy the blanks of the file's lines exactly"
     if op.new.strip() and next(iter(loose.find(_loose(_lines(op.new)))), None) is not None:
         return "already applied", "the new lines are in the file already: leave this edit out"
-    if len(quote) == 1 and quote[0].strip() in text.data:
+    if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.haystack):
         return "partial line", "quote whole lines, from their first character to their last"
     other, all_seen = scene.search(b"\n".join(quote).strip()) if scene.search else (None, False)
     if other is not None:
@@ -162,8 +162,10 @@ def nearest(text: Text, quote: Lines, fuzzy: bool = True) -> int | None:
     longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
     if not fuzzy or len(quote[longest].strip()) < 4:
         return None
-    lines = [decode(line) for line in view.lines]
-    wanted = decode(quote[longest].strip())
+    from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
+
+    lines = [decode(line[:_LONGEST]) for line in view.lines]
+    wanted = decode(quote[longest].strip()[:_LONGEST])
     best = process.extractOne(wanted, lines, scorer=fuzz.ratio, score_cutoff=60)
     return max(int(best[2]) - longest, 0) if best else None
 

@@ -19,7 +19,7 @@ from patchq.resolve.elide import Chain
 from patchq.resolve.preserve import Rewrite
 from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, rewritten
 from patchq.resolve.search import MOST_PLACES, Place, indentation, places
-from patchq.text import Text
+from patchq.text import BOM, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def resolve(
 ) -> Found | Missed:
     """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
     passed: list[Step] = []
-    for reading, level in _readings(_quote(op), enabled):
+    for reading, level in _readings(_quote(op, text), enabled):
         ways = _ways(text, reading, level)
         if narrow is not None:
             ways = narrow(ways)
@@ -75,7 +75,7 @@ def resolve_many(
 ) -> Found | Missed:
     """The same at several places: those that `pick` takes, from left to right without overlap; it
     takes none where there are too few, and gives None where there are too many."""
-    for reading, level in _readings(_quote(op), enabled):
+    for reading, level in _readings(_quote(op, text), enabled):
         if reading.rung == "elided":
             continue
         there = _apart(places(text, reading, level, most=None))
@@ -106,7 +106,7 @@ def _apart(found: Sequence[Place]) -> list[Place]:
 
 def taken_place(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
     """Where the new half of `op` stands in place of the old one, which is nowhere in `text`."""
-    quote = _quote(op)
+    quote = _quote(op, text)
     if not quote.new or quote.old == quote.new:
         return None
     for reading, level in _readings(quote, enabled):
@@ -119,8 +119,16 @@ def taken_place(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None
     return None
 
 
-def _quote(op: Replace) -> Quote:
-    return Quote(_lines(op.old), _lines(op.new))
+def _quote(op: Replace, text: Text) -> Quote:
+    """The two halves, without the byte order mark that the text keeps aside."""
+    old, new = _lines(op.old), _lines(op.new)
+    if not text.offset:
+        return Quote(old, new)
+    marks = old[:1] and old[0].startswith(BOM), new[:1] and new[0].startswith(BOM)
+    old[:1] = [line.removeprefix(BOM) for line in old[:1]]
+    new[:1] = [line.removeprefix(BOM) for line in new[:1]]
+    taken = marks[0] and not marks[1]
+    return Quote(old, new, flaw="it would take the file's byte order mark away" if taken else None)
 
 
 def _lines(half: str) -> Lines:

@@ -96,27 +96,36 @@ def without_numbers(quote: Quote) -> Quote | None:
     """The quote without `12 | ` or `12→` in front of every line; None when it has none.
 
     The numbers count up by one; behind a `...` line, which needs none, they may leave some out.
+    Blank lines at the quote's edges need none either.
     """
     old = [(line, _NUMBER.match(line)) for line in quote.old]
     new = [(line, _NUMBER.match(line)) for line in quote.new]
     if not _counts_up(old):
         return None
-    carrying = [number is not None for line, number in new if line.strip() not in DOTS]
+    carrying = [number is not None for line, number in new if line.strip() not in (b"", *DOTS)]
     partly = any(carrying) and not all(carrying)
     # A blank behind the bar belongs to the number only if it stands behind every bar.
     numbers = [(line, number) for line, number in (*old, *new) if number and number[2]]
     wide = all(number[3] or number.end() == len(line) for line, number in numbers)
-    return Quote(
-        [_behind(line, number, wide) for line, number in old],
-        [_behind(line, number, wide) for line, number in new],
-        "line_numbers",
-        "only some of the new lines carry a line number" if partly else None,
-    )
+    bare_old, bare_new = ([_behind(*line, wide) for line in half] for half in (old, new))
+    flaw = "only some of the new lines carry a line number" if partly else None
+    indented = all(line[:1] in (b" ", b"\t") for line in quote.old if line.strip())
+    if indented and not any(carrying) and _shifted_all(bare_old, bare_new):
+        flaw = "the new lines are indented otherwise than those that carry line numbers"
+    return Quote(bare_old, bare_new, "line_numbers", flaw)
+
+
+def _shifted_all(old: Lines, new: Lines) -> bool:
+    """Whether `new` keeps lines of `old`, and every one of them with another indentation."""
+    texts = {line.lstrip(b" \t") for line in old}
+    kept = [line for line in new if line.strip() and line.lstrip(b" \t") in texts]
+    return bool(kept) and set(old).isdisjoint(kept)
 
 
 def _counts_up(half: _Numbered) -> bool:
     last, gap = None, False
-    for line, match in half:
+    shown = [i for i, (line, _) in enumerate(half) if line.strip()]
+    for line, match in half[shown[0] : shown[-1] + 1] if shown else ():
         if match:
             number = int(match[1])
             if last is not None and (number <= last if gap else number != last + 1):

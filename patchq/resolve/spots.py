@@ -10,7 +10,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from patchq.haystack import Haystack, find
 from patchq.lcs import line_diff
 from patchq.model import Hunk
 from patchq.text import Text, plain_typography, split_lines
@@ -32,14 +34,14 @@ def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[s
     """For each rung in order: every place of `sought`, overlapping ones too."""
     if not sought:
         return
-    yield "exact", [spot for spot in _found(text.whole, sought, ()) if _is_whole(text, spot)]
+    yield "exact", [spot for spot in _found(text.haystack, sought, ()) if _is_whole(text, spot)]
     if {"line_endings", "typography"}.isdisjoint(rungs):
         return
     flat, returns = text.flat
     wanted = sought.replace(b"\r\n", b"\n")
     if "line_endings" in rungs and (flat is not text.whole or wanted != sought):
-        yield "line_endings", _found(flat, wanted, returns)
-    if "typography" in rungs and not (flat.isascii() and wanted.isascii()):
+        yield "line_endings", _found(text.flat_haystack, wanted, returns)
+    if "typography" in rungs and not (text.flat_haystack.is_ascii and wanted.isascii()):
         chars, plain = text.plain
         needle = plain_typography(wanted)
         if plain != chars or needle != wanted:
@@ -52,25 +54,22 @@ def _is_whole(text: Text, spot: Spot) -> bool:
     return all(text.whole[at - 1 : at + 1] != b"\r\n" for at in (spot.start, spot.end) if at)
 
 
-def _found(hay: bytes, needle: bytes, returns: Sequence[int]) -> list[Spot]:
-    found: list[Spot] = []
-    at = hay.find(needle)
-    while at >= 0 and len(found) <= MOST_SPOTS:
-        found.append(Spot(_back(at, returns), _back(at + len(needle), returns)))
-        at = hay.find(needle, at + 1)
-    return found
+def _found(hay: Haystack, needle: bytes, returns: Sequence[int]) -> list[Spot]:
+    return [
+        Spot(_back(at, returns), _back(at + len(needle), returns))
+        for at in islice(hay.find(needle), MOST_SPOTS + 1)
+    ]
 
 
 def _found_in_characters(plain: str, needle: str, chars: str, returns: Sequence[int]) -> list[Spot]:
     """The same in text whose characters, not bytes, stand one for one for the text's."""
     found: list[Spot] = []
-    at, counted, offset = plain.find(needle), 0, 0
-    while at >= 0 and len(found) <= MOST_SPOTS:
+    counted = offset = 0
+    for at in islice(find(plain, needle), MOST_SPOTS + 1):
         offset += len(chars[counted:at].encode("utf-8", "surrogateescape"))
         counted = at
         length = len(chars[at : at + len(needle)].encode("utf-8", "surrogateescape"))
         found.append(Spot(_back(offset, returns), _back(offset + length, returns)))
-        at = plain.find(needle, at + 1)
     return found
 
 

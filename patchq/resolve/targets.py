@@ -30,6 +30,8 @@ class Rules:
     """The share of its lines that a file which is written as a whole has to keep."""
     confidence: float = 0.7
     """Edits that state less are left out."""
+    judged: Callable[[str], bool] = lambda path: True
+    """Whether the file at a path has to parse."""
 
 
 class Refused(Exception):

@@ -1,4 +1,4 @@
-"""What indexed and contextual edits say, and how they depend on each other."""
+"""What indexed and contextual edits say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from patchq.formats import contextual, indexed
 from patchq.ops import InContext, InParagraph, Occurrences, Op
 
 UNREADABLE = "response.unreadable_edit"
-DEPENDENCY = "edit.dependency"
 
 
 def change(**members: Any) -> dict[str, Any]:
@@ -169,82 +168,6 @@ def test_number_is_an_id() -> None:
     assert [edit.id for edit in edits(json.dumps(response(change(id=7), change())))] == ["7", ""]
 
 
-# ---------------------------------------------------------------- relations
-
-
-def relations(value: Any) -> dict[str, tuple[tuple[str, ...], str | None]]:
-    return {
-        f"{edit.format} {edit.id}": (edit.depends_on, edit.fallback_of)
-        for edit in edits(json.dumps(value))
-    }
-
-
-def test_either_side_states_the_relation() -> None:
-    by_cascade = response(change(id="1", cascades=["2", "3"]), change(id="2"), change(id="3"))
-    by_need = response(
-        change(id="1"), change(id="2", dependsOn="1"), change(id="3", dependsOn=["1"])
-    )
-    both = response(
-        change(id="1", cascades=["2", "3"]), change(id="2", dependsOn="1"), change(id="3")
-    )
-    expected = {
-        "indexed 1": ((), None), "indexed 2": (("1",), None), "indexed 3": (("1",), None),
-    }  # fmt: skip
-    assert relations(by_cascade) == relations(by_need) == relations(both) == expected
-
-
-def test_contextual_edit_with_the_id_of_an_indexed_one_is_its_backup() -> None:
-    value = response(
-        change(id="1"), change(id="2", dependsOn="1"),
-        contextualEdits=[context(id="1"), context(id="ctx", dependsOn="2"), context()],
-    )  # fmt: skip
-    assert relations(value) == {
-        "indexed 1": ((), None),
-        "indexed 2": (("1",), None),
-        "contextual 1": ((), "1"),
-        "contextual ctx": (("2",), None),
-        "contextual ": ((), None),
-    }
-
-
-def test_backup_may_stand_in_an_object_of_its_own() -> None:
-    value = [response(change(id="1")), contexts(context(id="1"))]
-    text = "\n".join(json.dumps(part) for part in value)
-    assert relations(value)["contextual 1"] == ((), "1")
-    assert [edit.fallback_of for edit in edits(text)] == [None, "1"]
-
-
-def test_unknown_id_in_cascades_is_a_warning() -> None:
-    (piece,) = read(json.dumps(response(change(id="1", cascades=["9"]))))
-    (warning,) = piece.warnings
-    assert (warning.code, warning.severity, warning.edit, warning.line) == (
-        DEPENDENCY, "warning", "1", 1,
-    )  # fmt: skip
-    assert "'9'" in warning.message
-
-
-@pytest.mark.parametrize(
-    ("items", "line"),
-    [
-        pytest.param([change(id="1"), change(id="2", dependsOn="9")], 3, id="unknown"),
-        pytest.param([change(id="1", dependsOn="1")], 2, id="itself"),
-        pytest.param([change(), change(id="1", cascades="1")], 3, id="itself, by cascades"),
-        pytest.param(
-            [change(id="1", dependsOn="2"), change(id="2", dependsOn="1")], 2, id="circle"
-        ),
-        pytest.param(
-            [change(id="1", cascades=["2"]), change(id="2", cascades=["3"]),
-             change(id="3", cascades=["1"])],
-            2,
-            id="circle, by cascades",
-        ),
-    ],
-)  # fmt: skip
-def test_relation_is_an_error(items: list[Any], line: int) -> None:
-    lines = ",\n".join(json.dumps(item) for item in items)
-    assert refused(f'{{"file": "a.py", "edits": [\n{lines}]}}') == (DEPENDENCY, line)
-
-
 # ---------------------------------------------------------------- unreadable
 
 
@@ -319,8 +242,6 @@ def test_contextual_edit_is_unreadable(value: Any) -> None:
         pytest.param(contexts(), id="an empty list"),
         pytest.param(contexts(context(), contextualEdits=context()), id="no list"),
         pytest.param(contexts(context(), edits=[{"from": "x"}]), id="unknown edits as well"),
-        pytest.param(response(change(id="1"), change(id="1")), id="an id twice"),
-        pytest.param(contexts(context(id="1"), context(id="1")), id="a contextual id twice"),
         pytest.param(context(file="a.py"), id="a contextual edit without its list"),
         pytest.param(change(file="a.py"), id="an indexed edit without its list"),
     ],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from formats.blocks import BLOCK, CREATION, block, read, said
-from patchq.formats import FORMATS
+from patchq.formats.forms import FORMATS
 from patchq.model import Edit
 from patchq.ops import Create, PatchHunk, Replace, ReplaceText, Write
 
@@ -85,7 +85,12 @@ def test_every_form_is_read_in_every_setting(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_response_with_crlf(form: str) -> None:
     (edit,) = edits(FORMS[form].replace("\n", "\r\n"))
-    assert (edit.format, edit.path) == (form, "src/a.py")
+    (plain,) = edits(FORMS[form])
+    assert edit == plain
+
+
+def test_a_response_with_some_crlf_keeps_them() -> None:
+    assert edits("n.txt\n<<<<<<< SEARCH\n=======\na\r\n>>>>>>> REPLACE\n")[0].op == Create("a\r\n")
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -167,11 +172,6 @@ def test_a_fence_under_a_path_is_a_file_only_where_nothing_else_is_an_edit() -> 
 def test_own_ids_are_kept_and_others_numbered() -> None:
     text = "\n".join([SEARCH, INDEXED.replace("ID", '"fix"'), SEARCH, INDEXED.replace("ID", "1")])
     assert [edit.id for edit in edits(text)] == ["1'", "fix", "3", "1"]
-
-
-def test_one_id_for_two_edits_is_refused() -> None:
-    text = f"{INDEXED.replace('ID', '7')}\nAnd:\n\n{INDEXED.replace('ID', '7')}"
-    assert refused(text) == ("response.unreadable_edit", 5)
 
 
 # ---------------------------------------------------------------- edits inside of edits

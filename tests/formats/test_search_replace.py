@@ -254,7 +254,7 @@ def test_lines_count_from_the_first_of_the_response() -> None:
 def test_response_with_crlf() -> None:
     parsed = read(f"`src/a.py`\n```python\n{BLOCK}```\nDone.\n".replace("\n", "\r\n"))
     assert [edit.path for edit in parsed.edits] == ["src/a.py"]
-    assert parsed.edits[0].op == Replace("old\r\n", "new\r\n")
+    assert parsed.edits[0].op == Replace("old\n", "new\n")
 
 
 @pytest.mark.parametrize("text", [BLOCK, CREATION, DELETION, RENAME, f"Hello.\n```\n{BLOCK}```\n"])

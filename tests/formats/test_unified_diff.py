@@ -88,6 +88,7 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         HEADS + HUNK.replace("3 +1,3", "4 +1,4") + HEADS + HUNK,
         [EDIT, EDIT],
     ),
+    "a rule behind": (HEADS + HUNK + "\n---\n\nDone.\n", [EDIT]),
     "prose behind": (HEADS + HUNK + "\n- a list\n- of changes\n", [EDIT]),
     "a blank line of context": (
         of("@@ -1,3 +1,2 @@", " a", "", "-b"),
@@ -160,6 +161,12 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         git("a/a.py b/n.py", "similarity index 100%", "rename from a.py", "rename to n.py"),
         [("a.py", Rename("n.py"))],
     ),
+    "a rename with a change that is not told, and not cut": (
+        git("a/a.py b/n.py", "similarity index 90%", "rename from a.py", "rename to n.py")
+        + HEADS
+        + HUNK,
+        [("a.py", Rename("n.py")), EDIT],
+    ),
     "a rename with a change": (
         git("a/a.py b/n.py", "rename from a.py", "rename to n.py", "--- a/a.py", "+++ b/n.py")
         + HUNK,
@@ -187,7 +194,7 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     ),
     "a quoted path": (
         git(
-            '"a/\\303\\244.txt" "b/\\303\\244.txt"',
+            '"a/\\303\\244.txt" b/b.txt',
             'rename from "\\303\\244.txt"',
             "rename to b.txt",
         ),
@@ -274,8 +281,34 @@ MALFORMED = {
         1,
     ),
     "cut behind the names": (HEADS, "response.truncated", 2),
+    "cut in the names": (git("a/a.py b/n"), "response.truncated", 1),
+    "cut in the new name": (
+        git("a/a.py b/n.py", "rename from a.py", "rename to n"),
+        "response.truncated",
+        1,
+    ),
+    "cut before the hunks of a renamed file": (
+        git("a/a.py b/n.py", "similarity index 90%", "rename from a.py", "rename to n.py"),
+        "response.truncated",
+        4,
+    ),
+    "cut before the hunks of a new file": (
+        git("a/n.py b/n.py", "new file mode 100644", "index 000..123"),
+        "response.truncated",
+        3,
+    ),
+    "cut behind the lines that a hunk without counts removes": (
+        HEADS + "@@ @@\n-a\n-b",
+        "response.truncated",
+        5,
+    ),
     "cut behind @@": (HEADS + "@@ -1 +1 @@\n", "response.truncated", 3),
     "cut in a line": ((HEADS + HUNK)[:-9], "response.truncated", 6),
+    "cut in a line that a hunk without counts adds": (
+        HEADS + "@@ @@\n-a\n+b",
+        "response.truncated",
+        5,
+    ),
     "cut in the last hunk": (
         HEADS + HUNK + "@@ -9,3 +9,3 @@\n-a\n",
         "response.truncated",

@@ -1,0 +1,4 @@
+"""The names of forms that decide which of two edits counts."""
+
+CONTEXTUAL = "contextual"
+INDEXED = "indexed"

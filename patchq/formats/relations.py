@@ -1,0 +1,118 @@
+"""How the edits of a response depend on each other, in whichever lists, fences or calls they stand.
+
+`cascades` names the edits that depend on this one, `dependsOn` those that this one depends on: an
+edit is cancelled when one that it depends on is applied.  A contextual edit with the id of an
+indexed one is its backup.  Lists that begin to count anew may use an id again, as long as nothing
+refers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+
+from patchq.formats.blocks import Unreadable
+from patchq.model import Edit, Problem
+
+CODE = "edit.dependency"
+INDEXED, CONTEXTUAL = "indexed", "contextual"
+_CORRECT = "correct the id, or leave the relation out"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The ids that an edit's object names; `group` tells the lists of a response apart."""
+
+    cascades: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    group: int = 0
+
+
+def related(
+    edits: Sequence[Edit], stated: Mapping[int, Stated]
+) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
+    """The edits with an id each, their own or their place in the response, and their relations;
+    and warnings.  `stated` is by the edit's index.  Raises `Unreadable`."""
+    edits = _with_own_ids(edits, stated)
+    indexed = {edit.id for edit in edits if edit.id and edit.format == INDEXED}
+    known = indexed | {edit.id for edit in edits if edit.id and edit.format == CONTEXTUAL}
+    needs: dict[str, list[str]] = {}
+    warnings: list[Problem] = []
+    for i, said in stated.items():
+        for other in said.cascades:
+            needs.setdefault(other, []).append(edits[i].id)
+            if other not in known:
+                warnings.append(_unknown(edits[i], other))
+        for other in said.depends_on:
+            if other not in known:
+                message = f"expected the id of another edit in `dependsOn`, found {other!r}"
+                raise Unreadable(edits[i].at[0] - 1, message, _CORRECT, CODE)
+    told = []
+    for i, edit in enumerate(edits):
+        depends_on = (*stated.get(i, Stated()).depends_on, *needs.get(edit.id or "\0", ()))
+        backs = edit.id if edit.format == CONTEXTUAL and edit.id in indexed else None
+        told.append(replace(edit, depends_on=tuple(dict.fromkeys(depends_on)), fallback_of=backs))
+    _check_cycles(told)
+    return _numbered(told), tuple(warnings)
+
+
+def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[Edit]:
+    """The edits; one whose id another list has used, and nothing refers to, loses it."""
+    first: dict[tuple[str, str], int] = {}
+    forms: dict[str, set[str]] = {}
+    named = {id for said in stated.values() for id in (*said.cascades, *said.depends_on)}
+    for edit in edits:
+        forms.setdefault(edit.id, set()).add(edit.format)
+    told = list(edits)
+    for i, edit in enumerate(edits):
+        before = first.setdefault((edit.format, edit.id), i)
+        if not edit.id or before == i:
+            continue
+        group, other = stated.get(i, Stated()).group, stated.get(before, Stated()).group
+        if group == other or edit.id in named or len(forms[edit.id]) > 1:
+            raise Unreadable(
+                edit.at[0] - 1,
+                f"expected an id of its own for every edit, found {edit.id!r} twice",
+                "give every edit another id",
+            )
+        told[i] = replace(edit, id="")
+    return told
+
+
+def _check_cycles(edits: Sequence[Edit]) -> None:
+    graph: dict[str, set[str]] = {}
+    for edit in edits:
+        graph.setdefault(edit.id, set()).update(edit.depends_on)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1]
+        raise Unreadable(
+            next(edit.at[0] for edit in edits if edit.id in cycle) - 1,
+            f"expected no circle of dependent edits, found {' → '.join(cycle[::-1])}",
+            "leave out one of the relations",
+            CODE,
+        ) from None
+
+
+def _unknown(edit: Edit, other: str) -> Problem:
+    return Problem(
+        CODE,
+        f"`cascades` of edit {edit.id!r} names {other!r}, which no edit of the response is",
+        _CORRECT,
+        "warning",
+        edit=edit.id or None,
+        line=edit.at[0],
+    )
+
+
+def _numbered(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    taken = {edit.id for edit in edits}
+    told = []
+    for number, edit in enumerate(edits, 1):
+        id = edit.id or str(number)
+        while not edit.id and id in taken:
+            id += "'"
+        told.append(replace(edit, id=id))
+    return tuple(told)
