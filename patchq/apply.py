@@ -11,26 +11,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from patchq import guards, precedence
+from patchq import escapes, guards, precedence
 from patchq.conflicts import Claimed
 from patchq.files import File, Files, clash, op_name
 from patchq.model import (
     Collision,
     Edit,
     EditOutcome,
-    EditState,
     FileChange,
     Hunk,
     Plan,
     Problem,
     Tree,
 )  # fmt: skip
-from patchq.ops import Create, DeleteFile, InsertAt, Occurrences, Op, PatchHunk, Rename, Write
+from patchq.ops import Create, DeleteFile, InsertAt, Op, PatchHunk, Rename, Write
 from patchq.resolve import diagnose, refusals
 from patchq.resolve.elsewhere import Elsewhere
 from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.match import Hints, PartOp, match, taken
-from patchq.resolve.readings import is_escaped_line, unescape_text
 from patchq.resolve.targets import Refused, Rules, check_text
 from patchq.text import Text
 
@@ -40,34 +38,41 @@ _MOST_MISSED = 50
 """With more missed quotes than these, later edits are looked for on the base alone."""
 
 
-def plan(edits: Sequence[Edit], tree: Tree, rules: Rules, *, declared: bool = False) -> Plan:
+def plan(
+    edits: Sequence[Edit],
+    tree: Tree,
+    rules: Rules,
+    *,
+    declared: bool = False,
+    diagnosed: bool = True,
+) -> Plan:
     """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
 
     `declared` says that the response names the tree's commit as its base, so that the line numbers
-    it states may be believed.
+    it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
     """
-    planned = _Batch(edits, tree, rules, declared).run()
-    if not any(outcome.match == "unescaped" for outcome in planned.edits):
-        return planned
-    # The response is escaped once too often, and so are the files that it creates.
-    return _Batch([*map(_unescaped, edits)], tree, rules, declared).run()
-
-
-def _unescaped(edit: Edit) -> Edit:
-    op = edit.op
-    if isinstance(op, Create) and is_escaped_line(op.text):
-        return replace(edit, op=Create(unescape_text(op.text)))
-    return edit
+    return escapes.settled(
+        edits, lambda some: _Batch(some, tree, rules, declared, diagnosed).run(), rules.judged
+    )
 
 
 class _Batch:
-    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules, declared: bool) -> None:
+    def __init__(
+        self,
+        edits: Sequence[Edit],
+        tree: Tree,
+        rules: Rules,
+        declared: bool,
+        diagnosed: bool,
+    ) -> None:
         self.edits = edits
         self.declared = declared
+        self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules)
         self.elsewhere = Elsewhere(tree)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
+        self.said: dict[Op, int] = {}
         self.problems: list[Problem] = []
         self.missed = 0
         self.blind: list[str] = []
@@ -78,10 +83,11 @@ class _Batch:
         changes = tuple(change for file in self.files if (change := file.change()))
         self._check_effect(outcomes, changes)
         refused = any(p.severity == "error" for p in self.problems)
-        done: EditState = "ready" if refused else "applied"
+        if refused:
+            outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
         return Plan(
             () if refused else changes,
-            tuple(replace(o, state=done) if o.state == "ready" else o for o in outcomes),
+            tuple(outcomes),
             tuple(self.problems),
             tuple(dict.fromkeys(self.blind)),
         )
@@ -89,7 +95,7 @@ class _Batch:
     def _edit(self, edit: Edit) -> EditOutcome:
         """What becomes of one edit; raises `Refused`."""
         outcome = EditOutcome(
-            edit.id, edit.format, edit.at, edit.path, op_name(edit), "ready",
+            edit.id, edit.format, edit.at, edit.path, op_name(edit), "applied",
             confidence=edit.confidence, description=edit.description,
         )  # fmt: skip
         if isinstance(edit.op, Create | DeleteFile | Rename | Write):
@@ -180,11 +186,12 @@ class _Batch:
             raise Refused(problem)
         if isinstance(edit.op, PatchHunk) and _reaches_end(file.text, edit.op, found):
             file.final_newline = edit.op.final_newline
-        if isinstance(edit.op, InsertAt) or _is_by_number(file.text, edit.op):
+        if isinstance(edit.op, InsertAt) or precedence.is_by_number(file.text, edit.op):
             self.blind.append(edit.path)
         if backed := precedence.backed(edit, file, found):
             return replace(outcome, state="skipped", cancelled_by=backed)
-        claims = [Claimed(edit.id, edit.format, run, edit.op) for run in found.runs if run]
+        said = self.said.setdefault(edit.op, len(self.said))  # a number is quicker to compare
+        claims = [Claimed(edit.id, edit.format, run, said) for run in found.runs if run]
         other = file.overlay.add(claims)
         if other is not None:
             raise self._overlap(edit, file, found, other)
@@ -232,6 +239,8 @@ class _Batch:
 
     def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
         self.missed += 1
+        if not self.diagnosed:
+            return Refused(Problem("match.none", f"edit {edit.id} has no certain place"))
 
         def search(lines: bytes) -> tuple[str | None, bool]:
             own = (other.renamed_from or other.path for other in self.files)
@@ -278,13 +287,6 @@ def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
     return found.hunks[-1].end == len(text.whole)
-
-
-def _is_by_number(text: Text, op: Op) -> bool:
-    """Whether only a number tells the place from others that are alike."""
-    if not isinstance(op, Occurrences) or op.at is None:
-        return False
-    return text.whole.count(op.target.encode("utf-8", "surrogateescape")) > 1
 
 
 def _changed_lines(text: Text, claim: Claimed) -> tuple[int, int]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
+from patchq.carry_lines import Lines, image
 from patchq.lcs import line_diff
 from patchq.message import subject, trailers
 from patchq.model import Collision, Problem
 from patchq.queue import Report
 from patchq.repo import Repository
+from patchq.repo.hunks import line_hunks
 from patchq.text import split_lines
 
 _MOST_COMMITS = 1000
@@ -51,7 +52,7 @@ def touched_since(report: Report, repo: Repository, tip: str) -> Problem:
     return Problem(
         "conflict.base",
         f"these edits landed as batch {report['id']}, and what they wrote into {path} was changed "
-        f"since by {_named(collision)}",
+        f"since by {named(collision)}",
         "read the file again and send a new response, if it is still to change",
         path=path,
         conflicts_with=collision,
@@ -72,9 +73,14 @@ def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
 
 
 def _lines(repo: Repository, commit: str, path: str) -> list[bytes] | None:
+    text = _text(repo, commit, path)
+    return None if text is None else split_lines(text)
+
+
+def _text(repo: Repository, commit: str, path: str) -> bytes | None:
     tree = repo.tree(commit)
     entry = tree.entry(path)
-    return split_lines(tree.read(path)) if entry and entry.kind == "file" else None
+    return tree.read(path) if entry and entry.kind == "file" else None
 
 
 def _meet(before: list[bytes] | None, made: list[bytes] | None, now: list[bytes] | None) -> bool:
@@ -88,26 +94,13 @@ def _meet(before: list[bytes] | None, made: list[bytes] | None, now: list[bytes]
     )
 
 
-def changed_since(repo: Repository, base: str, tip: str, paths: Sequence[str]) -> list[Problem]:
-    """A `conflict.base` for each of the paths that changed between two commits."""
-    changed = repo.changed_paths(base, tip)
-    return [_changed(repo, base, tip, path) for path in paths if path in changed]
-
-
-def _changed(repo: Repository, base: str, tip: str, path: str) -> Problem:
-    collision = collides_with(repo, base, tip, path)
-    return Problem(
-        "conflict.base",
-        f"{path} was changed since the declared base {base[:12]} by {_named(collision)}",
-        f"read {path} again on the tip {tip[:12]}, and send the response with `base: {tip[:12]}`",
-        path=path,
-        conflicts_with=collision,
-    )
-
-
-def collides_with(repo: Repository, base: str, tip: str, path: str) -> Collision:
-    """The newest commit between two that changed the path, and the batch and agent behind it."""
-    commit = repo.last_touching(tip, base, path)
+def collides_with(
+    repo: Repository, base: str, tip: str, path: str, lines: Lines | None = None
+) -> Collision:
+    """The newest commit between two that changed the path, or these lines of it as the tip has
+    them, and the batch and agent behind it."""
+    commit = _toucher(repo, base, tip, path, lines) if lines else None
+    commit = commit or repo.last_touching(tip, base, path)
     if commit is None:
         return Collision(path=path)
     told = trailers(repo.message(commit))
@@ -120,10 +113,27 @@ def collides_with(repo: Repository, base: str, tip: str, path: str) -> Collision
     )
 
 
-def _named(collision: Collision) -> str:
+def _toucher(repo: Repository, base: str, tip: str, path: str, lines: Lines) -> str | None:
+    """The newest commit between two that changed these lines, followed back from the tip."""
+    for commit in repo.touching(tip, base, path):
+        parents = repo.parents(commit)
+        before = _text(repo, parents[0], path) if parents else None
+        made = _text(repo, commit, path)
+        if before is None or made is None:
+            return commit
+        hunks = line_hunks(before, made)
+        if any(b0 <= lines[1] and lines[0] <= b1 for _, _, b0, b1 in hunks):
+            return commit
+        lines = image(lines, [(b0, b1, a0, a1) for a0, a1, b0, b1 in hunks])
+    return None
+
+
+def named(collision: Collision) -> str:
+    """The commit of a collision, for people."""
     if collision.commit is None:
         return "another line of history"
-    batch = f" (batch {collision.batch})" if collision.batch else ""
+    by = f" by {collision.agent}" if collision.agent else ""
+    batch = f" (batch {collision.batch}{by})" if collision.batch else ""
     return f"commit {collision.commit[:12]}{batch}"
 
 

@@ -45,6 +45,14 @@ def parse_tree(raw: bytes) -> dict[str, Leaf]:
     return _named(_ITEM.findall(raw))
 
 
+def referred(kind: int, raw: bytes) -> list[str]:
+    """The ids that a commit (kind 1) or a tree (kind 2) refers to; a blob refers to none."""
+    if kind == 1:
+        head = raw.partition(b"\n\n")[0].decode("ascii", "replace").split("\n")
+        return [line.split(" ")[1] for line in head if line.startswith(("tree ", "parent "))]
+    return [oid for _, oid in parse_tree(raw).values()] if kind == 2 else []
+
+
 def _named(items: Iterable[tuple[bytes, bytes, bytes]]) -> dict[str, Leaf]:
     return {
         name.decode("utf-8", "surrogateescape"): (int(mode, 8), oid.hex())

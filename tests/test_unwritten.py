@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from gitrepo import git, make_repo
@@ -80,6 +82,31 @@ def test_failed_write_can_be_repeated(path: Path, files: int) -> None:
     assert there(path, oid)
     repo.write_objects()
     assert litter(path) == []
+
+
+def test_empty_directories_may_be_removed_meanwhile(path: Path) -> None:
+    """As `git gc` does."""
+    repo, objects, over = Repository.open(path), path / ".git/objects", Event()
+
+    def remove() -> None:
+        while not over.is_set():
+            for directory in objects.glob("??"):
+                with suppress(OSError):
+                    directory.rmdir()
+
+    thread = Thread(target=remove)
+    thread.start()
+    try:
+        for number in range(60):
+            parent = repo.branch_tip("main")
+            assert parent
+            changes = [FileChange(f"f{number}.txt", None, b"%d\n" % number)]
+            oid, _ = repo.write_commit(parent, changes, f"{number}\n", WHO, WHO)
+            repo.write_objects()
+            assert there(path, oid)
+    finally:
+        over.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("files", [FEW, MANY])

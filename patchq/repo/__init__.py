@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from errno import EDQUOT, EIO, EMFILE, ENOSPC, EROFS
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,25 +25,20 @@ from typing import cast
 import pygit2
 from pygit2.enums import AttrCheck, SortMode
 
-from patchq.errors import DiskFault, Fault, RepositoryFault
+from patchq.errors import RepositoryFault
 from patchq.identity import Identity, Role, current
 from patchq.model import FileChange
-from patchq.objects import TREE, CommitInfo, CommitTree, Leaf, Node, differences, leaves, nest
+from patchq.objects import CommitInfo, CommitTree, Leaf, differences, leaves, nest
 from patchq.reffiles import common_directory, ref_names
+from patchq.repo.faults import fault
 from patchq.repo.opening import open_repository
 from patchq.repo.unwritten import Unwritten
+from patchq.repo.writing import Writer
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
 
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
-_FSCK = "run `git fsck --full` and restore what it names from another clone"
-_DISK = tuple(map(os.strerror, (ENOSPC, EDQUOT, EIO, EROFS, EMFILE)))
-
-
-def _fault(what: str, error: Exception) -> Fault:
-    disk = next((words for words in _DISK if words in str(error)), None)
-    return DiskFault(f"{what}: {disk}") if disk else RepositoryFault(f"{what}: {error}", _FSCK)
 
 
 class Repository:
@@ -63,12 +57,18 @@ class Repository:
         self.bare = repo.is_bare
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self._setting("core.attributesFile") or users
+        self._writer = Writer(repo, self._unwritten, self.commondir / "objects")
         self._attribute_files = (self.commondir / "info/attributes", Path(users).expanduser())
 
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that `path` is in; `errors.UsageError` if it is in none."""
         return cls(open_repository(path))
+
+    @property
+    def raw_repository(self) -> pygit2.Repository:
+        """libgit2's own handle, for the other modules of this package."""
+        return self._repo
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
         """Who git says acts now, by the environment or the configuration."""
@@ -127,7 +127,7 @@ class Repository:
         except (KeyError, ValueError):
             return None
         except pygit2.GitError as error:
-            raise _fault(f"cannot read {fullname}", error) from None
+            raise fault(f"cannot read {fullname}", error) from None
 
     def _peel(self, oid: str) -> str | None:
         try:
@@ -143,6 +143,10 @@ class Repository:
 
     def parents(self, commit: str) -> tuple[str, ...]:
         return tuple(str(oid) for oid in self._commit(commit).parent_ids)
+
+    def time(self, commit: str) -> int:
+        """When it was committed, in seconds since the epoch."""
+        return self._commit(commit).commit_time
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether `old` is in the history of `new`; a commit is in its own."""
@@ -173,13 +177,16 @@ class Repository:
         return set(self.changes(old, new))
 
     def last_touching(self, tip: str, hide: str | None, path: str) -> str | None:
-        """The newest commit of `hide..tip` whose `path` is none of its parents'."""
+        """The newest of `touching`."""
+        return next(self.touching(tip, hide, path), None)
+
+    def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
+        """The commits of `hide..tip` whose `path` is none of its parents', children first."""
         for commit in self._walk(tip, hide):
             there = self.leaf(str(commit.tree_id), path)
             before = [self.leaf(str(parent.tree_id), path) for parent in commit.parents] or [None]
             if there not in before:
-                return str(commit.id)
-        return None
+                yield str(commit.id)
 
     def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
         walker = self._repo.walk(self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME)
@@ -191,7 +198,7 @@ class Repository:
         try:
             return cast(AnyObject, self._repo[oid])
         except (KeyError, ValueError, pygit2.GitError) as error:
-            raise _fault(f"cannot read object {oid}", error) from None
+            raise fault(f"cannot read object {oid}", error) from None
 
     def _commit(self, oid: str) -> pygit2.Commit:
         commit = self._object(oid)
@@ -210,7 +217,7 @@ class Repository:
         except (KeyError, ValueError):
             return None
         except pygit2.GitError as error:
-            raise _fault(f"cannot look up {path}", error) from None
+            raise fault(f"cannot look up {path}", error) from None
         return int(there.filemode), str(there.id)
 
     def filter_of(self, commit: str, path: str) -> str | None:
@@ -231,67 +238,51 @@ class Repository:
         try:
             self._unwritten.write_to(self._repo, self.commondir / "objects", flush)
         except (OSError, pygit2.GitError) as error:
-            raise _fault("cannot write objects", error) from None
+            raise fault("cannot write objects", error) from None
+
+    def close(self) -> None:
+        """Nothing more is written: leave nothing of this process in the git directory."""
+        self._unwritten.let_go()
 
     def write_commit(
         self,
-        parent: str,
+        parent: str | None,
         changes: Sequence[FileChange],
         message: str,
         author: Identity,
         committer: Identity,
     ) -> tuple[str, str]:
-        """The ids of a new commit and of its tree, which stay in memory until `write_objects`.
-        `RepositoryFault` if the tree would differ from the parent's by anything but `changes`."""
-        if "\0" in message:
-            raise RepositoryFault("a commit message cannot hold a NUL byte")
-        base = self.tree(parent).root
+        """The ids of a new commit (the first of a history where there is no parent) and of its
+        tree, which stay in memory until `write_objects`.  `RepositoryFault` if the tree would
+        differ from the parent's by anything but `changes`."""
+        root = self.write_tree(parent, changes)
+        return self._writer.commit(root, parent, message, author, committer), root
+
+    def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
+        """The tree of a commit with the changes made, as `write_commit` would have it."""
+        base = self.tree(parent).root if parent else self._writer.tree("", {})
         look_up = partial(self.leaf, base)
-        declared = leaves(look_up, changes, self._blob)
-        root = self._graft(base, nest(declared)) or self._keep(self._repo.TreeBuilder().write)
-        made = differences(self.raw, base, str(root))
+        declared = leaves(look_up, changes, self._writer.blob)
+        root = self._writer.tree(base, nest(declared))
+        made = differences(self.raw, base, root)
         after = {path: leaf for path, (_, leaf) in made.items()}
         want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
         if after != want:
             lost = sorted({path for path, _ in after.items() ^ want.items()})
             raise RepositoryFault(f"the changes contradict each other: {', '.join(lost)}")
-        by, via = (pygit2.Signature(p.name, p.email, p.when, p.offset) for p in (author, committer))
-        create = self._repo.create_commit
-        oid = self._keep(partial(create, None, by, via, message, root, [parent]))
-        return str(oid), str(root)
+        return root
 
-    def _blob(self, data: bytes) -> str:
-        return str(self._keep(partial(self._repo.create_blob, data)))
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Forget every object that is made inside, when it is left."""
+        with self._unwritten.tentative():
+            yield
 
-    def _graft(self, base: str | None, node: Node) -> pygit2.Oid | None:
-        """The tree `base` with the changes; None when nothing is left in it."""
-        new = self._repo.TreeBuilder
-        builder = new(cast(pygit2.Tree, self._object(base))) if base else new()
-        for name, child in node.items():
-            there = builder.get(name)
-            if isinstance(child, dict):
-                below = str(there.id) if isinstance(there, pygit2.Tree) else None
-                oid, mode = self._graft(below, child), TREE
-            else:
-                oid, mode = (pygit2.Oid(hex=child[1]), child[0]) if child else (None, 0)
-            if oid is not None:
-                builder.insert(name, oid, mode)
-            elif there is not None:
-                builder.remove(name)
-        return self._keep(builder.write) if len(builder) else None
+    def unwritten(self, *roots: str) -> dict[str, tuple[int, bytes]]:
+        """What the commits `roots` are and need and no file has yet: kind and content by id."""
+        return self._unwritten.needed(roots)
 
-    def _keep(self, write: Callable[[], pygit2.Oid]) -> pygit2.Oid:
-        """Write an object and read it back; a damaged one that stood in the way is replaced."""
-        for _ in range(2):
-            try:
-                oid = write()
-            except (ValueError, pygit2.GitError) as error:
-                raise _fault("cannot write an object", error) from None
-            if self._unwritten.exists_cb(oid):
-                return oid
-            with suppress(KeyError, pygit2.GitError):
-                self._repo.odb.read(oid)
-                return oid
-            digits = str(oid)
-            (self.commondir / "objects" / digits[:2] / digits[2:]).unlink(missing_ok=True)
-        raise RepositoryFault(f"object {oid} is damaged and cannot be replaced", _FSCK)
+    def lend_unwritten(self, roots: Iterable[str], objects: Path) -> None:
+        """Copy what the commits or trees `roots` need and no file has yet to another object
+        directory, whose alternate this repository's is."""
+        self._unwritten.copy(roots, objects)

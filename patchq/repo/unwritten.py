@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from errno import ENOENT
 from pathlib import Path
 
 import pygit2
 
 from patchq.linklock import LinkLock, leftovers, make_directory
+from patchq.objects import referred
 
 MOST_LOOSE = 24
 """More objects at once than these are written as a pack."""
 _SUFFIX = ".objects"
+_TRIES = 100
 
 
 def clean(objects: Path) -> None:
@@ -30,8 +34,7 @@ def clean(objects: Path) -> None:
     for own in leftovers(objects, _SUFFIX):
         keeps = (objects / "pack").glob("*.keep")
         own.lock = next((keep for keep in keeps if own.owns(keep)), None)
-        shutil.rmtree(_scratch(own), ignore_errors=True)
-        own.free()
+        _drop(own)
 
 
 class Unwritten(pygit2.OdbBackend):
@@ -50,8 +53,7 @@ class Unwritten(pygit2.OdbBackend):
         kept from `git repack` until the next call: no ref has its commits yet.  Raises OSError or
         `pygit2.GitError`, and keeps everything in memory, when that fails.
         """
-        while self._kept:
-            self._kept.pop().free()
+        self.let_go()
         if not self._objects:
             flush()
             return
@@ -65,11 +67,15 @@ class Unwritten(pygit2.OdbBackend):
             for name in names:
                 if name.endswith(".pack"):
                     own.hold(objects / name.replace(".pack", ".keep"))
-                make_directory((objects / name).parent)
-                (scratch / name).replace(objects / name)
+                _publish(scratch / name, objects / name)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         self._objects.clear()
+
+    def let_go(self) -> None:
+        """Keep nothing from `git repack` any more: refs have what shall stay."""
+        while self._kept:
+            _drop(self._kept.pop())
 
     def _write(self, repo: pygit2.Repository, scratch: Path) -> list[str]:
         """The files, relative to `scratch`, in the order in which they may be seen: none before
@@ -85,6 +91,38 @@ class Unwritten(pygit2.OdbBackend):
         files = pygit2.Odb(str(scratch))
         made = [str(files.write(kind, data)) for kind, data in self._objects.values()]
         return [f"{digits[:2]}/{digits[2:]}" for digits in made]
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Forget what is made inside, when it is left."""
+        known = len(self._objects)
+        try:
+            yield
+        finally:
+            for oid in list(self._objects)[known:]:
+                del self._objects[oid]
+
+    def copy(self, roots: Iterable[str], objects: Path) -> None:
+        """Write what the commits or trees `roots` need as loose objects into another directory."""
+        files = pygit2.Odb(str(objects))
+        for kind, data in self.needed(roots).values():
+            files.write(kind, data)
+
+    def needed(self, roots: Iterable[str]) -> dict[str, tuple[int, bytes]]:
+        """The objects in memory that the commits or trees `roots` are or need: kind and content by
+        id (hex)."""
+        front = [pygit2.Oid(hex=root) for root in roots]
+        seen, found = set(front), {}
+        while front:
+            oid = front.pop()
+            kept = self._objects.get(oid)
+            if kept is None:
+                continue
+            found[str(oid)] = kept
+            below = {pygit2.Oid(hex=oid) for oid in referred(*kept)} - seen
+            seen |= below
+            front += below
+        return found
 
     # What libgit2 calls: an object's id, or the digits that somebody abbreviated one to.
 
@@ -114,6 +152,25 @@ class Unwritten(pygit2.OdbBackend):
 
     def refresh_cb(self) -> None:
         """Nothing changes behind its back."""
+
+
+def _publish(file: Path, place: Path) -> None:
+    """Give a file its name; a `git gc` beside removes directories that are empty for a moment."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):
+            make_directory(place.parent)
+            file.replace(place)
+            return
+    raise FileNotFoundError(ENOENT, f"{place.parent} is removed again and again", str(place))
+
+
+def _drop(own: LinkLock) -> None:
+    """Remove the own file, unless its directory is still there and says so to the next start."""
+    shutil.rmtree(_scratch(own), ignore_errors=True)
+    if _scratch(own).exists():
+        os.close(own.fd)
+    else:
+        own.free()
 
 
 def _scratch(own: LinkLock) -> Path:

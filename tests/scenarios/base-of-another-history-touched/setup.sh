@@ -1,4 +1,4 @@
 git checkout -q --orphan stray
-echo six >> a.txt
+sed -i s/three/drei/ a.txt
 git commit -qam stray
 git checkout -q main

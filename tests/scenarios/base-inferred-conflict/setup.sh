@@ -1,0 +1,2 @@
+sed -i s/two/zwei/ a.txt
+git commit -qam later

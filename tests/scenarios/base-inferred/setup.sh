@@ -1,0 +1,2 @@
+sed -i s/five/fuenf/ a.txt
+git commit -qam later

@@ -1,0 +1,4 @@
+a
+
+def f():
+    pass

@@ -1,0 +1,3 @@
+git tag seen
+sed -i "2s/.*/# x/" a.py
+git commit -qam later

@@ -1,0 +1,3 @@
+git tag seen
+sed -i s/three/drei/ a.txt
+git commit -qam later

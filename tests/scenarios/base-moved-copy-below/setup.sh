@@ -1,0 +1,3 @@
+git tag seen
+printf "one\ntwo\nTHREE\nfour\nfive\nsix\nseven\ntwo\nthree\n" > a.txt
+git commit -qam later

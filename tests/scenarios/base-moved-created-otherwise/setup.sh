@@ -1,0 +1,5 @@
+git tag seen
+mkdir new
+echo other > new/b.txt
+git add new
+git commit -qam later

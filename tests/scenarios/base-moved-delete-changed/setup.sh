@@ -1,0 +1,3 @@
+git tag seen
+sed -i s/six/6/ a.txt
+git commit -qam later

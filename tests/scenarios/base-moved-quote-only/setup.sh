@@ -1,0 +1,3 @@
+git tag seen
+sed -i s/four/vier/ a.txt
+git commit -qam later

@@ -1,0 +1,3 @@
+git tag seen
+sed -i s/^25$/x/ a.txt
+git commit -qam later
