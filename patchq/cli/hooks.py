@@ -1,0 +1,215 @@
+"""`patchq hooks`: the hooks that come with patchq, in its configuration and in git's own places.
+
+What `install` changed is put down in the git directory: `uninstall` restores it to the byte.
+`check` and `observe` are what git's hooks call.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from patchq import config as configuration
+from patchq import observed
+from patchq.cli import common
+from patchq.config import Config
+from patchq.errors import UsageError
+from patchq.hooks import enabling, shipped, staged, wiring
+from patchq.repo import Repository
+
+HELP = "list the shipped hooks, put them to work, or take them away again"
+RECORD = "patchq-hooks.json"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    verbs.add_parser("list", help="the shipped hooks, and which are at work")
+    install = verbs.add_parser("install", help="switch the default gate on in the configuration")
+    install.add_argument("--git", action="store_true", help="wire git's own hooks instead")
+    verbs.add_parser("uninstall", help="put back what was there before `install`")
+    check = verbs.add_parser("check", help="judge what is staged, as git am is about to commit it")
+    check.add_argument("--message", metavar="FILE", type=Path, help="judge a message instead")
+    verbs.add_parser("observe", help="put down what was merged or rebased by hand")
+
+
+def run(args: Namespace) -> int:
+    repo = Repository.open(args.directory)
+    return int(_VERBS[args.what](args, repo))
+
+
+def _load(args: Namespace, repo: Repository) -> Config:
+    path = common.config_path(args, repo)
+    return configuration.load(path, required=args.config is not None)
+
+
+# ---------------------------------------------------------------- list
+
+
+def _list(args: Namespace, repo: Repository) -> int:
+    config = _load(args, repo)
+    places = list(wiring.places(repo.workdir or repo.commondir))
+    told: dict[str, Any] = {
+        "hooks": [
+            {
+                "name": name,
+                "does": does,
+                "enabled": enabling.enabled(config, name),
+                "path": str(shipped.path(name)),
+            }
+            for name, does in shipped.SUMMARIES.items()
+        ],
+        "git": [
+            {
+                "name": place.name,
+                "does": shipped.GIT_SUMMARIES[place.name],
+                "state": place.state,
+                "path": str(place.file),
+            }
+            for place in places
+        ],
+    }
+    common.emit(args, told, lambda: "\n".join(_lines(told)))
+    return 0
+
+
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    yield "In the configuration, as `run: patchq:NAME`:"
+    for hook in told["hooks"]:
+        yield _line(hook, hook["enabled"])
+    yield "In git's own places, by `patchq hooks install --git`:"
+    for hook in told["git"]:
+        yield _line(hook, hook["state"] == "installed")
+    yield f"In {Path(told['hooks'][0]['path']).parent}"
+
+
+def _line(hook: dict[str, Any], works: bool) -> str:
+    return f"  {'on ' if works else 'off'}  {hook['name']:<20}  {hook['does']}"
+
+
+# ---------------------------------------------------------------- install, uninstall
+
+
+def _install(args: Namespace, repo: Repository) -> int:
+    return _wire(args, repo) if args.git else _enable(args, repo)
+
+
+def _enable(args: Namespace, repo: Repository) -> int:
+    path = common.config_path(args, repo)
+    if enabling.is_enabled(_load(args, repo)):
+        return _say(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
+    before = path.read_bytes() if path.exists() else None
+    made = configuration.sample().encode() if before is None else enabling.enable(before)
+    if made is None:
+        return _say(
+            args,
+            {"config": str(path), "changed": False, "add": enabling.GATE},
+            f"{path} has hooks of its own; add this to them:\n{enabling.GATE}".rstrip(),
+        )
+    _record(repo, "config", [str(path), before and before.decode(), made.decode()])
+    path.write_bytes(made)
+    return _say(args, {"config": str(path), "changed": True}, f"{path}: switched the gate on")
+
+
+def _wire(args: Namespace, repo: Repository) -> int:
+    made = []
+    directories = _recorded(repo).get("directories", [])
+    for place in wiring.places(repo.workdir or repo.commondir):
+        if not place.file.parent.exists():
+            directories.append(str(place.file.parent))
+            _record(repo, "directories", directories)
+        if wiring.install(place):
+            made.append(place)
+    kept = [place for place in made if place.before.exists()]
+    lines = [
+        str(place.file) + (f"  (runs {place.before.name} first)" if place in kept else "")
+        for place in made
+    ]
+    told = {
+        "installed": [str(place.file) for place in made],
+        "kept": [str(place.before) for place in kept],
+    }
+    return _say(args, told, "\n".join(lines) or "git's hooks are wired already")
+
+
+def _uninstall(args: Namespace, repo: Repository) -> int:
+    restored = [
+        str(place.file)
+        for place in wiring.places(repo.workdir or repo.commondir)
+        if wiring.uninstall(place)
+    ]
+    record = _recorded(repo)
+    for name in record.get("directories", []):
+        directory = Path(name)
+        if directory.is_dir() and not any(directory.iterdir()):
+            directory.rmdir()
+    note = ""
+    if "config" in record:
+        name, before, made = record["config"]
+        path = Path(name)
+        if path.exists() and path.read_bytes() == made.encode():
+            _restore(path, before)
+            restored.append(name)
+        else:
+            note = f"{name} was changed since; take the gate out of it by hand, if it has to go"
+    (repo.commondir / RECORD).unlink(missing_ok=True)
+    lines = [*restored, *([note] if note else [])] or ["nothing to restore"]
+    return _say(args, {"restored": restored, "note": note or None}, "\n".join(lines))
+
+
+def _restore(path: Path, before: str | None) -> None:
+    if before is None:
+        path.unlink()
+    else:
+        path.write_bytes(before.encode())
+
+
+def _recorded(repo: Repository) -> dict[str, Any]:
+    path = repo.commondir / RECORD
+    found: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
+    return found
+
+
+def _record(repo: Repository, key: str, value: object) -> None:
+    text = json.dumps({**_recorded(repo), key: value}, indent=1)
+    (repo.commondir / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def _say(args: Namespace, told: object, text: str) -> int:
+    common.emit(args, told, lambda: text)
+    return 0
+
+
+# ---------------------------------------------------------------- what git's hooks call
+
+
+def _check(args: Namespace, repo: Repository) -> int:
+    if repo.workdir is None:
+        raise UsageError("a bare repository stages nothing", "run this in a work tree")
+    config = _load(args, repo)
+    lines = (
+        staged.judge_message(config, args.message.read_text("utf-8", "replace"))
+        if args.message
+        else staged.judge(config, repo)
+    )
+    common.emit(args, {"refusals": lines}, lambda: "\n".join(lines))
+    return 1 if lines else 0
+
+
+def _observe(args: Namespace, repo: Repository) -> int:
+    changed = observed.reconcile(common.open_world(args, targeted=False, writes=False))
+    if not args.quiet:
+        for report in changed:
+            common.say(args, report)
+    return 0
+
+
+_VERBS = {
+    "list": _list,
+    "install": _install,
+    "uninstall": _uninstall,
+    "check": _check,
+    "observe": _observe,
+}

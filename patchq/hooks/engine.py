@@ -1,0 +1,193 @@
+"""Asking one hook about one candidate: in a slot with its work tree, and no more hooks at a time
+than there are processors."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import BoundedSemaphore, Event, Lock
+from typing import Any
+
+from patchq.errors import DiskFault
+from patchq.hooks.passes import Passes
+from patchq.hooks.running import Cancelled, Job, can_jail, run
+from patchq.hooks.steps import Step
+from patchq.hooks.verdicts import Verdict, as_run, judged, verdict
+from patchq.hooks.warm import MESSAGE, Objects, Slot, Warm, slot
+from patchq.model import HookRun
+
+_LOG = logging.getLogger("patchq")
+_NO_JAIL = (
+    "hooks cannot be jailed here (that takes Linux with user namespaces): they may write where "
+    "patchq may, and use the network"
+)
+_PASSED_BEFORE = "passed before, on the same tree"
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What hooks may know of a batch, in plain values, ids in hex."""
+
+    id: str
+    target: str
+    base: str
+    parent: str
+    parent_tree: str
+    commit: str
+    tree: str
+    paths: tuple[str, ...]
+    message: str
+    plan: dict[str, Any]
+    lend: Callable[[], Objects] = dict
+    """Gives the objects of the commit that are not written yet."""
+
+    @cached_property
+    def objects(self) -> Objects:
+        return self.lend()
+
+    @cached_property
+    def plan_text(self) -> bytes:
+        return json.dumps(self.plan).encode()
+
+
+class Engine:
+    """Runs hooks below the directory `root`; `store` has the real repository's objects, and
+    `git_hooks` its hooks."""
+
+    def __init__(self, root: Path, store: Path, git_hooks: Path) -> None:
+        self._root, self._store, self._git_hooks = root, store, git_hooks
+        self._rooms = root / "rooms"  # for hooks that see no tree
+        self._passes = Passes(root / "passes")
+        self._free = BoundedSemaphore(processors())
+        self._trying = Lock()
+        self._jails: bool | None = None
+
+    def ask(self, step: Step, candidate: Candidate, stop: Event) -> Verdict:
+        """What the hook says.  Raises `HookFault` if it cannot be started, `Cancelled` once `stop`
+        is set."""
+        if step.judge is not None:
+            return judged(step, step.judge, candidate.plan)
+        # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
+        against = candidate.parent_tree if step.stage == "pre-apply" or step.git else ""
+        key = (candidate.tree, against, step.id, step.digest)
+        if step.cache and self._passes.has(*key):
+            return Verdict(HookRun(step.id, step.stage, 0, 0.0, _PASSED_BEFORE))
+        with self._free:
+            if stop.is_set():
+                raise Cancelled
+            try:
+                said = self._run(step, candidate, stop)
+            except OSError as error:
+                raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
+        if step.cache and not (said.problems or said.fixed or said.message):
+            self._passes.add(*key)
+        return said
+
+    def _run(self, step: Step, candidate: Candidate, stop: Event) -> Verdict:
+        sees = step.stage == "pre-commit"
+        jailed = self._jailed()
+        with slot(self._root if sees else self._rooms, candidate.tree) as own:
+            warm = Warm(own.path, self._store)
+            if sees:
+                head = candidate.parent if step.git else candidate.commit
+                self._prepare(step, candidate, warm, head)
+            job = self._job(step, candidate, own, warm if sees else None, jailed)
+            if sees and not jailed:
+                warm.lend()
+            try:
+                with run(job, stop) as ended:
+                    return verdict(step, candidate.message, warm, ended)
+            finally:
+                if sees and not jailed:
+                    warm.restore(candidate.tree, head, candidate.objects)
+
+    def _jailed(self) -> bool:
+        with self._trying:
+            if self._jails is None:
+                self._jails = can_jail(self._root)
+                if not self._jails:
+                    _LOG.warning("%s", _NO_JAIL)
+            return self._jails
+
+    def _prepare(self, step: Step, candidate: Candidate, warm: Warm, head: str) -> None:
+        warm.show(candidate.tree, head, candidate.objects)
+        message = warm.gitdir / MESSAGE
+        message.unlink(missing_ok=True)
+        if step.git:
+            message.write_text(candidate.message, encoding="utf-8")
+
+    def _job(
+        self, step: Step, candidate: Candidate, own: Slot, warm: Warm | None, jailed: bool
+    ) -> Job:
+        names = own.path / "files"
+        names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in candidate.paths))
+        env = _told(step, candidate.id, candidate.target, own)
+        env |= {
+            "PATCHQ_BASE": candidate.base,
+            "PATCHQ_COMMIT": candidate.commit,
+            "PATCHQ_FILES": str(names),
+        }
+        return Job(
+            argv=step.argv,
+            env=env | (self._git_env() if step.git else {}),
+            where=warm.tree if warm else own.room / "empty",
+            room=own.room,
+            lock=own.lock,
+            timeout=step.timeout,
+            jailed=jailed,
+            tree=warm.tree if warm else None,
+            stdin=b"" if step.git else candidate.plan_text,
+            network=step.network,
+        )
+
+    def _git_env(self) -> dict[str, str]:
+        """Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to."""
+        return {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "core.hooksPath",
+            "GIT_CONFIG_VALUE_0": str(self._git_hooks),
+        }
+
+    def tell(self, step: Step, report: Mapping[str, Any], path: Path, where: Path) -> HookRun:
+        """Let a hook know of a verdict, whose report is at `path`; it runs in the directory
+        `where`, as a plain process."""
+        with slot(self._rooms) as own:
+            names = own.path / "files"
+            paths = dict.fromkeys(edit["path"] for edit in report["edits"])
+            names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
+            env = _told(step, report["id"], report["target"] or "", own)
+            env |= {
+                "PATCHQ_BASE": (report["base"] or {}).get("commit") or "",
+                "PATCHQ_COMMIT": report["commit"] or "",
+                "PATCHQ_FILES": str(names),
+                "PATCHQ_REPORT": str(path),
+            }
+            stdin = b"" if step.git else json.dumps(report).encode()
+            job = Job(
+                step.argv, env, where, own.room, own.lock, step.timeout, jailed=False, stdin=stdin
+            )
+            with run(job, Event()) as ended:
+                return as_run(step, ended)
+
+
+def _told(step: Step, id: str, target: str, own: Slot) -> dict[str, str]:
+    return {
+        "HOME": str(own.room / "home"),
+        **step.env,
+        **({"PATCHQ_FIXES": "1"} if step.fixes else {}),
+        "PATCHQ_BATCH": id,
+        "PATCHQ_STAGE": step.stage,
+        "PATCHQ_TARGET": target,
+    }

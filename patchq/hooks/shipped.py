@@ -1,0 +1,90 @@
+"""The hooks that come with patchq: `hooks/` of the repository, which a wheel carries as `scripts/`.
+
+They are programs of their own, so that `run` can name one and a person can try one by hand.  The
+gate's judgements are pure functions as well, which the pipeline calls in its own process: starting
+one for each response would cost more than landing it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from patchq.secrecy import directory as directory
+from patchq.secrecy import gate as gate
+
+PREFIX = "patchq:"
+"""What stands before a shipped hook's name in `run`."""
+GATE = "pre-apply"
+
+SUMMARIES = {
+    "pre-apply": "pre-apply: the default gate: no-secrets, protected-paths, size-limits",
+    "no-secrets": "pre-apply: refuse private keys, live tokens and passwords",
+    "protected-paths": "pre-apply: refuse protected paths (more by PATCHQ_PROTECTED)",
+    "size-limits": "pre-apply: refuse outsized batches (PATCHQ_MAX_FILES, _LINES, _BYTES)",
+    "syntax": "pre-commit: refuse files that their language's own program cannot read",
+    "run-tests": "pre-commit: run the tests (PATCHQ_TEST_COMMAND, else what the tree shows)",
+    "ruff": "pre-commit: check Python by ruff; `fixes: true` fixes and formats",
+    "pre-commit-framework": "pre-commit: run .pre-commit-config.yaml by prek or pre-commit",
+    "publish": "post-commit: push a proposal's branch to PATCHQ_REMOTE (default: origin)",
+    "notify": "post-*: tell PATCHQ_NOTIFY_COMMAND or PATCHQ_NOTIFY_URL of a verdict",
+}
+"""Name -> the stage that the hook is for, and what it does."""
+
+GIT_SUMMARIES = {
+    "applypatch-msg": "git am: the message holds no secret",
+    "pre-applypatch": "git am: the change passes the configured hooks",
+    "pre-push": "git push: no unreviewed proposal goes to a protected branch",
+    "update": "a push to this repository: the same",
+    "post-merge": "git merge, git pull: a proposal merged by hand counts as accepted at once",
+    "post-rewrite": "git rebase, git commit --amend: the same",
+}
+"""The scripts of `hooks/git/`, by git's own names."""
+
+_JUDGES = {
+    "pre-apply": "gate",
+    "no-secrets": "secrets",
+    "protected-paths": "protected_paths",
+    "size-limits": "size_limits",
+}
+
+Judge = Callable[[dict[str, Any]], list[str]]
+
+
+def names() -> list[str]:
+    return list(SUMMARIES)
+
+
+def path(name: str) -> Path | None:
+    """The script, an executable file; None if patchq ships none of that name."""
+    return directory() / name if name in SUMMARIES else None
+
+
+def git_path(name: str) -> Path | None:
+    """The script for one of git's own hooks; None if patchq ships none of that name."""
+    return directory() / "git" / name if name in GIT_SUMMARIES else None
+
+
+def command(name: str) -> list[str] | None:
+    """The words that start the script with the Python that runs patchq, whichever is on PATH; None
+    if patchq ships none of that name."""
+    script = path(name)
+    return [sys.executable, str(script)] if script else None
+
+
+def judge(name: str, environ: Mapping[str, str] = os.environ) -> Judge | None:
+    """A gate hook as a function of a plan (`patchq.plan/1`, whose diff has to be whole); None for
+    every other hook.
+
+    It returns the lines of the refusal, empty for a pass; one that begins with `edit.secret:` says
+    that the plan's text must be quoted nowhere.  `environ` is what the hook's `env` lets through.
+    It raises `ValueError` if a variable there cannot be used.
+    """
+    if name not in _JUDGES:
+        return None
+    judged: Callable[[dict[str, Any], Mapping[str, str]], list[str]]
+    judged = getattr(gate(), _JUDGES[name])
+    return lambda plan: judged(plan, environ)

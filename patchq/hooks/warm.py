@@ -1,0 +1,251 @@
+"""Work trees for hooks, kept from one candidate to the next: what a move costs is what differs.
+
+A tree is a git work tree of its own with a private repository: the objects of the real one by
+`objects/info/alternates`, those that are not written yet in its own files, HEAD detached at the
+candidate, the index up to date.  Nothing leads back: no remote, no ref of the real repository.
+
+A jailed hook sees the tree through an overlay, so it stays as it is.  A plain one writes into it;
+`restore` then compares everything with the index as it was kept aside, which costs a look at every
+file, and a tree that cannot be put right that way is thrown away.  `shown` says what a tree holds;
+it is missing whenever that is not certain, and it holds for one boot of the machine only, since
+nothing here is flushed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchq.errors import DiskFault, RepositoryFault
+from patchq.hooks import keeper
+
+Objects = Mapping[str, tuple[int, bytes]]
+"""Objects by id (hex): libgit2's number of the kind, and the content."""
+MESSAGE = "PATCHQ_MSG"
+"""The file of the private git directory that holds a commit's message."""
+_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
+_MOST_OBJECTS = 20_000
+"""Own objects after which a tree is made anew, without what former candidates left."""
+_CONFIG = """\
+[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = false
+	autocrlf = false
+	hooksPath = /dev/null
+[index]
+	version = 4
+[user]
+	name = patchq
+	email = patchq@localhost
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+"""
+_ENV = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A directory of our own for one hook at a time, and the descriptor that keeps it ours."""
+
+    path: Path
+    lock: int
+
+    @property
+    def room(self) -> Path:
+        return self.path / "room"
+
+
+@contextmanager
+def slot(root: Path, tree: str = "") -> Iterator[Slot]:
+    """A directory below `root`, the one whose work tree shows `tree` (hex) if that one is free."""
+    root.mkdir(parents=True, exist_ok=True)
+    known = sorted(int(name) for name in os.listdir(root) if name.isdigit())
+    known.sort(key=lambda number: _shown(root / str(number)).get("tree") != tree)
+    for number in (*known, *range(max(known, default=-1) + 1, 1 << 16)):
+        place = root / str(number)
+        place.mkdir(exist_ok=True)
+        lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        try:
+            remove(place / "room")
+            (place / "room").mkdir()
+            yield Slot(place, lock)
+        finally:
+            os.close(lock)
+        return
+    raise DiskFault(f"no directory for a hook can be made in {root}")
+
+
+def remove(path: Path) -> None:
+    """Remove a directory with all that is in it, whatever the modes of what is there."""
+
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+    for where, _, _ in os.walk(path):
+        os.chmod(where, 0o700)
+    shutil.rmtree(path, ignore_errors=True)
+    if not path.exists():
+        return
+    raise DiskFault(f"{path} cannot be removed", "remove it by hand")
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _shown(place: Path) -> dict[str, object]:
+    try:
+        shown = json.loads((place / "shown").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return shown if isinstance(shown, dict) and shown.get("boot") == _boot() else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """The work tree in a slot; `store` is the directory of the real repository's objects."""
+
+    place: Path
+    store: Path
+
+    @property
+    def tree(self) -> Path:
+        return self.place / "tree"
+
+    @property
+    def gitdir(self) -> Path:
+        return self.tree / ".git"
+
+    def show(self, tree: str, head: str, objects: Objects) -> None:
+        """Have the files and the index of `tree`, and HEAD at the commit `head`."""
+        shown = _shown(self.place)
+        (self.place / "shown").unlink(missing_ok=True)
+        written, now = int(str(shown.get("objects", 0))), str(shown.get("tree", ""))
+        if not now or written > _MOST_OBJECTS:
+            remove(self.tree)
+            self._init()
+            now, written = "", 0
+        written += self._write(objects)
+        (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
+        if now != tree and (not now or not self._git("read-tree", "-m", "-u", now, tree)):
+            self._ask("read-tree", "--reset", "-u", tree)
+        self._mark(tree, written)
+
+    def _mark(self, tree: str, written: int) -> None:
+        known = {"tree": tree, "objects": written, "boot": _boot()}
+        (self.place / "shown").write_text(json.dumps(known), encoding="ascii")
+
+    def _init(self) -> None:
+        info = self.gitdir / "objects/info"
+        info.mkdir(parents=True)
+        (self.gitdir / "refs").mkdir()
+        (info / "alternates").write_bytes(os.fsencode(self.store) + b"\n")
+        (self.gitdir / "config").write_text(_CONFIG, encoding="ascii")
+        shallow = self.store.parent / "shallow"
+        if shallow.exists():
+            shutil.copy(shallow, self.gitdir)
+
+    def _write(self, objects: Objects) -> int:
+        """Write what is not there yet; how many objects that were."""
+        written = 0
+        for oid, (kind, data) in objects.items():
+            path = self.gitdir / "objects" / oid[:2] / oid[2:]
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                loose = zlib.compress(b"%s %d\0%s" % (_KINDS[kind], len(data), data), 1)
+                path.with_suffix(".new").write_bytes(loose)
+                path.with_suffix(".new").rename(path)
+                written += 1
+        return written
+
+    def lend(self) -> None:
+        """Say that a hook may write into the tree from now on; `restore` takes it back."""
+        shutil.copyfile(self.gitdir / "index", self.place / "index")
+        (self.place / "shown").unlink(missing_ok=True)
+
+    def restore(self, tree: str, head: str, objects: Objects) -> None:
+        """Have the tree again as it was when it was lent, whatever was done to it."""
+        try:
+            remove(self.gitdir)
+            self._init()
+            written = self._write(objects)
+            (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
+            (self.place / "index").rename(self.gitdir / "index")
+            self._ask("read-tree", "--reset", "-u", tree)
+            self._ask("clean", "-ffdxq")
+            if not self._ask("status", "--porcelain", "--ignored", "-uall"):
+                self._mark(tree, written)
+        except (OSError, RepositoryFault):
+            remove(self.tree)
+
+    def changed(self, jail: int | None) -> list[str]:
+        """The paths of files that differ from the index now, and of new ones that git does not
+        ignore, as the process `jail` sees them."""
+        kept = self.place / "index"
+        index = kept if kept.exists() else None
+        options = ("--porcelain", "-z", "--no-renames", "-uall", "--ignore-submodules=all")
+        said = self._ask("status", *options, index=index, jail=jail)
+        return sorted(os.fsdecode(item[3:]) for item in said.split(b"\0") if item)
+
+    def _git(self, *words: str) -> bool:
+        try:
+            self._ask(*words)
+        except RepositoryFault:
+            return False
+        return True
+
+    def _ask(self, *words: str, index: Path | None = None, jail: int | None = None) -> bytes:
+        """What git prints here, or as the process `jail` sees the tree, on another index if need
+        be."""
+        env = {"PATH": os.environ.get("PATH", os.defpath), **_ENV}
+        env |= {"GIT_INDEX_FILE": str(index)} if index else {}
+        gitdir = self.gitdir if jail is None else self.place / "room/git"
+        places = (f"--git-dir={gitdir}", f"--work-tree={self.tree}")
+        command = ["git", *_QUIET, *places, *words]
+        if jail is not None:
+            enter = (sys.executable, "-I", "-S", keeper.__file__, "enter", str(jail))
+            command = [*enter, str(self.tree), *command]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.place,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise RepositoryFault("there is no `git` on the PATH", "install git") from None
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise RepositoryFault(f"git {words[0]} failed in {self.tree}: {said}")
+        return done.stdout

@@ -1,0 +1,228 @@
+"""Putting patchq's hooks beside git's own, and taking them away again.
+
+In the place of a hook goes a small script that runs the one which was there before, and then
+patchq's.  The old one is kept beside it under another name; if it is a shell script, it still sees
+its old name as `$0`, by which some find their other parts.  Each step is one rename over the hook:
+there is no moment without one.
+
+`core.hooksPath` decides where: a relative one is another directory for each work tree, and one in
+the git directory for the hooks of a push to this repository, which git starts there.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Literal
+
+from patchq.errors import UsageError
+from patchq.hooks import shipped
+
+SUFFIX = ".before-patchq"
+MARK = "# Made by `patchq hooks install --git`"
+_WITH_INPUT = ("pre-push", "post-rewrite")
+_ON_RECEIVING = ("update",)
+
+State = Literal["installed", "absent", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One hook's file, which need not exist."""
+
+    name: str
+    file: Path
+
+    @property
+    def before(self) -> Path:
+        """Where the hook that was there is kept."""
+        return self.file.with_name(self.file.name + SUFFIX)
+
+    @property
+    def state(self) -> State:
+        """Whether patchq's hook is there, none, or somebody else's."""
+        if not os.path.lexists(self.file):
+            return "absent"
+        return "installed" if is_ours(self.file) else "other"
+
+
+def is_ours(file: Path) -> bool:
+    return not file.is_symlink() and file.is_file() and MARK.encode() in file.read_bytes()[:200]
+
+
+def places(directory: Path) -> Iterator[Place]:
+    """Where git looks for each of the hooks, in every work tree of the repository."""
+    roots = [
+        Path(line.removeprefix("worktree "))
+        for line in _git(directory, "worktree", "list", "--porcelain").splitlines()
+        if line.startswith("worktree ")
+    ]
+    told = dict.fromkeys(
+        Place(name, _directory_for(name, root) / name)
+        for root in roots
+        if root.is_dir()
+        for name in shipped.GIT_SUMMARIES
+    )
+    yield from told
+
+
+def _directory_for(name: str, root: Path) -> Path:
+    if name in _ON_RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
+        configured = _git(root, "config", "--type=path", "--default", "", "core.hooksPath")
+        if configured and not Path(configured).is_absolute():
+            return (root / _git(root, "rev-parse", "--git-common-dir") / configured).resolve()
+    return (root / _git(root, "rev-parse", "--git-path", "hooks")).resolve()
+
+
+def _git(directory: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=directory, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise UsageError(f"git {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout.removesuffix("\n")
+
+
+def install(place: Place) -> bool:
+    """Put patchq's hook there; False if it is there already, as it would be now."""
+    text = _script(place.name)
+    if place.state == "installed":
+        if place.file.read_text(encoding="utf-8") == text:
+            return False
+    elif place.state == "other":
+        _keep(place)
+    place.file.parent.mkdir(parents=True, exist_ok=True)
+    _replace(place.file, text)
+    return True
+
+
+def _keep(place: Place) -> None:
+    if os.path.lexists(place.before) and not _same(place.file, place.before):
+        raise UsageError(
+            f"{place.file} was put over patchq's hook, and {place.before.name} is what was there "
+            "earlier still",
+            "remove the one that you do not need, and install again",
+        )
+    place.before.unlink(missing_ok=True)
+    if place.file.is_symlink() and _is_sibling(target := os.readlink(place.file)):
+        # What it leads to moves aside as well.
+        os.symlink(target + SUFFIX, place.before)
+    else:
+        os.link(place.file, place.before, follow_symlinks=False)
+
+
+def _is_sibling(target: str) -> bool:
+    return target.removeprefix("./") in shipped.GIT_SUMMARIES
+
+
+def _restore(place: Place) -> None:
+    target = os.readlink(place.before) if place.before.is_symlink() else ""
+    if _is_sibling(target.removesuffix(SUFFIX)):
+        place.before.unlink()
+        place.before.symlink_to(target.removesuffix(SUFFIX))
+    os.replace(place.before, place.file)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.is_file() and other.is_file() and one.read_bytes() == other.read_bytes()
+
+
+def _replace(file: Path, text: str) -> None:
+    with NamedTemporaryFile(
+        "w", dir=file.parent, prefix=f".{file.name}.", delete=False, encoding="utf-8"
+    ) as new:
+        new.write(text)
+        new.flush()
+        os.fsync(new.fileno())
+        os.fchmod(new.fileno(), 0o755)
+    os.replace(new.name, file)
+
+
+def uninstall(place: Place) -> bool:
+    """Put back what was there; False if there is nothing of patchq's.
+
+    A hook that somebody put in place of patchq's stays, and so does what was there before, if it is
+    another one: `UsageError`.
+    """
+    kept = os.path.lexists(place.before)
+    if place.state == "installed":
+        if kept:
+            _restore(place)
+        else:
+            place.file.unlink()
+        return True
+    if not kept:
+        return False
+    if place.state == "absent":
+        _restore(place)
+    elif _same(place.file, place.before):
+        place.before.unlink()
+    else:
+        raise UsageError(
+            f"{place.file} is not patchq's any more, and {place.before.name} is what was there "
+            "before patchq's",
+            "remove the one that you do not need",
+        )
+    return True
+
+
+def _script(name: str) -> str:
+    script = shipped.git_path(name)
+    told = name.startswith("post-")
+    return _TEMPLATE.format(
+        mark=MARK,
+        name=name,
+        before=name + SUFFIX,
+        python=shlex.quote(sys.executable),
+        script=shlex.quote(str(script)),
+        save=_SAVE if name in _WITH_INPUT else "",
+        input=' <"$input"' if name in _WITH_INPUT else "",
+        stop="" if told else '[ "$status" -eq 0 ] || exit "$status"\n',
+        gone=0 if told else 1,
+    )
+
+
+_SAVE = """\
+input=$(mktemp) || exit 1
+trap 'rm -f "$input"' EXIT
+cat >"$input"
+"""
+
+_TEMPLATE = """\
+#!/bin/sh
+{mark}: runs the hook that was here before, then patchq's own.
+# `patchq hooks uninstall` puts back what was here.
+here=${{0%/*}}
+before=$here/{before}
+PATCHQ_PYTHON={python}
+ours={script}
+export PATCHQ_PYTHON
+
+run_before() {{
+    [ -x "$before" ] || return 0
+    IFS= read -r first <"$before" || :
+    case $first in
+    '#!'*/sh | '#!'*/bash | '#!'*/dash | '#!'*/ksh | '#!'*'/sh -'* | '#!'*'/bash -'* | \\
+        '#!'*'env sh' | '#!'*'env bash' | '#!'*'env dash' | '#!'*'env ksh')
+        # Under its old name: some hooks find their other parts by it.
+        ${{first#??}} -c '. "$0{suffix}"' "$here/{name}" "$@" ;;
+    *) "$before" "$@" ;;
+    esac
+}}
+
+{save}run_before "$@"{input}
+status=$?
+{stop}if [ -f "$ours" ]; then
+    sh "$ours" "$@"{input} || {{ code=$?; [ "$status" -ne 0 ] || status=$code; }}
+else
+    echo "patchq: $ours is gone; install or uninstall again: patchq hooks" >&2
+    [ "$status" -ne 0 ] || status={gone}
+fi
+exit "$status"
+""".replace("{suffix}", SUFFIX)
