@@ -6,16 +6,19 @@ A branch that was merged, rebased, deleted or changed by hand is seen wherever a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from patchq import history, land, refs, report, report_md, worktree
-from patchq.model import Problem, State
+from patchq import history, land, notes, refs, report, rewriting, worktree
+from patchq.errors import UsageError
+from patchq.model import LANDED, Problem, State
 from patchq.queue import Report
 from patchq.world import World
 
 DISCARDED = "refs/patchq/discarded/"
+_WHILE_IT_WAITS = ("conflict.pending", "target.moved")
+"""Warnings that say nothing any more once a batch is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ def observe(world: World, told: Report) -> Seen:
             return Seen("accepted", "landed by hand, as another commit", landed)
     if branch is None:
         return Seen("discarded", "its branch was deleted by hand")
-    if branch != commit:
+    # While a batch follows its target, the mark that it waits moves before the branch does.
+    if branch not in (commit, world.repo.ref_target(land.WAITING + id)):
         return Seen("proposed", "its branch was changed by hand", branch)
     return Seen("proposed")
 
@@ -63,45 +67,71 @@ def reconcile(world: World) -> list[Report]:
         seen, id = observe(world, told), told["id"]
         if seen.state == "proposed":
             if seen.commit and not any(p["code"] == "target.moved" for p in told["problems"]):
-                fresh = report.with_problems(told, _not_ours(id))
-                changed.append(put(world, fresh))
+                fresh = rewriting.amend(world, id, _say_not_ours)
+                changed += [fresh] if fresh else []
             continue
         commit = seen.commit or told["commit"]
-        name = land.BATCHES if seen.state == "accepted" else DISCARDED
-        log = f"patchq: {id}: {seen.note}"
-        refs.create(world.repo, name + id, commit, log, world.identity())
-        drop_branch(world, id, world.repo.branch_tip(f"patchq/{id}") or "")
+        if seen.state in LANDED:
+            log = f"patchq: {id}: {seen.note or seen.state}"
+            refs.create(world.repo, land.BATCHES + id, commit, log, world.identity())
         tree = world.repo.tree(commit).root
-        changed.append(rewrite(world, told, seen.state, commit=commit, tree=tree))
+        tip = world.repo.branch_tip(f"patchq/{id}")
+        changed.append(close(world, told, seen.state, tip, seen.note, commit=commit, tree=tree))
     return changed
 
 
-def _not_ours(id: str) -> Problem:
-    return Problem(
+def _say_not_ours(told: Report) -> Report | None:
+    id = told["id"]
+    if told["state"] != "proposed":
+        return None
+    problem = Problem(
         "target.moved",
         f"patchq/{id} was changed by hand, so patchq does not make it again when the target moves",
-        f"`patchq accept {id}` lands it as it stands; `patchq discard {id}` and the same response "
-        "again make it anew",
+        f"`patchq accept {id}` lands it as it stands; `patchq retry {id}` makes the response anew "
+        "and leaves the branch to you",
         severity="warning",
     )
+    return report.with_problems(told, problem)
 
 
-def drop_branch(world: World, id: str, tip: str) -> None:
-    """Delete the review branch if it is still at `tip` and nobody has it checked out."""
-    if not worktree.checkouts(world.repo, f"patchq/{id}"):
-        refs.delete(world.repo, f"refs/heads/patchq/{id}", tip)
-    waiting = world.repo.ref_target(land.WAITING + id)
-    if waiting:
-        refs.delete(world.repo, land.WAITING + id, waiting)
+def close(
+    world: World, told: Report, state: State, branch: str | None, reason: str = "", **fields: Any
+) -> Report:
+    """End the waiting of a batch: its branch goes if it is still at `branch` and nobody has it
+    checked out, its report and its note get the later state; returns the report.
+
+    The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
+    """
+    id, repo = told["id"], world.repo
+    with rewriting.locked(world):
+        now = world.queue.load(id) or told
+        if state == "discarded" and now["state"] not in ("proposed", state):
+            raise UsageError(f"batch {id} does not wait for review: it is {now['state']}")
+        if state == "discarded":
+            tip, log = branch or now["commit"], f"patchq: {id}: {reason or state}"
+            refs.create(repo, DISCARDED + id, tip, log, world.identity())
+        waits = repo.ref_target(land.WAITING + id)
+        if not worktree.checkouts(repo, f"patchq/{id}"):
+            for tip in filter(None, {branch, waits}):
+                refs.delete(repo, f"refs/heads/patchq/{id}", tip)
+        fresh = _rewritten(world, now, state, reason, fields)
+        if waits:
+            refs.delete(repo, land.WAITING + id, waits)
+    return fresh
 
 
-def rewrite(world: World, told: Report, state: State, **fields: Any) -> Report:
-    """Put down a later state of a batch; returns the new report."""
-    return put(world, report.with_state(told, state, **fields))
+def rewrite(world: World, told: Report, state: State, reason: str = "", **fields: Any) -> Report:
+    """Put down a later state of a batch that does not wait any more; returns the new report."""
+    with rewriting.locked(world):
+        return _rewritten(world, world.queue.load(told["id"]) or told, state, reason, fields)
 
 
-def put(world: World, fresh: Report) -> Report:
-    """Replace a report in the queue."""
-    world.queue.rewrite(fresh, report_md.to_markdown(fresh))
+def _rewritten(
+    world: World, now: Report, state: State, reason: str, fields: Mapping[str, Any]
+) -> Report:
+    problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
+    fresh = report.with_state(now, state, **{"problems": problems, **fields})
+    rewriting.put(world, fresh)
     world.queue.sync()
+    notes.add(world, fresh, reason)
     return fresh

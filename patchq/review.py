@@ -6,16 +6,29 @@ rewritten since patchq died is put right by `observed.reconcile` the next time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from typing import Any
 
-from patchq import land, observed, refs, report, report_md, selection, worktree
+from patchq import (
+    checking,
+    land,
+    observed,
+    pending,
+    refs,
+    report,
+    report_md,
+    selection,
+    waiting,
+    worktree,
+)
 from patchq.errors import Fault, UsageError
-from patchq.model import Problem, Source
+from patchq.model import Problem
 from patchq.pipeline import process
-from patchq.queue import Claim, Report
-from patchq.world import Choice, Draft, Tips, World
+from patchq.queue import Report
+from patchq.world import Draft, Tips, World
 
+_LOG = logging.getLogger("patchq")
 _TRIES = 5
 
 
@@ -25,6 +38,9 @@ class Decided:
 
     report: Report
     problems: tuple[Problem, ...] = ()
+    back: tuple[str, ...] = ()
+    """The edits that a choice brings back: what cancelled them, or stood before them, is left
+    out."""
 
 
 def accept(
@@ -42,6 +58,7 @@ def accept(
         if busy:
             return Decided(told, (_busy(target, busy),))
         draft = _landing(world, told, tip, branch, only, without)
+        checking.check([draft], world, as_it_stands=draft.commit == branch)
         if draft.state == "rejected" or not draft.commit:
             errors = tuple(p for p in draft.problems if p.severity == "error")
             return Decided(told, errors or tuple(draft.problems))
@@ -57,19 +74,30 @@ def accept(
         value.drop()
         if moved:
             land.flush(world)
-            observed.drop_branch(world, id, branch)
             fields: dict[str, Any] = {"commit": draft.commit, "tree": draft.tree}
+            fields["hooks"] = report.hook_runs(draft.hooks) or told["hooks"]
+            back: list[str] = []
             if draft.commit != commit and branch == commit:
                 made = report.to_json(draft.outcome())
-                edits = selection.merged(told["edits"], made["edits"], without)
-                fields |= {"edits": edits, "diff": made["diff"]}
-            return Decided(observed.rewrite(world, told, "accepted", **fields))
+                fields |= {"edits": made["edits"], "diff": made["diff"]}
+                back = selection.brought_back(told["edits"], made["edits"])
+            how = _choice_made(only, without)
+            fresh = observed.close(world, told, "accepted", branch, how, **fields)
+            _let_follow(world)
+            world.tell(fresh)
+            return Decided(fresh, back=tuple(back))
     problem = Problem(
         "target.moved",
         f"{told['target']} moved {_TRIES} times while the batch was to land",
         f"run `patchq accept {id}` again",
     )
     return Decided(told, (problem,))
+
+
+def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
+    if only is not None:
+        return f"only edits {', '.join(sorted(only))} and what they need"
+    return f"without edits {', '.join(sorted(without))} and what needs them" if without else ""
 
 
 def _landing(
@@ -82,14 +110,15 @@ def _landing(
 ) -> Draft:
     """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
     id, repo = told["id"], world.repo
-    draft = Draft(_claim(world, told), world, id=id, target=told["target"], parent=tip)
+    draft = Draft(waiting.claim_of(told, world), world, id=id, target=told["target"], parent=tip)
     whole = only is None and not without
-    if whole and repo.is_ancestor(tip, branch):
+    own = branch == told["commit"]
+    if whole and (repo.parents(branch) == (tip,) if own else repo.is_ancestor(tip, branch)):
         draft.commit, draft.tree, draft.state = branch, repo.tree(branch).root, "applied"
         draft.subject = repo.message(branch).split("\n", 1)[0]
         draft.paths = tuple(sorted(repo.changed_paths(tip, branch)))
         return draft
-    if branch != told["commit"]:
+    if not own:
         draft.problems.append(
             Problem(
                 "target.moved",
@@ -100,20 +129,19 @@ def _landing(
         )
         return draft
     chosen = None if whole else selection.select(told["edits"], only, without)
-    base, target = told["base"]["commit"], told["target"]
-    choice = Choice(edits=chosen, base=base, target=target, accepted=True)
+    choice = replace(waiting.choice_of(told), accepted=True)
+    if chosen is not None:
+        choice = replace(choice, edits=chosen.taken, left=chosen.left)
     return process(draft.claim, world, Tips(world), choice)
 
 
-def _claim(world: World, told: Report) -> Claim:
-    source = told["source"]
-    body = world.queue.body(told["id"])
-    if body is None:
-        raise Fault(
-            f"the response of {told['id']} is gone from the queue",
-            "restore `.patchq/` from a backup, or discard the batch",
-        )
-    return Claim("", Source(source["name"], source["sha256"], source["bytes"]), body, id=told["id"])
+def _let_follow(world: World) -> None:
+    """The target has moved: what else waits for it follows.  The batch has landed whatever comes of
+    that, and the next run does what is left."""
+    try:
+        waiting.settle(world)
+    except Fault as fault:
+        _LOG.warning("%s; the next `patchq run` has the other batches follow", fault.message)
 
 
 def _busy(target: str, doing: str) -> Problem:
@@ -145,22 +173,18 @@ def discard(world: World, id: str) -> Decided:
     """Take a proposal away; its tip stays at `refs/patchq/discarded/<id>`."""
     for claim in world.queue.held():
         if claim.id == id and (held := world.queue.load(id)):
-            told = report.with_state(held, "discarded")
-            world.queue.publish(claim, told, report_md.to_markdown(told))
-            return Decided(told)
-    told = dict(_proposal(world, id))
+            gone = report.with_state(held, "discarded")
+            world.queue.publish(claim, gone, report_md.to_markdown(gone))
+            return Decided(gone)
+    told = _proposal(world, id)
     branch = world.repo.branch_tip(f"patchq/{id}")
     if branch and worktree.checkouts(world.repo, f"patchq/{id}"):
         raise UsageError(
             f"patchq/{id} is checked out", "check out another branch there, then discard again"
         )
-    log = f"patchq: {id}: discarded"
-    refs.create(
-        world.repo, observed.DISCARDED + id, branch or told["commit"], log, world.identity()
-    )
-    if branch:
-        observed.drop_branch(world, id, branch)
-    return Decided(observed.rewrite(world, told, "discarded"))
+    fresh = observed.close(world, told, "discarded", branch)
+    pending.refresh(world, pending.named(told))
+    return Decided(fresh)
 
 
 def _proposal(world: World, id: str) -> Report:
@@ -170,4 +194,7 @@ def _proposal(world: World, id: str) -> Report:
     seen = observed.observe(world, told)
     if seen.state != "proposed":
         raise UsageError(f"batch {id} does not wait for review: it is {seen.state}")
+    if world.repo.ref_target(land.WAITING + id) != told["commit"]:  # a crash came in between
+        waiting.follow(world, [told["target"]])
+        told = world.queue.load(id) or told
     return told

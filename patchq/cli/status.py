@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from patchq import observed, worktree
+from patchq import dependencies, observed, pending, rebuilt, worktree
 from patchq.cli import common
-from patchq.errors import UsageError
+from patchq.observed import Seen
+from patchq.queue import Report
 from patchq.queue.directory import lock_owner
 from patchq.quote import visible
 from patchq.world import World
+
+Needs = Mapping[str, Mapping[str, str | None]]
+"""The batches that are held for others: id -> each that has not landed, with its state."""
 
 HELP = "show the daemon, the queue's depth, and what waits or is held"
 
@@ -31,19 +35,21 @@ def run(args: Namespace) -> int:
 
 
 def _one(args: Namespace, world: World) -> int:
-    told = world.queue.load(args.id)
-    if told is None:
-        raise UsageError(f"there is no batch {args.id}", "see `patchq log`")
-    seen = observed.observe(world, told)
-    shown = {**told, "state": seen.state}
-    note = f"  ({seen.note})" if seen.note else ""
-    common.emit(args, {**shown, "note": seen.note}, lambda: common.line(shown) + note)
+    told, note = common.seen(world, *common.find(world, args.id))
+    said = f"  ({note})" if note else ""
+    common.emit(args, {**told, "note": note}, lambda: common.line(told) + said)
     return 0
 
 
 def _overview(world: World) -> dict[str, Any]:
     owner = lock_owner(world.queue_root)
     busy = worktree.busy(world.repo, world.target)
+    needs = dependencies.held(world)
+    known = list(observed.waiting(world))
+    waiting = [(told, observed.observe(world, told)) for told in known]
+    for told in rebuilt.waiting(world, [told["id"] for told in known]):
+        waiting.append((told, Seen("proposed", rebuilt.SAYS_SO)))
+    there = {told["id"] for told, seen in waiting if seen.state == "proposed"}
     return {
         "target": world.target or None,
         "mode": world.config.mode,
@@ -52,20 +58,25 @@ def _overview(world: World) -> dict[str, Any]:
         else None,
         "inbox": world.queue.depth(),
         "busy": busy,
-        "held": [_held(claim.id, world) for claim in world.queue.held() if claim.id],
-        "waiting": [_waiting(told, world) for told in observed.waiting(world)],
+        "held": [_held(claim.id, needs, world) for claim in world.queue.held() if claim.id],
+        "waiting": [_waiting(told, seen, there, needs) for told, seen in waiting],
     }
 
 
-def _held(id: str, world: World) -> dict[str, Any]:
+def _held(id: str, needs: Needs, world: World) -> dict[str, Any]:
     told = world.queue.load(id)
     problems = told["problems"] if told else []
     why = problems[-1] if problems else {"code": None, "message": "not looked at yet"}
-    return {"id": id, "code": why["code"], "why": why["message"]}
+    return {
+        "id": id,
+        "code": why["code"],
+        "why": why["message"],
+        "waits_for": [{"id": other, "state": state} for other, state in needs.get(id, {}).items()],
+        "waited_for_by": _waited_for_by(id, needs),
+    }
 
 
-def _waiting(told: Any, world: World) -> dict[str, Any]:
-    seen = observed.observe(world, told)
+def _waiting(told: Report, seen: Seen, there: Collection[str], needs: Needs) -> dict[str, Any]:
     return {
         "id": told["id"],
         "state": seen.state,
@@ -75,7 +86,20 @@ def _waiting(told: Any, world: World) -> dict[str, Any]:
         "agent": told["agent"],
         "paths": list(dict.fromkeys(edit["path"] for edit in told["edits"])),
         "warnings": [p["code"] for p in told["problems"]],
+        "needs_retry": next(
+            (p["message"] for p in told["problems"] if p["code"] == "target.moved"), None
+        ),
+        "collides": [
+            {"edit": p["edit"], **p["conflicts_with"]}
+            for p in told["problems"]
+            if p["code"] == pending.CODE and p["conflicts_with"]["batch"] in there
+        ],
+        "waited_for_by": _waited_for_by(told["id"], needs),
     }
+
+
+def _waited_for_by(id: str, needs: Needs) -> list[str]:
+    return [other for other, named in needs.items() if id in named]
 
 
 def _time(seconds: float) -> str:
@@ -92,8 +116,26 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     yield f"inbox    {told['inbox']} waiting"
     for held in told["held"]:
         yield visible(f"held     {held['id']}  {held['code']}: {held['why']}")
+        others = [other["id"] for other in held["waits_for"]]
+        yield from _edge("waits for", others if len(others) > 1 else [])
+        yield from _edge("waited for by", held["waited_for_by"])
     for batch in told["waiting"]:
         note = f"  ({batch['note']})" if batch["note"] else ""
         codes = "".join(f"  [{code}]" for code in dict.fromkeys(batch["warnings"]))
         paths = ", ".join(batch["paths"][:3])
         yield visible(f"{batch['state']:<8} {batch['branch']}  {paths}{codes}{note}")
+        yield from _edge("needs a retry:", [batch["needs_retry"]] if batch["needs_retry"] else [])
+        yield from _edge("collides with", [_place(other) for other in batch["collides"]])
+        yield from _edge("waited for by", batch["waited_for_by"])
+
+
+def _edge(what: str, others: Sequence[str]) -> Iterator[str]:
+    """A line below a batch that says how it stands to others."""
+    if others:
+        yield visible(f"           {what} {', '.join(others)}")
+
+
+def _place(other: Report) -> str:
+    lines = "-".join(map(str, dict.fromkeys(other["lines"] or ())))
+    by = f" of {other['agent']}" if other["agent"] else ""
+    return f"{other['batch']}{by} ({other['path']}{':' if lines else ''}{lines})"
