@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 
+from patchq.backup import keep
 from patchq.checkout import (
     Checkout,
     busy,
@@ -50,12 +51,20 @@ class Follow:
     """The update of one checked-out work tree from commit `old` to `new`, in two phases."""
 
     def __init__(
-        self, checkout: Checkout, old: str, new: str, *, wait: float = WAIT_SECONDS
+        self,
+        checkout: Checkout,
+        old: str,
+        new: str,
+        *,
+        wait: float = WAIT_SECONDS,
+        backup: bool = False,
     ) -> None:
         self.checkout = checkout
         self.old = old
         self.new = new
         self.wait = wait
+        self.backup = backup
+        self._copies: list[Path] = []
         self._lock: LinkLock | None = None
         self._torn = False
         """Whether the files are not what the index says."""
@@ -96,6 +105,7 @@ class Follow:
                 _settle(self.checkout, self.old, self.new, self.old, self._copy)
             self._copy.replace(self.checkout.gitdir / "index")
             self._torn = False
+            self._drop_copies()
         finally:
             self._free()
 
@@ -106,10 +116,14 @@ class Follow:
         self._lock.append(_BEGUN)
         self._lock.flush()
         _copy_index(gitdir, self._copy)
+        if self.backup:
+            paths = self.checkout.repo.changed_paths(self.old, self.new)
+            self._copies = keep(self.checkout.repo.commondir, self.checkout.workdir, paths)
         self._torn = True
         error = self._switch(self.old, self.new)
         if error is None:
             return []
+        self._drop_copies()
         _settle(self.checkout, self.old, self.new, self.old, self._copy)
         self._copy.replace(gitdir / "index")
         self._torn = False
@@ -117,6 +131,11 @@ class Follow:
         if not found:
             raise RepositoryFault(f"cannot update {self.checkout.workdir}: {error}")
         return found
+
+    def _drop_copies(self) -> None:
+        """Nothing was updated, so there is nothing to go back to."""
+        for copy in self._copies:
+            copy.unlink(missing_ok=True)
 
     @property
     def _copy(self) -> Path:

@@ -1,11 +1,19 @@
-"""`patchq log`: every batch that has a verdict, the newest first."""
+"""`patchq log`: every batch that has a verdict, the newest first.
+
+What the queue has lost, git still tells: such batches come behind the queue's own, by the times of
+their commits.
+"""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from itertools import islice
 
-from patchq import observed
+from patchq import rebuilt
 from patchq.cli import common
+from patchq.queue import Report
+from patchq.world import World
 
 HELP = "list the batches, newest verdict first"
 
@@ -16,15 +24,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False, writes=False)
-    ids = list(world.queue.ids())[::-1]
-    for id in ids[: args.limit]:
-        told = world.queue.load(id)
-        if told is None:
-            continue
-        seen = observed.observe(world, told)
-        shown = {**told, "state": seen.state}
+    for told, note in islice(_newest_first(world), args.limit):
         if args.json:
-            common.say(args, shown)
+            common.say(args, told)
         else:
-            print(common.line(shown) + (f"  ({seen.note})" if seen.note else ""))
+            print(common.line(told) + (f"  ({note})" if note else ""))
     return 0
+
+
+def _newest_first(world: World) -> Iterator[tuple[Report, str]]:
+    """The reports as they stand now, each with what there is to say of it."""
+    ids = list(world.queue.ids())[::-1]
+    for id in ids:
+        if told := world.queue.load(id):
+            yield common.seen(world, told)
+    for told in rebuilt.missing(world, ids):
+        yield common.seen(world, told, rebuilt.SAYS_SO)

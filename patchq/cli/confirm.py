@@ -1,0 +1,121 @@
+"""`confirm: true` on a terminal: a person sees what a response would do, and decides.
+
+Yes lands it, no lets it wait for review, quitting leaves it undecided and stops.  Some of the edits
+are shown anew before they land.  What is refused anyway, or cannot land now, is not asked about.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from select import select
+from typing import Any
+
+from patchq import report, selection
+from patchq.cli import common
+from patchq.config import Config
+from patchq.errors import UsageError
+from patchq.queue import Claim
+from patchq.quote import visible
+from patchq.world import Choice, Draft, World
+
+_LOOK_SECONDS = 0.2
+_ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [q]uit"
+
+
+class Quit(Exception):
+    """The person stops here; the response in question is undecided."""
+
+
+def possible(args: Namespace, config: Config) -> bool:
+    """Whether a person is to be asked, and there."""
+    there = sys.stdin.isatty() and sys.stdout.isatty()
+    return config.confirm and there and not args.json and not args.quiet
+
+
+class Asker:
+    """Asks about one response after the other; `stopped` tells of signals meanwhile."""
+
+    def __init__(self, world: World, stopped: Callable[[], bool] = lambda: False) -> None:
+        self.quit = False
+        self._world = world
+        self._stopped = stopped
+
+    def __call__(self, claim: Claim) -> Choice:
+        """How to take the response; raises `Quit`."""
+        choice = Choice()
+        while True:
+            draft = common.preview(self._world, claim, choice)
+            if draft.state != "proposed" or _is_dirty(draft):
+                if choice.edits is None:
+                    return Choice()
+                self._say(*(f"{p.code}: {p.message}" for p in draft.problems))
+                choice = Choice()
+                continue
+            self._show(draft)
+            answer = self._answer(f"Land it on {draft.target}? {_ANSWERS}: ")
+            if answer == "y":
+                return replace(choice, accepted=True)
+            if answer == "n":
+                return Choice()
+            if answer == "q":
+                self.quit = True
+                raise Quit
+            if answer == "c":
+                choice = self._chosen(draft, claim)
+
+    def _show(self, draft: Draft) -> None:
+        told = report.to_json(draft.outcome())
+        self._say(
+            f"\n{draft.id}: {draft.subject}",
+            *(f"warning {p.code}: {p.message}" for p in draft.problems),
+            *(f"  edit {_edit(edit)}" for edit in told["edits"]),
+            told["diff"].removesuffix("\n"),
+        )
+
+    def _chosen(self, draft: Draft, claim: Claim) -> Choice:
+        """The edits that the person names."""
+        edits = report.to_json(common.preview(self._world, claim).outcome())["edits"]
+        names = self._line(f"Which of the edits {', '.join(edit['id'] for edit in edits)}? ")
+        only = frozenset(name.strip() for name in names.split(",") if name.strip())
+        try:
+            chosen = selection.select(edits, only, frozenset())
+        except UsageError as error:
+            self._say(error.message)
+            return Choice()
+        return Choice(edits=chosen.taken, left=chosen.left)
+
+    def _answer(self, question: str) -> str:
+        return self._line(question).strip().lower()[:1]
+
+    def _line(self, question: str) -> str:
+        """A line from the terminal; raises `Quit` at its end, and when a signal says to stop."""
+        print(question, end="", flush=True)
+        while not self._stopped():
+            if select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
+                # Not through `sys.stdin`, whose buffer would hide lines from `select`.
+                data = os.read(sys.stdin.fileno(), 4096)
+                if not data:
+                    break
+                return data.decode("utf-8", "replace")
+        print(flush=True)
+        raise Quit
+
+    def _say(self, *lines: str) -> None:
+        for line in lines:
+            print(visible(line, keep="\n\t"), flush=True)
+
+
+def _is_dirty(draft: Draft) -> bool:
+    """Whether it could not land for uncommitted changes."""
+    return any(problem.code == "worktree.dirty" for problem in draft.problems)
+
+
+def _edit(edit: Mapping[str, Any]) -> str:
+    lines = f" lines {edit['lines'][0]}-{edit['lines'][1]}" if edit["lines"] else ""
+    said = f": {edit['description']}" if edit["description"] else ""
+    state = "" if edit["state"] in ("applied", "ready") else f" ({edit['state']})"
+    return f"{edit['id']}  {edit['op']} {edit['path']}{lines}{state}{said}"

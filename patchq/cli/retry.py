@@ -1,0 +1,32 @@
+"""`patchq retry`: decide again on a response that was refused, discarded or waits."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from patchq import retry
+from patchq.cli import accept, common
+from patchq.queue import Report
+
+HELP = "decide again on a response, on the branches as they are now"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument(
+        "--without", metavar="E,…", type=accept.ids, help="all but these edits", default=frozenset()
+    )
+
+
+def run(args: Namespace) -> int:
+    world = common.open_world(args, targeted=False)
+    common.setup_log(args, world.config)
+    refused = 0
+
+    def tell(told: Report) -> None:
+        nonlocal refused
+        refused += told["state"] == "rejected"
+        common.say(args, told)
+
+    retry.retry(world, args.id, args.without, tell)
+    return 1 if refused else 0
