@@ -1,0 +1,232 @@
+"""What an edit's new text becomes when its old text is corrected.
+
+The response changed `old` to `new`, and where it says `old` the file says `there`.  The result
+makes the response's change to the file's text.  It is certain only where the two differences keep
+apart: on different lines, or on one line where the file differs by blanks, by the kind of its
+quotes or by a last `;` or `,` alone.  A response that changes what it has misread is not corrected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from patchq.lcs import line_diff
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
+_WORD = re.compile(r"\w+")
+_QUOTES = frozenset("'\"`")
+_TAILS = frozenset(";,")
+_LIVE = frozenset("\\${}#%@!")
+"""Signs that one kind of quotes reads and another does not, in one language or another."""
+
+Block = tuple[int, int, Sequence[str]]
+"""The lines from and to (0-based) of the old text, and what stands in their place."""
+
+
+def words(text: str) -> list[str]:
+    """The words of a text: what people compare when they look for a place."""
+    return _WORD.findall(text)
+
+
+def merged(old: str, there: str, new: str) -> str | None:
+    """`new` for a file that says `there` where the response says `old`; None if that is uncertain.
+    Lines end with `\n`; the last need not."""
+    olds, theirs, ours = (_LINE.findall(text) for text in (old, there, new))
+    # Lines that repeat can be paired in several ways; all of them have to come to the same.
+    made = {
+        _joined(olds, _single_lines(drift, olds), changes)
+        for drift in _pairings(olds, theirs)
+        for changes in _pairings(olds, ours)
+    }
+    return made.pop() if len(made) == 1 else None
+
+
+def _pairings(olds: Sequence[str], others: Sequence[str]) -> list[list[Block]]:
+    """The changed blocks, with equal lines paired from the front, and from the back."""
+    front = [(a0, a1, others[b0:b1]) for a0, a1, b0, b1 in line_diff(olds, others)]
+    m, n = len(olds), len(others)
+    back = [
+        (m - a1, m - a0, others[n - b1 : n - b0])
+        for a0, a1, b0, b1 in reversed(line_diff(olds[::-1], others[::-1]))
+    ]
+    return [front, back]
+
+
+def _joined(olds: Sequence[str], drift: Sequence[Block], changes: Sequence[Block]) -> str | None:
+    """The old text with what the file has differently and what the response changes."""
+    parts: list[Block] = []
+    left = list(drift)
+    for start, end, fresh in changes:
+        met = [block for block in left if _overlap(block, start, end)]
+        if met and (start == end or any(a < start or end < b for a, b, _ in met)):
+            return None
+        left = [block for block in left if block not in met]
+        if any(_touches(block, olds, start, end) for block in left):
+            return None
+        if met:
+            one = _redone(olds[start:end], _applied(olds, met, start, end), fresh)
+            if one is None:
+                return None
+            fresh = [one]
+        parts.append((start, end, fresh))
+    return "".join(_applied(olds, [*parts, *left], 0, len(olds)))
+
+
+def _single_lines(blocks: Sequence[Block], olds: Sequence[str]) -> list[Block]:
+    """The blocks, those that keep the number of lines cut into single ones."""
+    cut: list[Block] = []
+    for start, end, fresh in blocks:
+        if end - start == len(fresh):
+            cut += [(start + k, start + k + 1, [line]) for k, line in enumerate(fresh)]
+        else:
+            cut.append((start, end, fresh))
+    return [block for block in cut if list(block[2]) != list(olds[block[0] : block[1]])]
+
+
+def _overlap(block: Block, start: int, end: int) -> bool:
+    """Whether a block has a line of `start:end`, or one of the two adds lines inside the other."""
+    a, b, _ = block
+    if a == b and start == end:
+        return a == start
+    return a < end and start < b
+
+
+def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
+    """Whether a block borders on `start:end`, or would if equal lines were paired otherwise."""
+    a, b, fresh = block
+    if _keeps(block, olds):
+        return False
+    own = {*olds[a:b], *fresh}
+    while a > 0 and olds[a - 1] in own:
+        a -= 1
+    while b < len(olds) and olds[b] in own:
+        b += 1
+    return a <= end and start <= b
+
+
+def _keeps(block: Block, olds: Sequence[str]) -> bool:
+    """Whether a block is one line for another that is plainly the same one."""
+    start, end, fresh = block
+    if (end - start, len(fresh)) != (1, 1):
+        return False
+    one, other = words(olds[start]), words(fresh[0])
+    return 2 * len(set(one) & set(other)) >= max(len(set(one)), len(set(other)), 1)
+
+
+def _applied(olds: Sequence[str], blocks: Sequence[Block], start: int, end: int) -> list[str]:
+    """The old lines `start:end` with the blocks, which are inside and apart, in their place."""
+    made: list[str] = []
+    for a, b, fresh in sorted(blocks, key=lambda block: block[:2]):
+        made += [*olds[start:a], *fresh]
+        start = b
+    return [*made, *olds[start:end]]
+
+
+# ---------------------------------------------------------------- on the same line
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text as its words and signs, the blanks before each, and those behind the last."""
+
+    gaps: list[str]
+    tokens: list[str]
+    rest: str
+
+    @classmethod
+    def of(cls, text: str) -> _Read:
+        found = list(_TOKEN.finditer(text))
+        rest = text[found[-1].end() :] if found else text
+        return cls([match[1] for match in found], [match[2] for match in found], rest)
+
+    def quoted(self, ours: str, theirs: str) -> _Read:
+        """With one kind of quotes for another."""
+        tokens = [theirs if token == ours else token for token in self.tokens]
+        return _Read(self.gaps, tokens, self.rest)
+
+    def shorter(self) -> _Read:
+        """Without the last sign."""
+        return _Read(self.gaps[:-1], self.tokens[:-1], self.rest)
+
+    def longer(self, gap: str, sign: str) -> _Read:
+        return _Read([*self.gaps, gap], [*self.tokens, sign], self.rest)
+
+
+def _redone(old: Sequence[str], there: Sequence[str], new: Sequence[str]) -> str | None:
+    """The change made to a text that differs in its quotes, its last sign and its blanks only."""
+    o, t, n = (_Read.of("".join(lines)) for lines in (old, there, new))
+    if not o.tokens:
+        return None  # blank lines are alike everywhere
+    if not new:
+        return "" if _alike(o.tokens) == _alike(t.tokens) else None
+    kinds = {
+        (ours, theirs)
+        for ours, theirs in zip(o.tokens, t.tokens, strict=False)
+        if {ours, theirs} <= _QUOTES
+    }
+    for ours, theirs in kinds:
+        if ours != theirs:
+            if len(kinds) > 1 or not _may_change_quotes(o, n, ours, theirs):
+                return None
+            o, n = o.quoted(ours, theirs), n.quoted(ours, theirs)
+    if o.tokens != t.tokens and len(old) == len(new):
+        if o.shorter().tokens == t.tokens and o.tokens[-1] in _TAILS & {*n.tokens[-1:]}:
+            o, n = o.shorter(), n.shorter()
+        elif o.tokens == t.shorter().tokens and t.tokens[-1] in _TAILS - {*n.tokens[-1:]}:
+            o, n = (read.longer(t.gaps[-1], t.tokens[-1]) for read in (o, n))
+    return _with_gaps(o, t, n) if o.tokens == t.tokens else None
+
+
+def _alike(tokens: Sequence[str]) -> list[str]:
+    """The tokens with all kinds of quotes as one."""
+    return ["'" if token in _QUOTES else token for token in tokens]
+
+
+def _may_change_quotes(o: _Read, n: _Read, ours: str, theirs: str) -> bool:
+    """Whether the other kind of quotes means the same in the new text: it is in neither, what is
+    quoted ends, and no sign is new that may be read in one kind of quotes only."""
+    known = {*o.tokens}
+    return (
+        theirs not in known
+        and theirs not in n.tokens
+        and n.tokens.count(ours) % 2 == 0
+        and not any(token in _LIVE and token not in known for token in n.tokens)
+        and "\\" not in known
+    )
+
+
+def _with_gaps(o: _Read, t: _Read, n: _Read) -> str | None:
+    """The new text with the file's blanks wherever it keeps the old text's."""
+    kept = _kept(o.tokens, n.tokens)
+    shifted = any(
+        ours != theirs
+        for k, (ours, theirs) in enumerate(zip(o.gaps, t.gaps, strict=True))
+        if k == 0 or "\n" in ours
+    )
+    parts: list[str] = []
+    for k, (gap, token) in enumerate(zip(n.gaps, n.tokens, strict=True)):
+        at = kept.get(k)
+        follows = at is not None and (kept.get(k - 1) == at - 1 if k else at == 0)
+        if at is None or not follows:
+            if shifted and (k == 0 or "\n" in gap):
+                return None
+        elif o.gaps[at] != t.gaps[at]:
+            if gap != o.gaps[at]:
+                return None
+            gap = t.gaps[at]
+        parts += [gap, token]
+    rest = n.rest if n.rest != o.rest else t.rest
+    return "".join([*parts, rest])
+
+
+def _kept(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+    """For each of the new tokens that the old text has, which one it is there."""
+    kept: dict[int, int] = {}
+    i = j = 0
+    for a0, a1, b0, b1 in [*line_diff(old, new), (len(old), len(old), len(new), len(new))]:
+        kept.update(zip(range(j, b0), range(i, a0), strict=True))
+        i, j = a1, b1
+    return kept

@@ -1,0 +1,204 @@
+"""The client against a real server: answers, and everything that goes wrong with them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
+
+import pytest
+from chat_server import ChatServer, Reply, Request, serving
+
+from patchq.config_schema import Llm
+from patchq.llm.chat import AT_ONCE, Chat
+from patchq.llm.client import Answer, Message, Stop
+from patchq.model import Problem
+
+KEY = "sk-very-secret-0123456789"
+QUESTION = [Message("system", "Be brief."), Message("user", "What is there?")]
+
+
+def chat(server: ChatServer, *, seconds: float = 30.0, stop: Stop | None = None) -> Chat:
+    config = Llm(
+        base_url=server.base_url, model="m-1", api_key_env="TEST_KEY", timeout_seconds=seconds
+    )
+    return Chat(config, stop, pause=0.01)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", KEY)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def said(script: Sequence[Reply | str], seconds: float = 30.0) -> tuple[Answer | Problem, int]:
+    """What comes of a question, and how often the server was asked."""
+    with serving(script) as server:
+        return chat(server, seconds=seconds).complete(QUESTION), len(server.requests)
+
+
+def test_question_and_answer() -> None:
+    with serving(["A file."]) as server:
+        answer = chat(server).complete(QUESTION)
+    assert answer == Answer("A file.", "stop", "m-1")
+    (request,) = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body["model"] == "m-1"
+    assert request.body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is there?"},
+    ]
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "max_tokens"])
+def test_answer_that_was_cut_says_so(finish: str) -> None:
+    answer, asked = said([Reply("half an ans", finish=finish)])
+    assert isinstance(answer, Answer)
+    assert (answer.stop, answer.whole, asked) == (finish, False, 1)
+
+
+FAILURES = {
+    "rate limited for ever": ([Reply("slow down", status=429)], "llm.rate_limited", 4),
+    "rate limited for longer than the question may take": (
+        [Reply("slow down", status=429, headers={"retry-after": "3600"})],
+        "llm.rate_limited",
+        1,
+    ),
+    "server error for ever": ([Reply("boom", status=500)], "llm.server", 4),
+    "connection closed for ever": ([Reply(hang_up=True)], "llm.server", 4),
+    "key refused": ([Reply("no such key", status=401)], "llm.server", 1),
+    "unknown model": ([Reply("no such model", status=404)], "llm.server", 1),
+    "malformed JSON": ([Reply(body=b'{"choices": [')], "llm.answer", 1),
+    "no JSON": ([Reply(body=b"<html>hello</html>")], "llm.answer", 1),
+    "JSON too deep": ([Reply(body=b"[" * 200_000)], "llm.answer", 1),
+    "no choices": ([Reply(body=b'{"choices": []}')], "llm.answer", 1),
+    "another shape": ([Reply(body=b'["choices"]')], "llm.answer", 1),
+    "no text": ([Reply(None)], "llm.answer", 1),
+}
+
+
+@pytest.mark.parametrize(("script", "code", "tries"), FAILURES.values(), ids=FAILURES.keys())
+def test_failure_is_a_problem(script: list[Reply], code: str, tries: int) -> None:
+    answer, asked = said(script)
+    assert isinstance(answer, Problem)
+    assert (answer.code, asked) == (code, tries)
+    assert answer.hint
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Reply("slow down", status=429),
+        Reply("slow down", status=429, headers={"retry-after": "0.01"}),
+        Reply("slow down", status=429, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}),
+        Reply("slow down", status=429, headers={"retry-after": "soon"}),
+        Reply("boom", status=500),
+        Reply("busy", status=503, headers={"retry-after": "0"}),
+        Reply(hang_up=True),
+    ],
+    ids=["429", "after seconds", "after a date", "after nonsense", "500", "503", "closed"],
+)
+def test_passing_failure_is_tried_again(first: Reply) -> None:
+    answer, asked = said([first, "Here."])
+    assert (answer, asked) == (Answer("Here.", "stop", "m-1"), 2)
+
+
+@pytest.mark.parametrize("reply", [Reply(slow=True), Reply(trickle=True)], ids=["slow", "trickle"])
+def test_question_takes_no_longer_than_its_time(reply: Reply) -> None:
+    answer, asked = said([reply], seconds=0.3)
+    assert isinstance(answer, Problem)
+    assert (answer.code, asked) == ("llm.timeout", 1)
+
+
+def test_server_that_is_not_there() -> None:
+    with serving(["x"]) as server:
+        model = chat(server)
+    answer = model.complete(QUESTION)
+    assert isinstance(answer, Problem)
+    assert answer.code == "llm.server"
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (Llm(base_url="http://localhost:1/v1"), "llm.model"),
+        (Llm(model="m-1"), "llm.base_url"),
+        (
+            Llm(base_url="http://localhost:1/v1", model="m-1", api_key_env="TEST_NO_KEY"),
+            "TEST_NO_KEY",
+        ),
+    ],
+    ids=["model", "server", "key"],
+)
+def test_what_is_missing_is_named(config: Llm, says: str) -> None:
+    answer = Chat(config).complete(QUESTION)
+    assert isinstance(answer, Problem)
+    assert answer.code == "llm.not_configured"
+    assert says in answer.message
+
+
+def test_no_key_of_another_program_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "somebody-elses")
+    with serving(["x"]) as server:
+        Chat(Llm(base_url=server.base_url, model="m-1")).complete(QUESTION)
+    assert "somebody-elses" not in str(server.requests[0].headers)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(f"Incorrect API key provided: {KEY}", status=401),
+        Reply(f"too many requests of {KEY}", status=429),
+        Reply(f"cannot check {KEY}", status=500),
+        Reply(hang_up=True),
+        Reply(body=f'{{"error": "{KEY}"}}'.encode()),
+        Reply(slow=True),
+    ],
+    ids=["401", "429", "500", "closed", "malformed", "slow"],
+)
+def test_key_is_in_no_log_and_no_problem(
+    reply: Reply, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    answer, _ = said([reply], seconds=0.3 if reply.slow else 30.0)
+    assert isinstance(answer, Problem)
+    out, err = capfd.readouterr()
+    assert KEY not in f"{answer!r}{caplog.text}{out}{err}"
+
+
+def test_stop_cuts_a_question_short() -> None:
+    stop = Stop()
+    with serving([Reply(slow=True)]) as server:
+
+        def tell() -> None:
+            server.asked.wait()
+            stop.set()
+
+        teller = Thread(target=tell)
+        teller.start()
+        answer = chat(server, stop=stop).complete(QUESTION)
+        teller.join()
+        after = chat(server, stop=stop).complete(QUESTION)
+        asked = len(server.requests)
+    for cut in (answer, after):
+        assert isinstance(cut, Problem)
+        assert cut.code == "llm.timeout"
+    assert asked == 1
+
+
+def test_calls_at_once_are_bounded() -> None:
+    def reply(request: Request) -> str:
+        time.sleep(0.02)
+        return "x"
+
+    with serving(reply) as server:
+        model = chat(server)
+        with ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(lambda _: model.complete(QUESTION), range(16)))
+    assert all(isinstance(answer, Answer) for answer in answers)
+    assert len(server.requests) == 16
+    assert server.most_at_once <= AT_ONCE

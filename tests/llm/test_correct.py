@@ -1,0 +1,343 @@
+"""Quotes that stand nowhere, corrected with a model's help, or left as they are."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from chat_server import Reply, serving
+from trees import RULES, DictTree
+
+from patchq import apply
+from patchq.config_schema import Llm
+from patchq.llm.asking import Asker
+from patchq.llm.cache import Cache
+from patchq.llm.chat import Chat
+from patchq.llm.client import Answer, Model, Scripted
+from patchq.llm.correct import Corrected, correct
+from patchq.llm.questions import NEW, OLD
+from patchq.model import Correction, Edit, Problem
+from patchq.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+
+PATH = "config.js"
+FILE = """\
+// Where to ask.
+const API_URL = "https://old.api/v1" // Note: double quotes, missing semicolon
+const RETRIES = 3;
+"""
+OLD_STR = "const API_URL = 'https://old.api/v1';"
+NEW_STR = "const API_URL = 'https://new.api/v2';"
+THERE = 'const API_URL = "https://old.api/v1"'
+FRESH = 'const API_URL = "https://new.api/v2"'
+CALL = ReplaceText(OLD_STR, NEW_STR, 1, stated=True)
+
+
+def said(key: str, text: str) -> str:
+    return json.dumps({key: text})
+
+
+def model(*answers: str | Answer | Problem) -> Scripted:
+    return Scripted(answers)
+
+
+class Tried(NamedTuple):
+    """What came of asking, and the warnings."""
+
+    made: Corrected | None
+    problems: tuple[Problem, ...]
+
+
+def attempt(
+    asked: Model,
+    *ops: Op,
+    files: dict[str, str] | None = None,
+    cache: Cache | None = None,
+    path: str = PATH,
+) -> Tried:
+    tree = DictTree(files or {path: FILE})
+    edits = [Edit(str(n), "edit_calls", (n, n), path, op) for n, op in enumerate(ops, 1)]
+    return corrected(edits, tree, asked, cache or Cache())
+
+
+def corrected(edits: list[Edit], tree: DictTree, asked: Model, cache: Cache) -> Tried:
+    plan = apply.plan(edits, tree, RULES)
+    assert plan.refused
+    asker = Asker(asked, cache, lambda: None)
+    made = correct(edits, plan, tree, RULES, asker)
+    for key in asker.used if made else ():
+        cache.keep(key)
+    return Tried(made, asker.problems)
+
+
+def result(tried: Tried, path: str = PATH) -> str | None:
+    """What the file becomes; None if the first refusal stands."""
+    if tried.made is None:
+        return None
+    (change,) = tried.made.plan.changes
+    assert change.path == path
+    assert change.after is not None
+    return change.after.decode()
+
+
+def test_quote_and_replacement_are_corrected() -> None:
+    asked = model(said(OLD, THERE), said(NEW, FRESH))
+    tried = attempt(asked, CALL)
+    assert result(tried) == FILE.replace(THERE, FRESH)
+    assert tried.made is not None
+    assert tried.made.corrections == (
+        Correction("1", "old", "model"),
+        Correction("1", "new", "model"),
+    )
+    assert tried.problems == ()
+    first, second = (messages[-1].text for messages in asked.asked)
+    assert FILE in first
+    assert OLD_STR in first
+    assert all(text in second for text in (OLD_STR, NEW_STR, THERE))
+
+
+PYTHON = "def total(items, tax):\n    value = sum(items)\n    return value * tax\n"
+MISQUOTED = PYTHON.replace("items, tax", "rows, tax").replace("(items)", "(rows)")
+WANTED = PYTHON.replace("value * tax", "round(value * tax, 2)")
+OPS: dict[str, Op] = {
+    "lines": Replace(MISQUOTED, MISQUOTED.replace("value * tax", "round(value * tax, 2)")),
+    "hunk": PatchHunk(MISQUOTED, MISQUOTED.replace("value * tax", "round(value * tax, 2)"), 7),
+    "call": ReplaceText(MISQUOTED, MISQUOTED.replace("value * tax", "round(value * tax, 2)")),
+    "indexed": Occurrences(MISQUOTED, MISQUOTED.replace("value * tax", "round(value * tax, 2)")),
+    "contextual": InContext(
+        MISQUOTED[: MISQUOTED.index("value *")], "value * tax", "\n", "round(value * tax, 2)"
+    ),
+}
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
+def test_every_form_that_quotes(op: Op) -> None:
+    asked = model(said(OLD, PYTHON), said(NEW, WANTED))
+    files = {"a.py": f"import os\n\n{PYTHON}\nprint(total)\n"}
+    tried = attempt(asked, op, files=files, path="a.py")
+    assert result(tried, "a.py") == f"import os\n\n{WANTED}\nprint(total)\n"
+
+
+NO_ANSWER = Problem("llm.server", "away")
+IGNORED: dict[str, tuple[tuple[str | Answer | Problem, ...], str | None]] = {
+    "nothing": ((said(OLD, ""),), None),
+    "prose": (("It must be the second line.",), "llm.answer"),
+    "prose round the JSON": ((f"Here: {said(OLD, THERE)}",), "llm.answer"),
+    "another key": ((said("path", "/etc/passwd"),), "llm.answer"),
+    "a path beside it": ((json.dumps({OLD: THERE, "path": "b.js"}),), "llm.answer"),
+    "half a JSON": ((said(OLD, THERE)[:-3],), "llm.answer"),
+    "no text": ((json.dumps({OLD: [THERE]}),), "llm.answer"),
+    "cut": ((Answer(said(OLD, THERE), "length", "m"),), "llm.answer"),
+    "no answer": ((NO_ANSWER,), "llm.server"),
+    "the quote again": ((said(OLD, OLD_STR),), None),
+    "a snippet that is not there": ((said(OLD, FRESH),), None),
+    "several matches": ((said(OLD, "const "),), None),
+    "another line": ((said(OLD, "const RETRIES = 3;"),), None),
+    "the whole file": ((said(OLD, FILE),), None),
+    "a replacement of its own": ((said(OLD, THERE), said(NEW, "process.exit()")), None),
+    "a replacement as misquoted": ((said(OLD, THERE), said(NEW, NEW_STR)), None),
+    "a replacement with more": ((said(OLD, THERE), said(NEW, FRESH + "; evil()")), None),
+    "no replacement": ((said(OLD, THERE), NO_ANSWER), "llm.server"),
+    "a replacement in prose": ((said(OLD, THERE), "the same"), "llm.answer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answers", "code"), IGNORED.values(), ids=IGNORED.keys())
+def test_anything_else_is_ignored(
+    answers: tuple[str | Answer | Problem, ...], code: str | None
+) -> None:
+    tried = attempt(model(*answers), CALL)
+    assert result(tried) is None
+    assert [(p.code, p.severity) for p in tried.problems] == ([(code, "warning")] if code else [])
+
+
+NOT_ASKED: dict[str, tuple[dict[str, str], tuple[Op, ...]]] = {
+    "several places": ({PATH: FILE + FILE}, (ReplaceText(THERE, FRESH),)),
+    "all places": ({PATH: FILE}, (ReplaceText(OLD_STR, NEW_STR, None),)),
+    "a number of places": ({PATH: FILE}, (ReplaceText(OLD_STR, NEW_STR, 2, stated=True),)),
+    "a whole file to delete": ({PATH: FILE}, (DeleteFile("other\n"),)),
+    "no such file": ({"other.js": FILE}, (CALL,)),
+    "an error beside it that stays": ({PATH: FILE + FILE}, (CALL, ReplaceText(THERE, FRESH))),
+    "more misses than a careful response has": (
+        {PATH: FILE},
+        tuple(ReplaceText(f"{OLD_STR}{n}", NEW_STR) for n in range(11)),
+    ),
+    "a quote of half a character": ({PATH: FILE}, (ReplaceText(OLD_STR + "\udc80", NEW_STR),)),
+}
+
+
+@pytest.mark.parametrize(("files", "ops"), NOT_ASKED.values(), ids=NOT_ASKED.keys())
+def test_what_no_model_is_asked(files: dict[str, str], ops: tuple[Op, ...]) -> None:
+    asked = model()
+    assert attempt(asked, *ops, files=files) == (None, ())
+    assert asked.asked == []
+
+
+def test_change_of_what_was_misread_is_not_corrected() -> None:
+    asked = model(said(OLD, "const RETRIES = 3;\n"), said(NEW, "const RETRIES = 5;\n"))
+    assert result(attempt(asked, Replace("const RETRIES = 4;\n", "const RETRIES = 5;\n"))) is None
+
+
+def test_batch_is_corrected_as_a_whole() -> None:
+    second = ReplaceText("const RETRIES = 3  // times", "const RETRIES = 4  // times")
+    tried = attempt(
+        Scripted(lambda question: said(OLD, THERE) if OLD_STR in question else said(OLD, "")),
+        CALL,
+        second,
+    )
+    assert result(tried) is None
+
+
+def test_result_that_does_not_parse_is_not_taken() -> None:
+    broken = MISQUOTED.replace("value * tax", "value * tax)")
+    asked = model(said(OLD, PYTHON), said(NEW, PYTHON.replace("value * tax", "value * tax)")))
+    files = {"a.py": PYTHON}
+    assert attempt(asked, Replace(MISQUOTED, broken), files=files, path="a.py").made is None
+
+
+def test_same_question_is_asked_once(tmp_path: Path) -> None:
+    asked, cache = model(said(OLD, THERE), said(NEW, FRESH)), Cache(tmp_path / "answers")
+    for again in (cache, cache, Cache(tmp_path / "answers")):
+        assert result(attempt(asked, CALL, cache=again)) == FILE.replace(THERE, FRESH)
+    assert len(asked.asked) == 2
+    attempt(asked, CALL, files={PATH: FILE + "\n"}, cache=cache)
+    assert len(asked.asked) == 3, "another content is another question"
+    attempt(Scripted([said(OLD, "")], name="other"), CALL, cache=cache)
+
+
+def test_answers_that_helped_nothing_are_not_kept(tmp_path: Path) -> None:
+    attempt(model(said(OLD, "const ")), CALL, cache=Cache(tmp_path / "answers"))
+    assert not (tmp_path / "answers").exists()
+
+
+def test_damaged_answer_on_disk_is_asked_for_again(tmp_path: Path) -> None:
+    attempt(model(said(OLD, THERE), said(NEW, FRESH)), CALL, cache=Cache(tmp_path))
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    asked = model(said(OLD, THERE), said(NEW, FRESH))
+    assert result(attempt(asked, CALL, cache=Cache(tmp_path))) == FILE.replace(THERE, FRESH)
+    assert len(asked.asked) == 2
+
+
+def test_answers_on_disk_are_bounded(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for n in range(300):
+        cache.put(f"{n:064x}", str(n))
+        cache.keep(f"{n:064x}")
+    assert len(list(tmp_path.iterdir())) == 256
+
+
+def test_what_changed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "patchq")
+    attempt(model(said(OLD, THERE), said(NEW, FRESH)), CALL)
+    assert all(repr(text) in caplog.text for text in (OLD_STR, THERE, NEW_STR, FRESH))
+
+
+# ---------------------------------------------------------------- through a server
+
+
+REPLIES: dict[str, tuple[list[Reply | str], str | None]] = {
+    "right": ([said(OLD, THERE), said(NEW, FRESH)], None),
+    "wrong snippet": ([said(OLD, "const RETRIES = 3;")], None),
+    "several matches": ([said(OLD, "const ")], None),
+    "prose": (["The second line."], "llm.answer"),
+    "malformed": ([Reply(body=b"{")], "llm.answer"),
+    "limited": ([Reply("later", status=429, headers={"retry-after": "900"})], "llm.rate_limited"),
+    "broken": ([Reply("boom", status=500)], "llm.server"),
+    "slow": ([Reply(slow=True)], "llm.timeout"),
+    "closed": ([Reply(hang_up=True)], "llm.server"),
+    "cut": ([Reply(said(OLD, THERE), finish="length")], "llm.answer"),
+}
+
+
+@pytest.mark.parametrize(("replies", "code"), REPLIES.values(), ids=REPLIES.keys())
+def test_server(replies: list[Reply | str], code: str | None) -> None:
+    with serving(replies) as server:
+        seconds = 0.3 if replies == [Reply(slow=True)] else 30.0
+        config = Llm(base_url=server.base_url, model="m", timeout_seconds=seconds)
+        tried = attempt(Chat(config, pause=0.01), CALL)
+    right = code is None and len(replies) == 2
+    assert result(tried) == (FILE.replace(THERE, FRESH) if right else None)
+    assert [problem.code for problem in tried.problems] == ([code] if code else [])
+
+
+# ---------------------------------------------------------------- a model that means ill
+
+
+STORE = """\
+class Store:
+    def load(self, name):
+        path = self.root / name
+        with open(path) as file:
+            return file.read()
+
+    def save(self, name, text):
+        path = self.root / name
+        with open(path, "w") as file:
+            file.write(text)
+
+    def drop(self, name):
+        (self.root / name).unlink()
+"""
+_LINES = STORE.splitlines(keepends=True)
+
+
+def _liar(dice: random.Random) -> Callable[[str], str | Answer | Problem]:
+    """Answers with pieces of everything that it has seen, most of them in the form asked for."""
+
+    def lie(question: str) -> str | Answer | Problem:
+        pool = [*_LINES, *question.splitlines(keepends=True)]
+        i, j = sorted(dice.randrange(len(_LINES) + 1) for _ in range(2))
+        text = dice.choice(
+            [
+                "".join(_LINES[i:j]),
+                "".join(_LINES[1:5]),
+                "".join(_LINES[dice.randrange(3) : dice.randrange(4, 8)]),
+                "".join(dice.choice(pool) for _ in range(dice.randrange(6))),
+                STORE[dice.randrange(len(STORE)) : dice.randrange(len(STORE))],
+                STORE,
+                "",
+            ]
+        )
+        for _ in range(dice.randrange(3)):
+            text = text.replace(dice.choice(("name", "path", "\n", "    ", "file")), "x", 1)
+        key = dice.choice((OLD, OLD, NEW, NEW, "path"))
+        return dice.choice((said(key, text), said(key, text), text))
+
+    return lie
+
+
+def test_no_lie_is_a_wrong_apply() -> None:
+    """The quote is of `load`, with a parameter that it does not have; only its body may change."""
+    old = "".join(_LINES[1:5]).replace("(self, name)", "(self, name, mode)")
+    new = old.replace("file.read()", "file.read().strip()")
+    right = STORE.replace("file.read()", "file.read().strip()")
+    edits = [Edit("1", "search_replace", (1, 1), "store.py", Replace(old, new))]
+    tree = DictTree({"store.py": STORE, "other.py": STORE})
+    dice = random.Random(4)
+    for _ in range(4000):
+        tried = corrected(edits, tree, Scripted(_liar(dice)), Cache())
+        assert result(tried, "store.py") in (None, right)
+
+
+def test_liar_who_agrees_with_the_merge_still_changes_nothing_else() -> None:
+    """The same, where every second answer is whatever the program would accept."""
+    old = "".join(_LINES[1:5]).replace("(self, name)", "(self, name, mode)")
+    new = old.replace("file.read()", "file.read().strip()")
+    right = STORE.replace("file.read()", "file.read().strip()")
+    edits = [Edit("1", "search_replace", (1, 1), "store.py", Replace(old, new))]
+    tree = DictTree({"store.py": STORE})
+    won = set()
+    for i in range(len(_LINES)):
+        for j in range(i + 1, len(_LINES) + 1):
+            snippet = "".join(_LINES[i:j])
+            for fresh in (snippet.replace("file.read()", "file.read().strip()"), snippet):
+                asked = model(said(OLD, snippet), said(NEW, fresh))
+                made = result(corrected(edits, tree, asked, Cache()), "store.py")
+                assert made in (None, right)
+                won.add(made)
+    assert won == {None, right}

@@ -1,0 +1,81 @@
+"""Replacements of which some escapes are meant and others are not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from trees import RULES, DictTree
+
+from patchq import apply
+from patchq.llm.asking import Asker
+from patchq.llm.cache import Cache
+from patchq.llm.client import Scripted
+from patchq.llm.correct import Corrected
+from patchq.llm.escaping import correct
+from patchq.llm.questions import ESCAPING
+from patchq.model import Correction, Edit, Problem
+from patchq.ops import Replace
+
+FILE = 'import os\nprint("a")\n'
+NEW = 'print(\\"a\\nb\\")\n'
+RIGHT = 'print("a\\nb")\n'
+
+
+def said(text: str) -> str:
+    return json.dumps({ESCAPING: text})
+
+
+def attempt(
+    asked: Scripted, new: str = NEW, file: str = FILE, path: str = "a.py"
+) -> tuple[Corrected | None, tuple[Problem, ...]]:
+    rules = replace(RULES, judged=lambda path: True)
+    tree = DictTree({path: file})
+    edits = [Edit("1", "search_replace", (1, 1), path, Replace('print("a")\n', new))]
+    plan = apply.plan(edits, tree, rules)
+    assert not plan.refused
+    asker = Asker(asked, Cache(), lambda: None)
+    return correct(edits, plan, tree, rules, asker), asker.problems
+
+
+def test_only_the_wrong_escapes_are_undone() -> None:
+    asked = Scripted([said(RIGHT)])
+    corrected, problems = attempt(asked)
+    assert corrected is not None
+    assert problems == ()
+    assert corrected.plan.changes[0].after == f"import os\n{RIGHT}".encode()
+    assert corrected.corrections == (Correction("1", "new", "model"),)
+    assert NEW in asked.asked[0][-1].text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [NEW, 'print("a\nb")\n', 'print("ab")\n', RIGHT + "os.remove('x')\n", ""],
+    ids=["as it was", "all undone", "other text", "more", "nothing"],
+)
+def test_anything_else_is_ignored(answer: str) -> None:
+    assert attempt(Scripted([said(answer)])) == (None, ())
+
+
+def test_prose_is_no_answer() -> None:
+    corrected, problems = attempt(Scripted([RIGHT]))
+    assert corrected is None
+    assert [problem.code for problem in problems] == ["llm.answer"]
+
+
+@pytest.mark.parametrize(
+    ("new", "file"),
+    [
+        ("print(1)\n", FILE),
+        (RIGHT, FILE),
+        ("print((\n", FILE),
+        ('print(\\"a)\n', FILE),
+        (NEW, FILE + "print(\n"),
+    ],
+    ids=["no escape", "it parses", "no escape is to blame", "none helps", "it never parsed"],
+)
+def test_what_no_model_is_asked(new: str, file: str) -> None:
+    asked = Scripted([])
+    assert attempt(asked, new, file) == (None, ())
+    assert asked.asked == []

@@ -1,0 +1,117 @@
+"""Which snippets may be meant by a quote."""
+
+from __future__ import annotations
+
+import pytest
+
+from patchq.llm.places import Wanted, likeliest, selected
+
+FILE = """\
+import os
+
+LIMIT = 10
+
+
+def load(name, mode):
+    path = os.path.join(ROOT, name)
+    with open(path, mode) as file:
+        return file.read()
+
+
+def save(name, text):
+    path = os.path.join(ROOT, name)
+    with open(path, "w") as file:
+        file.write(text)
+
+
+class Store:
+    root = "/var/store"; cache = "/var/cache"
+"""
+LOAD = """\
+def load(name, mode):
+    path = os.path.join(ROOT, name)
+    with open(path, mode) as file:
+        return file.read()
+"""
+QUOTE = LOAD.replace("mode", "how", 1)
+SAVE = FILE[FILE.index("def save") : FILE.index("\n\nclass")]
+
+
+def chosen(
+    snippet: str, quote: str = QUOTE, near: int | None = None, whole_lines: bool = True
+) -> str | None:
+    return selected(FILE, Wanted(quote, near, whole_lines), snippet)
+
+
+def test_the_snippet_that_is_meant() -> None:
+    assert chosen(LOAD) == LOAD
+    assert chosen(LOAD, near=5) == LOAD
+
+
+def test_line_ends_of_the_answer_do_not_count() -> None:
+    assert chosen(LOAD.removesuffix("\n").replace("\n", "\r\n")) == LOAD
+
+
+def test_part_of_a_line() -> None:
+    quote = "root = '/var/store'"
+    assert chosen('root = "/var/store"', quote, whole_lines=False) == 'root = "/var/store"'
+    assert chosen('root = "/var/store"', quote, whole_lines=True) is None
+
+
+REFUSED = {
+    "nothing": "",
+    "blanks": "   ",
+    "not in the file": QUOTE,
+    "not to the letter": LOAD.replace("    ", "  "),
+    "not whole lines": LOAD[4:],
+    "several places": "    path = os.path.join(ROOT, name)\n",
+    "another place": SAVE,
+    "the whole file": FILE,
+    "much more than the quote": FILE[FILE.index("def load") : FILE.index("\n\nclass")],
+    "much less than the quote": LOAD.split("\n")[0] + "\n",
+    "prose": "I think that you mean the function load.",
+}
+
+
+@pytest.mark.parametrize("snippet", REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_meant(snippet: str) -> None:
+    assert chosen(snippet) is None
+
+
+def test_place_other_than_the_one_that_the_refusal_names() -> None:
+    assert chosen(LOAD, near=15) is None
+
+
+def test_quote_of_too_few_words() -> None:
+    assert chosen("LIMIT = 10\n", "LIMIT = 10;\n") is None
+
+
+def test_rival_that_is_nearly_as_near() -> None:
+    text = "a one two three four five\nx\na one two three four six\n"
+    quote = "a one two three four seven\n"
+    for line in (text.split("\n")[0], text.split("\n")[2]):
+        assert selected(text, Wanted(quote, None, True), line) is None
+
+
+def test_rival_on_the_same_line() -> None:
+    text = "f(a1, b1, c1, d1, e1); f(a1, b1, c1, d1, e2)\n"
+    wanted = Wanted("f(a1, b1, c1, d1, e3)", None, False)
+    assert selected(text, wanted, "f(a1, b1, c1, d1, e1)") is None
+
+
+def test_name_that_is_defined_elsewhere() -> None:
+    quote = LOAD.replace("def load", "def save")
+    assert chosen(LOAD, quote) is None
+    assert chosen(LOAD, LOAD.replace("def load", "def read")) == LOAD
+
+
+def test_missing_line_that_stands_elsewhere() -> None:
+    quote = LOAD + "        file.write(text)\n"
+    assert chosen(LOAD, quote) is None
+    assert chosen(LOAD, LOAD + "        # and closed\n") == LOAD
+
+
+def test_likeliest_place() -> None:
+    lines = FILE.split("\n")
+    assert likeliest(lines, QUOTE) == lines.index("def load(name, mode):")
+    assert likeliest([], QUOTE) == 0

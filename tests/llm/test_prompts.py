@@ -1,0 +1,252 @@
+"""The prompt that asks for edits: its form, what it shows, and that quotations stay quotations."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from command import block, drop, patchq, report
+from gitrepo import git, make_repo
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.formats.forms import FORMATS
+from patchq.llm.prompts import File, Task, aimed, build, is_large_file
+
+BASE = "c0" * 20
+SMALL = "def f():\n    return 1\n"
+LARGE = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(200))
+
+
+def task(*files: File, **more: object) -> Task:
+    return replace(Task("Do it", files, BASE), **more)  # type: ignore[arg-type]
+
+
+SIZES = {
+    "500 lines": ("x\n" * 500, False),
+    "501 lines": ("x\n" * 501, True),
+    "500 lines and a rest": ("x\n" * 500 + "x", True),
+    "15000 bytes": ("x" * 15_000, False),
+    "15001 bytes": ("x" * 15_001, True),
+    "7501 letters of two bytes": ("é" * 7501, True),
+    "empty": ("", False),
+}
+
+
+@pytest.mark.parametrize(("text", "large"), SIZES.values(), ids=SIZES)
+def test_large_files(text: str, large: bool) -> None:
+    assert is_large_file(text) is large
+
+
+def test_thresholds_are_given() -> None:
+    assert is_large_file("x\n" * 11, lines=10)
+    assert is_large_file("x" * 11, bytes=10)
+
+
+NEW = File("new.py", None)
+FORMS = {
+    "small": ((File("a.py", SMALL),), "auto", {"whole_file"}, "whole"),
+    "large": ((File("a.py", LARGE),), "auto", {"find_replace"}, "diff"),
+    "new": ((NEW,), "auto", {"whole_file"}, "whole"),
+    "new in diff mode": ((NEW,), "diff", {"whole_file"}, "whole"),
+    "large and new": ((File("a.py", LARGE), NEW), "auto", {"find_replace", "whole_file"}, "diff"),
+    "small as diff": ((File("a.py", SMALL),), "diff", {"find_replace"}, "diff"),
+    "large as whole": ((File("a.py", LARGE),), "whole", {"whole_file"}, "whole"),
+    "script": ((File("a.py", SMALL),), "edit-script", {"edit_script"}, "edit-script"),
+}
+
+
+@pytest.mark.parametrize(("files", "form", "formats", "kind"), FORMS.values(), ids=FORMS)
+def test_the_form_follows_the_file(
+    files: tuple[File, ...], form: str, formats: set[str], kind: str
+) -> None:
+    prompt = build(task(*files, form=form))
+    told = {name for name, module in FORMATS.items() if module.INSTRUCTIONS.rstrip() in prompt.text}
+    assert told == formats
+    assert prompt.form == kind
+    assert f"---\nbase: {BASE}\n---\n" in prompt.text
+
+
+def test_each_of_several_forms_names_its_files() -> None:
+    text = build(task(File("a.py", LARGE), File("b.py", SMALL))).text
+    assert re.search("For `a.py`:\n\nAnswer with the file's path", text)
+    assert re.search("For `b.py`:\n\nAnswer with the whole text", text)
+
+
+def test_a_file_of_which_a_part_is_shown_is_never_asked_for_whole() -> None:
+    prompt = build(task(File("a.py", "x = 1\n" * 400)), budget=600)
+    assert prompt.form == "diff"
+    assert "lines 1-100 of 400" in prompt.text
+    assert "Left out here, and to stay as they are: lines 101-400." in prompt.text
+
+
+def test_a_file_that_is_asked_for_whole_is_shown_whole() -> None:
+    assert LARGE in build(task(File("a.py", LARGE)), form="whole", budget=10).text
+
+
+def test_the_target_line_is_shown() -> None:
+    text = build(task(File("a.py", LARGE, 401)), budget=400).text
+    assert "def f100():" in text
+    assert "def f0():" not in text
+    assert "def f199():" not in text
+    assert re.search(r"lines 1-\d+ and \d+-800\.", text)
+
+
+def test_a_definition_that_the_task_names_is_the_target() -> None:
+    assert aimed(File("a.py", LARGE), "Rename f100 to g").line == 401
+    assert aimed(File("a.py", LARGE, 7), "Rename f100 to g").line == 7
+    assert aimed(File("a.py", LARGE), "Rename it").line is None
+
+
+def test_files_share_the_budget() -> None:
+    files = (File("big.py", LARGE), File("a.py", SMALL), File("other.py", LARGE))
+    text = build(task(*files), budget=2000).text
+    assert SMALL in text
+    assert len(text) < 2000 + 3000
+
+
+def test_tests_are_shown_and_no_form_is_asked_for_them() -> None:
+    text = build(task(File("a.py", SMALL), tests=(File("test_a.py", "import a\n"),))).text
+    assert "do not change them\n\n### `test_a.py`, all of its 1 lines\n\n```\nimport a\n```" in text
+
+
+def test_a_script_selects_from_the_ranked_candidates() -> None:
+    prompt = build(task(File("big.py", LARGE, 401)), form="edit-script")
+    (offered,) = prompt.candidates.values()
+    assert offered[:2] == ("def f100():", "f100")
+    assert '{"type": "function_definition", "selected": "def f100():"' in prompt.text
+    assert "return 199" not in offered
+
+
+def test_what_was_wrong_is_said() -> None:
+    text = build(task(File("a.py", SMALL)), flaw="it was cut").text
+    assert "It could not be used: it was cut" in text
+
+
+@given(st.text(alphabet="`~\n #-=a", max_size=80), st.text(alphabet="`\n#a", max_size=40))
+def test_no_content_ends_its_quotation(content: str, said: str) -> None:
+    text = build(Task(said, (File("a.py", content),), BASE)).text
+    for quoted in (content, said):
+        fences = re.findall("`+", quoted)
+        fence = "`" * max(3, 1 + max(map(len, fences), default=0))
+        end = "" if quoted.endswith("\n") or not quoted else "\n"
+        assert f"\n{fence}\n{quoted}{end}{fence}\n" in text
+
+
+# ---------------------------------------------------------------- the command
+
+FILES = MappingProxyType({"src/a.py": SMALL, "big.py": LARGE, "crlf.txt": "a\r\nb\r\n"})
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path, FILES)
+
+
+def test_prompt_needs_no_queue_and_no_model(repo: Path) -> None:
+    done = patchq("prompt", "src/a.py", "new.py", "--task", "Do it", cwd=repo)
+    assert f"\n```\n{SMALL}```\n" in done.out
+    assert "### `new.py`\n\nIt does not exist yet." in done.out
+    assert not (repo / ".patchq").exists()
+
+
+def test_paths_are_those_of_the_caller(repo: Path) -> None:
+    done = patchq("prompt", "a.py", "../big.py", "--task", "Do it", cwd=repo / "src")
+    assert "### `src/a.py`" in done.out
+    assert "### `big.py`" in done.out
+
+
+def test_the_thresholds_are_the_configuration_s(repo: Path) -> None:
+    assert patchq("--json", "prompt", "src/a.py", "--task", "x", cwd=repo).json()["form"] == "whole"
+    (repo / ".patchq.yaml").write_text("version: 1\nlarge_file: {lines: 1}\n")
+    assert patchq("--json", "prompt", "src/a.py", "--task", "x", cwd=repo).json()["form"] == "diff"
+
+
+def test_line_ends_are_shown_plain(repo: Path) -> None:
+    assert "\n```\na\nb\n```\n" in patchq("prompt", "crlf.txt", "--task", "x", cwd=repo).out
+
+
+def test_an_earlier_base_is_shown(repo: Path) -> None:
+    first = git("rev-parse", "HEAD", cwd=repo)
+    (repo / "src/a.py").write_text("other\n")
+    git("commit", "-aqm", "x", cwd=repo)
+    done = patchq("prompt", "src/a.py", "--task", "x", "--base", first, cwd=repo)
+    assert SMALL in done.out
+    assert f"base: {first}\n" in done.out
+
+
+WRONG = {
+    "outside": (["../x.py"], "path.outside"),
+    "denied": ([".env"], "path.denied"),
+    "directory": (["src"], "path.not_a_file"),
+    "line of no file": (["src/a.py", "--line", "b.py:3"], "is not one of the files"),
+    "line of two": (["src/a.py", "big.py", "--line", "3"], "which file?"),
+    "line zero": (["src/a.py", "--line", "0"], "expected FILE:N"),
+    "base": (["src/a.py", "--base", "feed"], "frontmatter.base"),
+    "target": (["src/a.py", "--target", "none"], "frontmatter.target"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG.values(), ids=WRONG)
+def test_usage(words: list[str], said: str, repo: Path) -> None:
+    done = patchq("prompt", *words, "--task", "x", cwd=repo, code=2)
+    assert said in done.err
+
+
+ANSWERS = {
+    "whole": "```python:src/a.py\ndef f():\n    return 2\n```\n",
+    "diff": "FILE: src/a.py\n\n### CHANGE 1: two\nFIND:\n```python\n    return 1\n```\n\n"
+    "REPLACE WITH:\n```python\n    return 2\n```\n",
+    "edit-script": '{"file": "src/a.py", "edits": [{"type": "replace", "anchor": {"type": '
+    '"line_pattern", "selected": "return 1"}, "content": "    return 2\\n"}]}\n',
+}
+
+
+@pytest.mark.parametrize("form", ANSWERS)
+def test_an_answer_in_the_form_asked_for_is_applied(form: str, repo: Path) -> None:
+    """What a person does who has no model configured: print, paste, drop."""
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    patchq("init", cwd=repo)
+    prompt = patchq("prompt", "src/a.py", "--form", form, "--task", "x", cwd=repo).out
+    header = re.search(r"^---\nbase: \w+\n---\n", prompt, re.MULTILINE)
+    assert header
+    drop(repo / ".patchq", {"hand.md": f"{header[0]}\n{ANSWERS[form]}"})
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "hand")
+    assert (told["state"], told["base"]["how"]) == ("applied", "declared")
+    assert git("show", "main:src/a.py", cwd=repo) == "def f():\n    return 2"
+
+
+def test_stats(repo: Path) -> None:
+    patchq("init", cwd=repo)
+    empty = patchq("stats", cwd=repo)
+    assert empty.out == "nothing was decided here yet\n"
+    good, bad = block("src/a.py", "    return 1\n", "    return 2\n"), "FILE: a.py\n\nFIND:\n```\n"
+    header = "---\nagent: coder\nmodel: m-1\n---\n"
+    missed = block("src/a.py", "    return 8\n", "    return 9\n")
+    shifted = block("src/a.py", "return 1\n", "return 3\n")
+    drop(
+        repo / ".patchq",
+        {"1.md": header + good, "2.md": missed, "3.md": header + bad, "4.md": shifted},
+    )
+    patchq("run", cwd=repo, code=1)
+    (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
+    assert row["responses"] == 4
+    assert row["verdicts"] == {"proposed": 2, "rejected": 2}
+    assert row["matches"] == {"exact": 1, "indentation": 1}
+    assert row["refusals"] == {"match.none": 1, "response.truncated": 1}
+    assert row["truncated"] == 1
+    rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
+    assert {row["name"]: row["verdicts"] for row in rows} == {
+        "coder": {"proposed": 1, "rejected": 1},
+        None: {"proposed": 1, "rejected": 1},
+    }
+    rows = patchq("--json", "stats", "--by", "format", cwd=repo).json()["rows"]
+    assert {row["name"]: row["matches"] for row in rows} == {
+        "search_replace": {"exact": 1, "indentation": 1}
+    }
+    table = patchq("stats", "--by", "model", cwd=repo).out
+    assert "model m-1: 2 responses, 1 edits\n  verdicts    proposed 1, rejected 1\n" in table
