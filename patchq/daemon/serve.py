@@ -8,15 +8,21 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from time import monotonic, sleep
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from patchq import observed, worker
+from patchq import waiting, worker
+from patchq.asking import Desk
 from patchq.config import Config
-from patchq.daemon.watch import Doorbell
+from patchq.daemon.upkeep import Upkeep
 from patchq.errors import Fault, UsageError
 from patchq.world import World
+
+if TYPE_CHECKING:
+    from patchq.daemon.watch import Doorbell
 
 _LOG = logging.getLogger("patchq")
 _LONGEST_WAIT = 2.0
@@ -32,6 +38,8 @@ class Control:
     reload: bool = False
     doorbell: Doorbell | None = None
     caught: list[int] = field(default_factory=list)
+    cut_short: Callable[[], None] = lambda: None
+    """Ends what the batch in hand need not wait for."""
 
     def install(self) -> None:
         """SIGTERM and SIGINT stop after the batch in hand, SIGHUP reads the configuration anew."""
@@ -44,6 +52,7 @@ class Control:
             self.reload = True
         else:
             self.stop = True
+            self.cut_short()
         if self.doorbell is not None:
             self.doorbell.ring()
 
@@ -57,20 +66,28 @@ def serve(
     control: Control,
     tell: worker.Tell,
     load_config: Callable[[], Config],
+    upkeep: Upkeep,
     idle: Callable[[], None] = lambda: None,
 ) -> None:
     """Work until `control.stop`.  The caller holds the queue's lock; `idle` is called whenever
     nothing is left to do."""
+    from patchq.daemon.watch import Doorbell  # only who waits needs watchdog
+
     queue = world.config.queue
     doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
-    control.doorbell = doorbell
+    control.doorbell, control.cut_short = doorbell, world.stop.set
+    world.desk = desk = Desk(world, doorbell.ring)
     if doorbell.warning:
         _LOG.warning("%s", doorbell.warning)
+    upkeep.ready()
     recovered, looked = False, 0.0
     try:
         while not control.stop:
+            upkeep.turn()
             if control.reload:
+                upkeep.manager.reloading()
                 _reload(world, control, load_config)
+                upkeep.ready()
             try:
                 if not recovered:
                     worker.start(world, tell)
@@ -86,8 +103,11 @@ def serve(
                 _begin_again(world, fault)
                 recovered = False
             idle()
-            doorbell.wait(_pause(world))
+            upkeep.idle()
+            doorbell.wait(min(_pause(world), upkeep.pause))
     finally:
+        upkeep.stop()
+        desk.close()
         doorbell.close()
         control.doorbell = None
 
@@ -129,10 +149,19 @@ def drain(
     world: World,
     control: Control,
     tell: worker.Tell,
+    upkeep: Upkeep,
     progress: Callable[[], None] = lambda: None,
 ) -> None:
     """Work off what waits, then return.  A file that is still being written is waited for as long
     as a quiet one takes to count as complete, and no longer."""
+    control.cut_short = world.stop.set
+    with closing(Desk(world)) as world.desk:
+        _drain(world, control, tell, progress)
+    waiting.settle(world)
+    upkeep.finish()
+
+
+def _drain(world: World, control: Control, tell: worker.Tell, progress: Callable[[], None]) -> None:
     worker.start(world, tell)
     quiet_until = monotonic() + world.config.queue.settle_seconds + 1
     while not control.stop:
@@ -140,9 +169,11 @@ def drain(
         if worker.turn(world, tell):
             continue
         pause = world.queue.unsettled()
-        if pause is None or monotonic() > quiet_until:
+        if world.desk and world.desk.open:
+            pause = _SHORTEST_WAIT
+        elif pause is None or monotonic() > quiet_until:
             if worker.look_at_held(world, tell):
                 continue
             break
-        sleep(min(max(pause, _SHORTEST_WAIT), 0.2))
-    observed.reconcile(world)
+        world.pulse()
+        sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))

@@ -11,34 +11,38 @@ from __future__ import annotations
 import errno
 import os
 import select
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers.api import BaseObserver
-from watchdog.observers.inotify import InotifyEmitter
-from watchdog.observers.inotify_c import InotifyConstants, Mask
 
 _CHECK_SECONDS = 2.0
 """The longest wait between two looks at whether the watch still stands."""
+_MOST_RINGS = 1024
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
-_WAKING = Mask(
-    InotifyConstants.IN_CREATE
-    | InotifyConstants.IN_CLOSE_WRITE
-    | InotifyConstants.IN_MOVED_TO
-    | InotifyConstants.IN_ATTRIB
-    | InotifyConstants.IN_DELETE
-    | InotifyConstants.IN_DELETE_SELF
-)
+if sys.platform == "linux":  # no other system has inotify
+    from watchdog.observers.inotify import InotifyEmitter
+    from watchdog.observers.inotify_c import InotifyConstants, Mask
 
+    _WAKING = Mask(
+        InotifyConstants.IN_CREATE
+        | InotifyConstants.IN_CLOSE_WRITE
+        | InotifyConstants.IN_MOVED_TO
+        | InotifyConstants.IN_ATTRIB
+        | InotifyConstants.IN_DELETE
+        | InotifyConstants.IN_DELETE_SELF
+    )
 
-class _Emitter(InotifyEmitter):
-    """Asks for no event of a file that leaves: those are our own claims, and watchdog keeps each
-    back for half a second, and all that follow with it."""
+    class _Emitter(InotifyEmitter):
+        """Asks for no event of a file that leaves: those are our own claims, and watchdog keeps
+        each back for half a second, and all that follow with it."""
 
-    def get_event_mask_from_filter(self) -> Mask:
-        return _WAKING
+        def get_event_mask_from_filter(self) -> Mask:
+            return _WAKING
 
 
 class _Ring(FileSystemEventHandler):
@@ -52,18 +56,20 @@ class _Ring(FileSystemEventHandler):
 class Doorbell:
     """Rings when an entry of `inbox` may have become complete.
 
-    With the mode `poll`, or where the kernel's limits leave no watch (`warning` then says so),
-    only time rings.  Not for use by several threads, but for `ring`.
+    With the mode `poll`, on systems without inotify, or where the kernel's limits leave no watch
+    (`warning` then says so), only time rings.  Not for use by several threads, but for `ring`.
     """
 
     def __init__(self, inbox: Path, mode: Literal["auto", "poll"], poll_seconds: float) -> None:
         self.warning: str | None = None
         self._inbox = inbox
         self._poll_seconds = poll_seconds
-        self._polling = mode == "poll"
+        self._polling = mode == "poll" or sys.platform != "linux"
         # A descriptor, not a `threading.Event`: its lock would be taken twice by a signal handler
         # that rings while the same thread is about to wait.
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._bell, self._rope = os.pipe()
+        for fd in (self._bell, self._rope):
+            os.set_blocking(fd, False)
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
         self._observer: BaseObserver | None = None
@@ -84,20 +90,24 @@ class Doorbell:
         seconds = longest if timeout is None else min(timeout, longest)
         if not self._poll.poll(max(0.0, seconds) * 1000):
             return False
-        os.eventfd_read(self._bell)
+        with suppress(BlockingIOError):
+            while len(os.read(self._bell, _MOST_RINGS)) == _MOST_RINGS:
+                pass
         return True
 
     def ring(self) -> None:
         """Make the wait that is under way, or the next one, return at once; safe in signal
         handlers and threads."""
-        if self._bell >= 0:
-            os.eventfd_write(self._bell, 1)
+        if self._rope >= 0:
+            with suppress(BlockingIOError):  # it rings already
+                os.write(self._rope, b"\0")
 
     def close(self) -> None:
         self._unwatch()
-        bell, self._bell = self._bell, -1
-        if bell >= 0:
-            os.close(bell)
+        ends, self._bell, self._rope = (self._bell, self._rope), -1, -1
+        for fd in ends:
+            if fd >= 0:
+                os.close(fd)
 
     def _watch(self) -> bool:
         """See to it that the directory of that name is watched; True if it was not."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from patchq.asked import Asked
 from patchq.model import Problem, Source
 
 Report = Mapping[str, Any]
@@ -39,6 +40,10 @@ class Claim:
     """Whether this is a batch that waits for something, claimed earlier."""
     held_since: float | None = None
     """Seconds since the epoch, of the wall clock, at which the hold began."""
+    request: bool = False
+    """Whether the bytes ask for a response, and a model has still to be asked."""
+    asked: Asked | None = None
+    """What came of that, once it has; the bytes are then the answer, if there is one."""
 
 
 class Queue(Protocol):
@@ -69,6 +74,10 @@ class Queue(Protocol):
     def reserve(self, claim: Claim, wanted: str) -> str:
         """An id that was never used, from `wanted`: itself, or `-2`, `-3`, … behind it.  The same
         claim gets the same id again."""
+
+    def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
+        """The request's claim with what came of it, durably: a crash does not ask twice.  `data`
+        are the response, or the request itself where there is none."""
 
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
         """Record the verdict that will be published once its ref has moved.
@@ -114,6 +123,27 @@ class Queue(Protocol):
         """The ids of all batches that have a report, in the order of their verdicts; held ones
         come last."""
 
+    def ended(self, id: str) -> float | None:
+        """Seconds since the epoch, of the wall clock, at which a batch got its verdict or a later
+        state; None for one that has no verdict."""
+
+    def forget(self, id: str) -> None:
+        """Remove the response and the reports of a batch that has its verdict.  Its id is never
+        given again, and `by_source` still knows what it was made from."""
+
     def submit(self, data: bytes, name: str) -> str:
         """Put a response into the inbox so that it is complete when it is seen; returns the name
         under which it stands there (a free one is chosen when `name` is taken)."""
+
+
+class Desk(Protocol):
+    """Who takes requests, and gives them back once they are answered; see `asking`."""
+
+    @property
+    def open(self) -> int: ...
+
+    def take(self, claim: Claim) -> None: ...
+
+    def answered(self, wait: float = 0.0) -> list[Claim]: ...
+
+    def refused(self, told: Report) -> None: ...

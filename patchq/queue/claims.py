@@ -12,12 +12,14 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from patchq.asked import Asked, from_json, to_json
 from patchq.model import Source
-from patchq.queue import Claim, spool
+from patchq.names import REQUEST
+from patchq.queue import Claim, Report, spool
 from patchq.queue.ids import extension
 from patchq.queue.inbox import Snapshot, snapshot
 from patchq.queue.spool import Folder
@@ -34,7 +36,10 @@ class Live:
     report: bytes | None = None
     page: bytes | None = None
     held: bool = False
+    asked: bool = False
     inherited: bool = False
+    noted: str | None = None
+    """The digest under which the batch was noted."""
     lock: int | None = None
 
 
@@ -52,7 +57,8 @@ class Claims:
     def live(self, claim: Claim) -> Live:
         """The record of a claim, begun here for one that comes from elsewhere."""
         return self._live.setdefault(
-            claim.token, Live(id=claim.id, held=claim.held, inherited=True)
+            claim.token,
+            Live(id=claim.id, held=claim.held, asked=claim.asked is not None, inherited=True),
         )
 
     def own(self, claims: list[Claim]) -> None:
@@ -70,7 +76,8 @@ class Claims:
             if error.errno not in _NOT_OURS:
                 raise
             return None
-        return _claim(token, name, self._copy(token, name))
+        taken = self._copy(token, name)
+        return _claim(token, name, taken, request=name.endswith(REQUEST) and not taken.problem)
 
     def adopt(self, data: bytes, name: str) -> Claim:
         """A claim from bytes, locked as long as this process lives."""
@@ -85,7 +92,7 @@ class Claims:
                 break
             os.close(lock)
         self._live[token] = Live(lock=lock)
-        self.put(token, f"{token}.body", data)
+        self.put(token, f"{token}.body", data, flush=True)
         spool.write(active, f"{token}/{_file_name(name)}", b"")
         return _claim(token, name, Snapshot(data, len(data)))
 
@@ -113,9 +120,19 @@ class Claims:
                     claims.append(self._read(token))
         return [claim for claim in claims if claim is not None and claim.held]
 
-    def put(self, token: str, name: str, data: bytes) -> None:
+    def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
+        """See `Queue.answer`."""
+        token, live = claim.token, self.live(claim)
+        told = {"asked": to_json(asked), "data": data.decode("utf-8", "surrogateescape")}
+        self.put(token, f"{token}.asked", spool.encode(told), flush=True)
+        self.put(token, f"{token}.body", data)
+        live.asked = True
+        source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
+        return replace(claim, source=source, data=data, request=False, asked=asked)
+
+    def put(self, token: str, name: str, data: bytes, *, flush: bool = False) -> None:
         """Write a file of a claim, so that what a crash leaves of it is known as the claim's."""
-        spool.put(self._active.fd, name, data, via=f"{token}.tmp")
+        spool.put(self._active.fd, name, data, via=f"{token}.tmp", flush=flush)
 
     def clear(self, token: str, name: str) -> None:
         """Remove the response as it came, now that its copy is in its place."""
@@ -127,6 +144,8 @@ class Claims:
     def end(self, token: str) -> None:
         """Forget a claim that has its verdict."""
         live = self._live.pop(token, None)
+        if live is not None and live.asked:
+            spool.remove(self._active.fd, f"{token}.asked")
         if live is None or live.lock is None:
             self._spare.append(token)
         else:
@@ -186,7 +205,7 @@ class Claims:
             spool.remove(active, token + name)
         claim = self._read(token)
         if claim is None:
-            for name in (".json", ".held"):
+            for name in (".json", ".held", ".asked"):
                 spool.remove(active, token + name)
             self._remove_directory(token)
         return claim
@@ -196,10 +215,13 @@ class Claims:
         active = self._active.fd
         told = spool.decode(spool.read(active, f"{token}.json"))
         hold = spool.decode(spool.read(active, f"{token}.held"))
+        answer = spool.decode(spool.read(active, f"{token}.asked"))
         names = spool.listing(active, token)
         name = names[0] if names else told["source"]["name"] if told else "response"
         try:
             taken = snapshot(active, f"{token}.body", self._limit)
+            if names and not hold and self._doubtful(token, name, taken, told):
+                taken = self._copy(token, name)
         except FileNotFoundError:
             if names:
                 taken = self._copy(token, name)
@@ -207,6 +229,11 @@ class Claims:
                 taken = Snapshot(b"", told["source"]["bytes"])
             else:
                 return None
+        if answer is not None:
+            data = answer["data"].encode("utf-8", "surrogateescape")
+            if data != taken.data:  # a crash came before the copy of it
+                self.put(token, f"{token}.body", data)
+                taken = Snapshot(data, len(data))
         known: dict[str, Any] = told or hold or {}
         return _claim(
             token,
@@ -216,7 +243,16 @@ class Claims:
             intended=told,
             held=hold is not None,
             held_since=hold["since"] if hold else None,
+            request=name.endswith(REQUEST) and answer is None and not taken.problem,
+            asked=from_json(answer["asked"]) if answer is not None else None,
         )
+
+    def _doubtful(self, token: str, name: str, taken: Snapshot, told: Report | None) -> bool:
+        """Whether a power cut may have taken the copy that is made of a response; then there is no
+        intended report either, or it speaks of other bytes.  Adopted ones have nothing but it."""
+        if told and told["source"]["sha256"] == sha256(taken.data).hexdigest():
+            return False
+        return os.lstat(f"{token}/{name}", dir_fd=self._active.fd).st_size > 0
 
     def _copy(self, token: str, name: str) -> Snapshot:
         active = self._active.fd
@@ -241,9 +277,14 @@ def _claim(token: str, name: str, taken: Snapshot, **more: Any) -> Claim:
     return Claim(token, source, taken.data, taken.problem, **more)
 
 
+def token_of(name: str, suffix: str = "") -> str | None:
+    """The claim that a file of `active/` belongs to, if it ends so."""
+    match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
+    return match[1] if match else None
+
+
 def _tokens(names: list[str], suffix: str = "") -> set[str]:
-    matches = (_TOKEN.fullmatch(name) for name in names if name.endswith(suffix))
-    return {match[1] for match in matches if match}
+    return {token for name in names if (token := token_of(name, suffix))}
 
 
 def _file_name(name: str) -> str:

@@ -5,9 +5,10 @@ Where a response is says what has become of it, and each step is one rename:
     inbox/NAME -> active/TOKEN/NAME -> done/ID.md or rejected/ID.md, then ID.report.json beside it
 
 Beside `active/TOKEN/` stand `TOKEN.body` (a private copy: what a writer does later to a file that
-it still has open changes nothing), `TOKEN.json` (the intended report) and `TOKEN.held`.  The last
-step of a verdict renames `TOKEN.json` to its public name: that publishes the report and ends the
-claim in one, so a claim has a verdict or can be recovered, never both and never neither.
+it still has open changes nothing), `TOKEN.json` (the intended report), `TOKEN.held`, and for a
+request `TOKEN.asked` (what a model answered).  The last step of a verdict renames `TOKEN.json` to
+its public name: that publishes the report and ends the claim in one, so a claim has a verdict or
+can be recovered, never both and never neither.
 
 Who wants to survive power cuts, too, keeps this order for any number of claims at once: `claim`,
 `intend` each verdict (refusals included, with the final report and page), `sync`, move the refs,
@@ -21,25 +22,26 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from patchq.asked import Asked
 from patchq.errors import Busy, DiskFault, UsageError
-from patchq.queue import Claim, Report, spool
-from patchq.queue.claims import Claims
+from patchq.queue import Claim, Report, finished, spool
+from patchq.queue.claims import Claims, Live
 from patchq.queue.ids import Ids, extension, valid
 from patchq.queue.inbox import Inbox, snapshot
 from patchq.queue.linux import syncfs
 from patchq.queue.lock import Lock, Owner, owner
 from patchq.queue.spool import Folder, disk_faults
 
-_REPORT = ".report.json"
-_PAGE = ".report.md"
-_PUBLIC = ("inbox", "active", "done", "rejected")
+REPORT = ".report.json"
+PAGE = ".report.md"
+PUBLIC = ("inbox", "active", "done", "rejected")
 _PRIVATE = ("ids", "sources")
 
 
 @disk_faults
 def create(root: Path) -> None:
     """Make the queue's directories; safe to repeat."""
-    for name in (*_PUBLIC, *_PRIVATE):
+    for name in (*PUBLIC, *_PRIVATE):
         (root / name).mkdir(parents=True, exist_ok=True)
 
 
@@ -69,7 +71,7 @@ class DirectoryQueue:
         self._limit = response_bytes
         self._base = Folder(root, lasting=False)
         self._waiting = Folder(root / "inbox", lasting=False)
-        self._active, self._done, self._rejected = (Folder(root / name) for name in _PUBLIC[1:])
+        self._active, self._done, self._rejected = (Folder(root / name) for name in PUBLIC[1:])
         self._sources = Folder(root / "sources")
         self._ids = Ids(Folder(root / "ids"), taken)
         self._inbox = Inbox(self._waiting, settle_seconds)
@@ -79,13 +81,13 @@ class DirectoryQueue:
     @disk_faults
     def acquire(self) -> None:
         """See `Queue.acquire`; raises `UsageError` for a queue that cannot work where it is."""
-        missing = [name for name in _PUBLIC if not (self.root / name).is_dir()]
+        missing = [name for name in PUBLIC if not (self.root / name).is_dir()]
         if missing:
             raise UsageError(
                 f"{str(self.root)!r} is not a queue: {', '.join(missing)} missing",
                 "make it with `patchq init`",
             )
-        if len({os.lstat(self.root / name).st_dev for name in _PUBLIC}) > 1:
+        if len({os.lstat(self.root / name).st_dev for name in PUBLIC}) > 1:
             raise spool.across_file_systems()
         self._lock.acquire()
 
@@ -143,14 +145,22 @@ class DirectoryQueue:
         return self._ids.next(wanted)
 
     @disk_faults
+    def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
+        return self._claims.answer(claim, data, asked)
+
+    @disk_faults
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+        self._intend(claim, report, markdown, flush=False)
+
+    def _intend(self, claim: Claim, report: Report, markdown: str | None, *, flush: bool) -> None:
         live, active = self._claims.live(claim), self._active.fd
+        self._remember(claim, live, report["id"])
         told = spool.encode(report)
         if told != live.report:
-            self._claims.put(claim.token, f"{claim.token}.json", told)
+            self._claims.put(claim.token, f"{claim.token}.json", told, flush=flush)
             live.report = told
         if markdown is not None and (page := _page(markdown)) != live.page:
-            spool.write(active, f"{claim.token}.md", page)
+            spool.write(active, f"{claim.token}.md", page, flush=flush)
             live.page = page
 
     @disk_faults
@@ -162,17 +172,16 @@ class DirectoryQueue:
             if not spool.remove(active, f"{token}.held"):
                 raise Busy(f"another process gives {id} its verdict", f"see `patchq show {id}`")
             live.held, live.inherited = False, True
-        self.intend(claim, report, markdown)
-        spool.move(active, f"{token}.md", place, id + _PAGE)
+        self._intend(claim, report, markdown, flush=True)  # what was not intended is not durable
+        spool.move(active, f"{token}.md", place, id + PAGE)
         if not spool.move(active, f"{token}.body", place, body) and claim.problem:
             spool.move(active, f"{token}/{claim.source.name}", place, body)
         self._claims.clear(token, claim.source.name)
-        self._remember(claim, id, again=live.inherited)
-        spool.append(self._base.fd, "verdicts", id)
-        spool.move(active, f"{token}.json", place, id + _REPORT)
+        spool.append(self._base.fd, finished.VERDICTS, id)
+        spool.move(active, f"{token}.json", place, id + REPORT)
         if live.inherited:
-            spool.remove(active, id + _PAGE)
-            spool.remove(active, id + _REPORT)
+            spool.remove(active, id + PAGE)
+            spool.remove(active, id + REPORT)
         self._claims.end(token)
 
     @disk_faults
@@ -185,9 +194,9 @@ class DirectoryQueue:
             since = {"id": id, "since": time.time()}
             self._claims.put(claim.token, f"{claim.token}.held", spool.encode(since))
             live.held = True
-            self._remember(claim, id, again=live.inherited)
-        self._claims.put(claim.token, id + _PAGE, _page(markdown))
-        self._claims.put(claim.token, id + _REPORT, spool.encode(report))
+        self._remember(claim, live, id)
+        self._claims.put(claim.token, id + PAGE, _page(markdown))
+        self._claims.put(claim.token, id + REPORT, spool.encode(report))
 
     @disk_faults
     def held(self) -> list[Claim]:
@@ -204,15 +213,15 @@ class DirectoryQueue:
     @disk_faults
     def load(self, id: str) -> Report | None:
         place = self._place(id)
-        return spool.decode(spool.read(place, id + _REPORT)) if place is not None else None
+        return spool.decode(spool.read(place, id + REPORT)) if place is not None else None
 
     @disk_faults
     def rewrite(self, report: Report, markdown: str) -> None:
         place = self._place(report["id"])
         if place is None:
             raise DiskFault(f"the report of {report['id']} is not there any more")
-        spool.put(place, report["id"] + _PAGE, _page(markdown), flush=True)
-        spool.put(place, report["id"] + _REPORT, spool.encode(report), flush=True)
+        spool.put(place, report["id"] + PAGE, _page(markdown), flush=True)
+        spool.put(place, report["id"] + REPORT, spool.encode(report), flush=True)
 
     @disk_faults
     def body(self, id: str) -> bytes | None:
@@ -233,19 +242,31 @@ class DirectoryQueue:
 
     @disk_faults
     def by_source(self, sha256: str) -> Sequence[str]:
-        lines = spool.lines(self._sources.fd, _shard(sha256), sha256.encode())
+        lines = spool.lines(self._sources.fd, shard(sha256), sha256.encode())
         return [line.removeprefix(f"{sha256} ") for line in lines]
 
     @disk_faults
     def ids(self) -> Iterator[str]:
         reported = {
-            name.removesuffix(_REPORT)
+            name.removesuffix(REPORT)
             for folder in (self._done, self._rejected, self._active)
             for name in spool.listing(folder.fd)
-            if name.endswith(_REPORT)
+            if name.endswith(REPORT)
         }
-        known = [id for id in spool.lines(self._base.fd, "verdicts") if id in reported]
+        known = [id for id in spool.lines(self._base.fd, finished.VERDICTS) if id in reported]
         return iter(dict.fromkeys((*known, *sorted(reported))))
+
+    @disk_faults
+    def ended(self, id: str) -> float | None:
+        return finished.ended((self._done, self._rejected), id + REPORT, self._ids.token(id))
+
+    @disk_faults
+    def forget(self, id: str) -> None:
+        for folder in (self._done, self._rejected) if valid(id) else ():
+            told = spool.decode(spool.read(folder.fd, id + REPORT))
+            if told is not None:
+                body = f"{id}{extension(told['source']['name'])}"
+                finished.remove(folder, body, id + PAGE, id + REPORT)
 
     @disk_faults
     def submit(self, data: bytes, name: str) -> str:
@@ -254,18 +275,20 @@ class DirectoryQueue:
     def _place(self, id: str) -> int | None:
         """The folder that holds the report."""
         for folder in (self._done, self._rejected, self._active) if valid(id) else ():
-            if os.access(id + _REPORT, os.F_OK, dir_fd=folder.fd, follow_symlinks=False):
+            if os.access(id + REPORT, os.F_OK, dir_fd=folder.fd, follow_symlinks=False):
                 return folder.fd
         return None
 
-    def _remember(self, claim: Claim, id: str, *, again: bool) -> None:
-        """Note what the batch was made from; `again`: it may have been noted before."""
+    def _remember(self, claim: Claim, live: Live, id: str) -> None:
+        """Note what the batch was made from, before its report can be seen without that."""
         sha256 = claim.source.sha256
-        if claim.data and not (again and id in self.by_source(sha256)):
-            spool.append(self._sources.fd, _shard(sha256), f"{sha256} {id}")
+        if claim.data and live.noted != sha256:
+            if not (live.inherited and id in self.by_source(sha256)):
+                spool.append(self._sources.fd, shard(sha256), f"{sha256} {id}")
+            live.noted = sha256
 
 
-def _shard(sha256: str) -> str:
+def shard(sha256: str) -> str:
     """One of 256 files, so that noting a response makes no new one and finding it reads little."""
     return sha256[:2]
 

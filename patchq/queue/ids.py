@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable
 
+from patchq.names import response_name
 from patchq.queue.spool import Folder
 
 MAX_ID_BYTES = 100
@@ -25,9 +26,10 @@ def valid(id: str) -> bool:
     return len(os.fsencode(id)) <= MAX_ID_BYTES
 
 
-def extension(name: str) -> str:
-    """The suffix of a response's file name if it is plain and short, else `.txt`."""
-    match = _SUFFIX.fullmatch(name)
+def extension(name: str | None) -> str:
+    """The suffix of a response's file name if it is plain and short, else `.txt`;
+    a report that was made from git alone knows no name."""
+    match = _SUFFIX.fullmatch(response_name(name or ""))
     return match[1] if match else ".txt"
 
 

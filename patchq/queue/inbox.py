@@ -20,7 +20,7 @@ from patchq.model import Problem
 from patchq.queue.linux import being_written, rename_noreplace
 from patchq.queue.spool import Folder, Tokens, read_up_to, write
 
-IGNORED_SUFFIXES = (".tmp", ".part", "~", ".request.yaml")
+IGNORED_SUFFIXES = (".tmp", ".part", "~")
 SCAN_ENTRIES = 20_000
 """How many names one scan keeps, the oldest ones; those behind them come with the next scan."""
 _FREE_NAMES = 9

@@ -39,8 +39,10 @@ def being_written(fd: int) -> bool | None:
     """Whether the file behind `fd` (open for reading) is open for writing anywhere.
 
     A read lease is granted exactly when nobody writes.  None: leases cannot be had here (another
-    user's file, a network file system).
+    user's file, a network file system, another system).
     """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return None
     try:
         # Whoever opens the file for writing meanwhile breaks the lease, and the default signal
         # for that, SIGIO, would end this process; SIGURG does nothing.

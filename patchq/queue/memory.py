@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from patchq.asked import Asked
 from patchq.errors import Busy, DiskFault, QueueLocked
 from patchq.model import Problem, Source
+from patchq.names import REQUEST
 from patchq.queue import Claim, Report
 
 
@@ -30,6 +32,7 @@ class Store:
     pages: dict[str, str] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
     verdicts: list[str] = field(default_factory=list)
+    ended: dict[str, float] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
     holder: MemoryQueue | None = None
     count: Iterator[int] = field(default_factory=itertools.count)
@@ -95,6 +98,12 @@ class MemoryQueue:
         self.store.ids[id] = claim.token
         return id
 
+    def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
+        source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
+        fresh = replace(claim, source=source, data=data, request=False, asked=asked)
+        self.store.active[claim.token] = fresh
+        return fresh
+
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
         known = self.store.active.get(claim.token, claim)
         intended = _copy(report)
@@ -107,6 +116,7 @@ class MemoryQueue:
         self.store.bodies[id] = claim.data
         self._tell(claim, report, markdown)
         self.store.verdicts.append(id)
+        self.store.ended[id] = time.time()
         self.store.active.pop(claim.token, None)
         self.store.adopters.pop(claim.token, None)
         self._own.discard(claim.token)
@@ -129,7 +139,7 @@ class MemoryQueue:
         ]
 
     def adopt(self, data: bytes, name: str) -> Claim:
-        claim = self._take(data, name)
+        claim = replace(self._take(data, name), request=False)
         self.store.adopters[claim.token] = self
         return claim
 
@@ -144,6 +154,8 @@ class MemoryQueue:
             raise DiskFault(f"the report of {report['id']} is not there any more")
         self.store.reports[report["id"]] = _copy(report)
         self.store.pages[report["id"]] = markdown
+        if report["id"] in self.store.ended:
+            self.store.ended[report["id"]] = time.time()
 
     def body(self, id: str) -> bytes | None:
         return self.store.bodies.get(id)
@@ -152,7 +164,16 @@ class MemoryQueue:
         return tuple(self.store.sources.get(sha256, ()))
 
     def ids(self) -> Iterator[str]:
-        return iter(list(dict.fromkeys((*self.store.verdicts, *sorted(self.store.reports)))))
+        verdicts = [id for id in self.store.verdicts if id in self.store.reports]
+        return iter(list(dict.fromkeys((*verdicts, *sorted(self.store.reports)))))
+
+    def ended(self, id: str) -> float | None:
+        return self.store.ended.get(id)
+
+    def forget(self, id: str) -> None:
+        if self.store.ended.pop(id, None) is not None:
+            for kept in (self.store.reports, self.store.pages, self.store.bodies):
+                kept.pop(id, None)
 
     def submit(self, data: bytes, name: str) -> str:
         stem, dot, suffix = name.rpartition(".") if "." in name else (name, "", "")
@@ -168,7 +189,8 @@ class MemoryQueue:
             problem = Problem("response.too_large", f"the response has {size} bytes")
         token = f"{next(self.store.count):08}"
         source = Source(name, sha256(data).hexdigest(), size)
-        claim = Claim(token, source, data, problem)
+        request = name.endswith(REQUEST) and problem is None
+        claim = Claim(token, source, data, problem, request=request)
         self.store.active[token] = claim
         self._own.add(token)
         return claim

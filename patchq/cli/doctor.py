@@ -1,0 +1,69 @@
+"""`patchq doctor`: what keeps patchq from working here, and which promise is weaker than it could
+be."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+
+from patchq import checkup
+from patchq import config as configuration
+from patchq.checkup import Finding, queue, repository, system
+from patchq.cli import common
+from patchq.config import Config
+from patchq.errors import Fault
+from patchq.quote import visible
+from patchq.repo import Repository
+
+HELP = "check repository, queue and system; each finding with its cure"
+_WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--before-start",
+        action="store_true",
+        help="fail only for what keeps the daemon from working (for service managers)",
+    )
+
+
+def run(args: Namespace) -> int:
+    found = list(_look(args))
+    wrong = checkup.needs_doing(found)
+    if args.before_start:
+        wrong = any(finding.level == "fatal" for finding in found)
+    shown = [f for f in found if not args.quiet or f.level != "ok"]
+    told = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
+    if shown or args.json:
+        common.emit(args, told, lambda: "\n".join(_lines(shown)))
+    return 1 if wrong else 0
+
+
+def _look(args: Namespace) -> Iterator[Finding]:
+    repo: Repository | None = None
+    config: Config | None = None
+    try:
+        repo = Repository.open(args.directory)
+    except Fault as fault:
+        yield Finding("repository.format", "fatal", fault.message, fault.hint)
+    if repo is not None:
+        try:
+            config = common.load_config(args, repo)
+        except configuration.ConfigError as error:
+            for problem in error.problems:
+                yield Finding("config", "fatal", problem, error.hint)
+        else:
+            yield Finding("config", "ok", str(common.config_path(args, repo)))
+        yield from repository.look(repo, config)
+    root = common.root_of(repo) / (config or Config()).queue.path if repo else None
+    if repo is not None and root is not None:
+        yield from queue.look(root, repo.commondir, common.root_of(repo), config)
+    yield from system.look(repo, config, root)
+
+
+def _lines(findings: Iterable[Finding]) -> Iterator[str]:
+    for finding in findings:
+        yield visible(f"{_WORDS[finding.level]:<7} {finding.what:<19} {finding.message}")
+        if finding.cure and finding.level != "ok":
+            yield visible(f"{'':<27} -> {finding.cure}")
