@@ -52,7 +52,7 @@ frontmatter.target
     The target is no branch of the repository, or not one that responses may name.
     Leave `target` out, or name a branch that `target` or `targets` of the configuration has.
 frontmatter.base
-    The base is no commit of the repository, or does not belong to the target's history.
+    The base is no commit of the repository.
     Name the commit that the edits were written against, or leave `base` out.
 path.invalid
     The path is not one that a git tree can hold safely on every system.
@@ -115,10 +115,10 @@ conflict.overlap
     Two edits of the response change the same lines.
     Join the two into one edit.
 conflict.base
-    Lines that the edit changes were changed on the target since the base.
+    Lines that the edit changes, or beside them, changed since the base, or it has moved elsewhere.
     Write the edit anew against the file as it is on the target now.
 conflict.pending
-    Another batch that waits for review changes the same lines.
+    Another batch that waits for review changes the same lines, or one of the files as a whole.
     Wait until that batch is accepted or discarded, or name it in `depends_on`.
 base.unknown
     Some edit says nothing of the file's content, and the response declares no base.
@@ -151,13 +151,13 @@ worktree.dirty
     Files that the batch touches have uncommitted changes where the target is checked out.
     Commit, stash or remove them, then accept the batch.
 target.moved
-    The branch changed in the meantime, more often than patchq tries, or not by patchq.
-    Send the response again; accept or discard a branch that was changed by hand.
+    The target moved and the batch cannot follow, or its branch was changed, not by patchq.
+    Send the response again, made on the new tip; accept or discard a branch changed by hand.
 target.busy
     The target is being rebased, bisected, merged, cherry-picked or reverted.
     Finish or abort that; the batch then goes on by itself.
 depends.failed
-    A batch that this one depends on was refused or discarded, or never came.
+    A batch that this one depends on was refused, discarded or reverted, or never came.
     Send that batch again, then this one.
 llm.not_configured
     The request needs a model, and none is configured.

@@ -34,12 +34,7 @@ _EXPECTED = {
 _Key = tuple[int | str, ...]
 
 _NOT_KEPT: dict[_Key, str] = {
-    ("hooks",): "runs no hooks, and would land what they refuse",
-    ("git_hooks",): "does not call git's hooks, and would land what they refuse",
     ("commit", "sign"): "does not sign commits",
-    ("worktree", "backup"): "keeps no backups",
-    ("llm", "model"): "asks no model",
-    ("stats", "prometheus"): "writes no statistics",
 }
 
 
@@ -107,13 +102,17 @@ def check_kept(path: Path, config: Config) -> None:
         for step in loc:
             value = getattr(value, str(step))
         if value:
-            root = yamlio.parse(path.read_bytes().decode())
-            assert root is not None
-            key, _ = _find(root, loc)
-            place = f"{path.name}:{key.line}:{key.column}"
-            problems.append(f"{place} {_dotted(loc)}: expected nothing, as this version {what}")
+            problems.append(f"{place(path, *loc)}: expected nothing, as this version {what}")
     if problems:
         raise ConfigError(problems)
+
+
+def place(path: Path, *loc: int | str) -> str:
+    """Where a key stands, as messages name it: `FILE:LINE:COLUMN KEY`."""
+    root = yamlio.parse(path.read_bytes().decode())
+    assert root is not None
+    key, _ = _find(root, loc)
+    return f"{path.name}:{key.line}:{key.column} {_dotted(loc)}"
 
 
 def json_schema() -> dict[str, Any]:

@@ -6,6 +6,13 @@ at one point, where it is raised, and handled at one point, the command or the d
 
 from __future__ import annotations
 
+import errno
+
+_EXHAUSTED = {
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+}  # fmt: skip
+_AGAIN = "see to that, then start again; nothing was lost"
+
 
 class Fault(Exception):
     """Something outside the response went wrong; `code` is one of the `fault.*` codes."""
@@ -35,6 +42,17 @@ class DiskFault(Fault):
     """The queue's or the repository's file system refuses to work."""
 
     code = "fault.disk"
+
+
+def disk_fault(error: OSError) -> DiskFault | None:
+    """The fault that an error stands for if it tells of the machine, and of nothing that a response
+    could have caused: no room, no descriptors, no memory, a broken disk."""
+    if error.errno is None:  # libgit2's, which opens nothing that a response names
+        return DiskFault(str(error), _AGAIN)
+    if error.errno not in _EXHAUSTED:
+        return None
+    where = f": {error.filename!r}" if isinstance(error.filename, str | bytes) else ""
+    return DiskFault(f"{error.strerror}{where}", _AGAIN)
 
 
 class Busy(Fault):

@@ -13,12 +13,14 @@ from patchq import guards
 from patchq.conflicts import Overlay
 from patchq.model import Collision, Edit, EditOutcome, FileChange, Problem, Tree
 from patchq.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Replace, Write, halves
+from patchq.quote import decode
 from patchq.resolve import targets
 from patchq.resolve.ladder import Found, resolve
 from patchq.resolve.preserve import Rewrite
 from patchq.resolve.targets import Refused, Rules
 from patchq.text import Text, content
 
+_MOST_SHOWN = 60
 _NAMES: dict[type, str] = {
     Create: "create",
     DeleteFile: "delete_file",
@@ -106,7 +108,7 @@ class Files:
         if there == data:
             return False
         if there:
-            raise _exists(edit.path, f"{edit.path} exists and is not empty")
+            raise _exists(edit.path, f"{edit.path} exists and is not empty", there)
         if problem := guards.escaped_file(edit, op) or guards.elided(edit, self._rules, None):
             raise Refused(problem)
         self._new_paths.add(edit.path)
@@ -174,9 +176,13 @@ class Files:
         self._files[to] = file
 
 
-def _exists(path: str, message: str) -> Refused:
+def _exists(path: str, message: str, there: bytes = b"") -> Refused:
+    """`there` is what the file holds; its first lines are shown, to be quoted."""
     hint = "quote the lines to change in the SEARCH part, or choose another path"
-    return Refused(Problem("path.exists", message, hint, path=path))
+    lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
+    return Refused(
+        Problem("path.exists", message, hint, path=path, excerpt=(1, lines) if lines else None)
+    )
 
 
 def clash(edit: Edit, file: File | None, what: str) -> Refused:

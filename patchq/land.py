@@ -18,6 +18,7 @@ from patchq import refs, report, report_md, worktree
 from patchq.errors import Busy, Fault
 from patchq.identity import Identity
 from patchq.linklock import WAIT_SECONDS
+from patchq.model import Problem
 from patchq.refs import Staged
 from patchq.world import Draft, Tips, World
 
@@ -92,10 +93,15 @@ def _tell(draft: Draft) -> None:
 def _hold(draft: Draft, move: _Move) -> None:
     """Somebody else holds the branch's lock: the batch waits, and is decided again."""
     assert move.busy is not None
-    draft.state, draft.commit, draft.tree = "held", None, None
-    hint = "nothing to send: the batch lands by itself once that lock is gone"
-    more = f" ({move.busy.hint})" if move.busy.hint else ""
-    draft.warn("target.busy", move.busy.message, hint + more)
+    draft.commit, draft.tree = None, None
+    if draft.choice.once:
+        draft.state = "rejected"
+        draft.problems.append(Problem("target.busy", move.busy.message, move.busy.hint))
+    else:
+        draft.state = "held"
+        hint = "nothing to send: the batch lands by itself once that lock is gone"
+        more = f" ({move.busy.hint})" if move.busy.hint else ""
+        draft.warn("target.busy", move.busy.message, hint + more)
     _tell(draft)
 
 
@@ -226,7 +232,8 @@ def move_target(
     follows: list[worktree.Follow] = []
     try:
         for checkout in worktree.checkouts(world.repo, target):
-            follow = worktree.Follow(checkout, old, new.oid, wait=wait)
+            backup = world.config.worktree.backup
+            follow = worktree.Follow(checkout, old, new.oid, wait=wait, backup=backup)
             if follow.prepare():
                 return _undo(follows)
             follows.append(follow)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from patchq.model import EditOutcome, FileChange, Header, Source
+from patchq.model import Correction, EditOutcome, FileChange, Header, Source
 from patchq.quote import HIDDEN
 
 MAX_BYTES = 16 * 1024
@@ -45,6 +45,7 @@ def compose(
     source: Source,
     base: str,
     summary: str | None = None,
+    corrections: Sequence[Correction] = (),
 ) -> str:
     """The message of the commit that makes `changes` of `edits`, at most 16 KiB of UTF-8.
 
@@ -54,6 +55,7 @@ def compose(
     title, rest = _title_and_rest(header.message or "", summary or "", applied)
     title = title or _from_changes(changes) or f"Apply {id}"
     paragraphs = [rest, _descriptions(applied, title), _cut(_clean(prose), MAX_PROSE)]
+    paragraphs.append(_corrected(corrections))
     block = _trailer_block(header, id, source, base)
     room = MAX_BYTES - len(f"{title}\n\n\n\n{block}\n".encode())
     body = _cut("\n\n".join(part for part in paragraphs if part), room)
@@ -128,6 +130,17 @@ def _descriptions(applied: Sequence[EditOutcome], title: str) -> str:
         if (text := _line(edit.description or "", 500)) and not text.startswith(said)
     )
     return "\n".join(lines)
+
+
+def _corrected(corrections: Sequence[Correction]) -> str:
+    """Which halves of which edits were corrected, and by what; a line for each kind."""
+    edits: dict[tuple[str, str], list[str]] = {}
+    for correction in corrections:
+        edits.setdefault((correction.what, correction.by), []).append(_line(correction.edit, 40))
+    return "\n".join(
+        f"The {what} text of edit {_line(', '.join(ids), _MAX_VALUE)} was corrected by the {by}."
+        for (what, by), ids in edits.items()
+    )
 
 
 def _trailer_block(header: Header, id: str, source: Source, base: str) -> str:

@@ -7,14 +7,18 @@ from patchq import history, worktree
 from patchq.model import Plan
 from patchq.world import Draft, Settled
 
+MOST_DELETED = 20
+"""So many files a batch may delete unseen, as long as others are left."""
+
 
 def choose_mode(draft: Draft, plan: Plan) -> None:
     """Proposed or applied: what auto mode may not do unseen waits for a person."""
     if draft.choice.accepted:
         draft.state = "applied"
+        _look_at_work_trees(draft)
         return
     config = draft.world.config
-    draft.state = "applied" if config.mode == "auto" and not config.confirm else "proposed"
+    draft.state = "applied" if draft.mode == "auto" and not config.confirm else "proposed"
     for path in draft.paths:
         ruling = draft.world.judge(path)
         if ruling is not None and ruling.code == "path.review":
@@ -24,8 +28,9 @@ def choose_mode(draft: Draft, plan: Plan) -> None:
                 f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`",
                 path,
             )
+    _look_at_deletions(draft, plan)
     assert draft.base is not None
-    if draft.base.how == "tip":
+    if draft.base.how != "declared":
         for path in plan.blind:
             lately = history.lately(draft.world.repo, draft.parent or "", path)
             _propose(
@@ -36,6 +41,19 @@ def choose_mode(draft: Draft, plan: Plan) -> None:
                 path,
             )
     _look_at_work_trees(draft)
+
+
+def _look_at_deletions(draft: Draft, plan: Plan) -> None:
+    """Propose what deletes many files, or the last ones."""
+    deleted = {change.path for change in plan.changes if change.after is None}
+    if not deleted:
+        return
+    files = draft.world.repo.tree(draft.parent or "").paths()
+    everything = len(deleted) == len(plan.changes) and deleted.issuperset(files)
+    if everything or len(deleted) > MOST_DELETED:
+        rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
+        count = f"{len(deleted)} file{'' if len(deleted) == 1 else 's'}"
+        _propose(draft, "path.review", f"{count} would be deleted, {rest}", min(deleted))
 
 
 def _look_at_work_trees(draft: Draft) -> None:

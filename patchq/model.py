@@ -239,6 +239,36 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class HookRun:
+    """One hook's run: its exit code (128 + n: by signal n; None: its time was over), the seconds
+    that it took, and the end of what it said."""
+
+    id: str
+    stage: str
+    exit: int | None
+    seconds: float
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What half of an edit was corrected so that the edit could be applied, and by what."""
+
+    edit: str
+    what: Literal["old", "new"]
+    by: Literal["program", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One question to a model: its form, and the stop reason or `llm.*` code of its end."""
+
+    n: int
+    form: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Everything that a report tells of one response; see `report.py` for the JSON."""
 
@@ -259,6 +289,10 @@ class Outcome:
     diff: str = ""
     retries: str | None = None
     timings: dict[str, float] = field(default_factory=dict)
+    hooks: tuple[HookRun, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    prompt: str | None = None
 
     def with_problems(self, *more: Problem) -> Outcome:
         return replace(self, problems=(*self.problems, *more))

@@ -1,14 +1,15 @@
 """The story: what happens to one response, from its bytes to a verdict that can land.
 
 response -> envelope -> target and base -> parse -> resolve, conflicts, plan -> candidate commit.
-`land.land` makes the verdict true afterwards, for many responses at once.  A refusal at any stage
-ends in the same report as a success; nothing has been written by then but unreachable objects.
+Afterwards, for many responses at once, `checking.check` asks the hooks and `land.land` makes the
+verdicts true.  A refusal at any stage ends in the same report as a success; nothing has been
+written by then but unreachable objects.
 """
 
 from __future__ import annotations
 
-from patchq import mode, stages
-from patchq.errors import Fault
+from patchq import bases, mode, stages
+from patchq.errors import Fault, disk_fault
 from patchq.queue import Claim
 from patchq.world import WHOLE, Choice, Draft, Refusal, Settled, Tips, World
 
@@ -24,11 +25,11 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> D
         stages.choose_target(draft, tips)
         stages.recognise(draft)
         stages.await_dependencies(draft)
-        tree = stages.choose_base(draft)
+        tree = bases.choose(draft)
         parsed = stages.parse(draft, envelope, tree)
-        plan = stages.resolve(draft, parsed, tree)
+        parsed, plan = stages.resolve(draft, parsed, tree)
+        plan = bases.carry(draft, parsed, plan)
         stages.check_results(draft, plan)
-        stages.check_moved_base(draft, plan)
         mode.choose_mode(draft, plan)
         stages.commit(draft, plan, parsed.prose)
     except Refusal as refusal:
@@ -39,5 +40,7 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> D
     except Fault:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and (broken := disk_fault(error)):
+            raise broken from error
         stages.crashed(draft, error)
     return draft

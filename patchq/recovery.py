@@ -8,17 +8,26 @@ that a ref had it, and did not if nothing does.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from patchq import history, land, refs, report_md, supersede
 from patchq.envelope import open_response
-from patchq.model import Envelope
+from patchq.model import Envelope, Problem
 from patchq.queue import Claim, Report
 from patchq.reffiles import heads
 from patchq.repo import Repository
 from patchq.world import World
+
+MOST_TRIES = 5
+"""So many processes may die while they decide on one response."""
+_DEADLY = Problem(
+    "fault.crashed",
+    f"patchq died {MOST_TRIES} times while it decided on this response; nothing was applied",
+    "send the changes in another form or in smaller parts, and report the defect with the response",
+)
 
 
 def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Claim]]:
@@ -43,6 +52,21 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
             supersede.by(told["id"], opened.header, world)
         world.queue.publish(claim, told, report_md.to_markdown(told))
     return [told for _, told in landed], rest
+
+
+def once_more(claims: Iterable[Claim], world: World) -> Iterator[Claim]:
+    """The claims, to be decided one after the other, each noted while it is: one on which process
+    after process dies is refused in the end, and keeps nobody from starting.
+    """
+    for claim in claims:
+        mark = world.queue_root / "tries" / claim.token
+        tries = mark.stat().st_size if mark.exists() else 0
+        mark.parent.mkdir(exist_ok=True)
+        mark.write_bytes(b"x" * (tries + 1))
+        try:
+            yield claim if tries < MOST_TRIES else replace(claim, problem=_DEADLY)
+        finally:  # a fault is no death
+            mark.unlink()
 
 
 def _recorded(intended: Report, commit: str, world: World) -> Report:

@@ -30,6 +30,7 @@ from patchq.repo import Repository
 _SUFFIX = ".ref"
 MOST_LOOSE = 16
 _NULL = "0" * 40
+_OURS = ("refs/heads/", "refs/patchq/", "refs/notes/patchq")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -198,7 +199,7 @@ def _swap(
 
 def _path(repo: Repository, ref: str) -> Path:
     path = repo.commondir / ref
-    if not ref.startswith(("refs/heads/", "refs/patchq/")) or not is_ref_name(ref):
+    if not ref.startswith(_OURS) or not is_ref_name(ref):
         raise RepositoryFault(f"{ref!r} is not the name of a ref that patchq may write")
     if os.path.realpath(path) != str(path):
         raise RepositoryFault(

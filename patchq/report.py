@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-from patchq import report_md
+from patchq import report_md, secrecy
 from patchq.codes import CODES
-from patchq.model import Candidate, Collision, EditOutcome, Outcome, Problem, State
+from patchq.model import Candidate, Collision, EditOutcome, HookRun, Outcome, Problem, State
 from patchq.quote import HIDDEN, clip, visible
 
 SCHEMA = "patchq.report/1"
+PLAN = "patchq.plan/1"
 MAX_BYTES = 256 * 1024
 _MOST_CANDIDATES = 200
 
@@ -37,12 +39,19 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
     """The report on `outcome`, ready for `dumps`.
 
     A response that held a secret is quoted nowhere: there is no diff, and no excerpt beside it.
+    Elsewhere, a line that holds one says so in its place.
     """
+    report: dict[str, Any] = secrecy.without(_whole(outcome))
+    return _fitted(report)
+
+
+def _whole(outcome: Outcome) -> dict[str, Any]:
     secret = any(problem.code == "edit.secret" for problem in outcome.problems)
     committed = outcome.state in _ON_A_COMMIT
     branch = outcome.branch or f"patchq/{outcome.id}"
     base = outcome.base
     source = outcome.source
+    corrections = [{**asdict(made), "edit": clip(made.edit, 200)} for made in outcome.corrections]
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "id": outcome.id,
@@ -59,17 +68,22 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
         "branch": branch if outcome.state == "proposed" else None,
         "edits": [_edit(edit) for edit in outcome.edits],
         "problems": [problem_json(problem) for problem in outcome.problems],
-        "corrections": [],
-        "attempts": [],
-        "hooks": [],
+        "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
+        "attempts": [asdict(attempt) for attempt in outcome.attempts],
+        "hooks": hook_runs(outcome.hooks),
         "diff": "" if secret else outcome.diff,
         "retry": {"prompt": None, "of": _short(outcome.retries)},
         "timings": dict(outcome.timings),
     }
     if outcome.state == "rejected":
         excerpts = [None if secret else problem.excerpt for problem in outcome.problems]
-        report["retry"]["prompt"] = report_md.prompt(report, excerpts)
-    return _fitted(report)
+        report["retry"]["prompt"] = outcome.prompt or report_md.prompt(report, excerpts)
+    return report
+
+
+def to_plan(outcome: Outcome) -> dict[str, Any]:
+    """What hooks are told of a batch (`patchq.plan/1`): the report without a verdict, uncut."""
+    return {**_whole(replace(outcome, hooks=())), "schema": PLAN, "state": None}
 
 
 def with_state(report: Mapping[str, Any], state: State, **fields: Any) -> dict[str, Any]:
@@ -107,13 +121,20 @@ def _json_lines(value: object) -> str:
     return "[\n  " + ",\n  ".join(map(_json, value)) + "]"
 
 
+def printed(value: object, indent: int | None = None) -> str:
+    """A value as JSON text that a terminal does not act on; on one line, unless indented."""
+    return HIDDEN.sub(_escape, json.dumps(value, ensure_ascii=False, indent=indent))
+
+
 def _json(value: object) -> str:
     return HIDDEN.sub(_escape, json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _escape(hidden: re.Match[str]) -> str:
     """A hidden character as its JSON escape; half a surrogate pair, which JSON has none for, as
-    text."""
+    text.  A line end is the indentation's."""
+    if hidden[0] == "\n":
+        return "\n"
     alone = "\ud800" <= hidden[0] <= "\udfff"
     return json.dumps(visible(hidden[0]) if alone else hidden[0])[1:-1]
 
@@ -134,6 +155,11 @@ def problem_json(problem: Problem) -> dict[str, Any]:
         "candidates": _head(candidates, _ROOM_FOR_CANDIDATES),
         "conflicts_with": _collision(problem.conflicts_with) if problem.conflicts_with else None,
     }
+
+
+def hook_runs(runs: Iterable[HookRun]) -> list[dict[str, Any]]:
+    """The entries of `hooks`."""
+    return [asdict(run) for run in runs]
 
 
 def _told(text: str, limit: int) -> str:
@@ -189,6 +215,7 @@ _ROOM = {"edits": 136 * 1024, "problems": 48 * 1024, "hooks": 16 * 1024}
 _SAYS_SO = {"edits": "description", "problems": "message", "hooks": "output"}
 _ROOM_FOR_PROMPT = 44 * 1024
 _ROOM_FOR_CANDIDATES = 16 * 1024
+_ROOM_FOR_CORRECTIONS = 4 * 1024
 _ROOM_FOR_MARK = 200
 _ROOM_BETWEEN = 4
 

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from patchq.codes import CODES
+from patchq.names import REQUEST
 from patchq.quote import excerpt, fence, inline, sentence, visible
 
 Excerpt = tuple[int, tuple[str, ...]]
@@ -41,12 +42,21 @@ def to_markdown(report: Report) -> str:
     """The page for a report of any state, at most 256 KiB of UTF-8."""
     parts = [f"# {inline(report['id'])}: {report['state']}"]
     if report["state"] == "rejected":
-        parts.append(report["retry"]["prompt"] or _NOTHING_APPLIED)
-        return _joined(parts, "")
+        return _joined([*parts, *_refused(report)], "")
     parts += [_verdict(report), *_review(report)]
     parts += [_section(problem) for problem in report["problems"]]
-    parts += [*_hooks(report["hooks"]), *_table(report["edits"])]
+    parts += [*_hooks(report), *_table(report["edits"])]
     return _joined(parts, report["diff"])
+
+
+def _refused(report: Report) -> list[str]:
+    """What to send again; where no model answered, that, and the prompt to send by hand."""
+    said = report["retry"]["prompt"] or _NOTHING_APPLIED
+    errors = [problem for problem in report["problems"] if problem["severity"] == "error"]
+    if not all(problem["code"].startswith("llm.") for problem in errors):
+        return [said]
+    sections = [_section(problem) for problem in errors]
+    return [*sections, "## The prompt, to send by hand", fence(said)]
 
 
 _NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
@@ -58,7 +68,7 @@ def prompt(report: Report, excerpts: Sequence[Excerpt | None] = ()) -> str:
     `excerpts` are the file's lines to show beside each of `problems`, with the first one's number;
     together at most 200 lines are shown.  The errors come first; what to send is never left out.
     """
-    ending = [*_hooks(report["hooks"]), *_what_to_send(report)]
+    ending = [*_hooks(report), *_what_to_send(report)]
     told = _told(report["problems"], excerpts, MAX_PROMPT_BYTES - _bytes(ending))
     return "\n\n".join([_NOTHING_APPLIED, *told, *ending]) + "\n"
 
@@ -99,9 +109,10 @@ def _verdict(report: Report) -> str:
         "held": "The batch waits; nothing was changed so far.",
         "accepted": f"The batch was accepted; the edits are on {target}{commit}.",
         "discarded": "The batch was discarded; its edits are not on the target.",
-        "superseded": "A later response took the place of this batch; its edits are not on the "
-        "target.",
-        "reverted": "The edits were on the target and have been reverted.",
+        "superseded": f"A later response{f', {inline(other)},' if other else ''} took the place of "
+        "this batch; its edits are not on the target.",
+        "reverted": "The edits were on the target and have been reverted"
+        + (f" by {inline(other)}." if other else "."),
     }[report["state"]]
 
 
@@ -189,19 +200,21 @@ def _candidates(candidates: Sequence[Report]) -> list[str]:
         symbol = f" in {inline(candidate['symbol'])}" if candidate["symbol"] else ""
         text = f": {inline(candidate['text'].strip())}" if candidate["text"].strip() else ""
         parts.append(f"- {inline(candidate['path'])} line {candidate['line']}{symbol}{text}")
-        if candidate["disambiguate"]:
-            parts += ["To mean this one, quote also:", fence(candidate["disambiguate"])]
+        if candidate["disambiguate"] is not None:
+            parts += ["To mean this one, quote also:", fence(candidate["disambiguate"] + "\n")]
     if len(candidates) > _MOST_CANDIDATES:
         parts.append(f"… and {len(candidates) - _MOST_CANDIDATES} more")
     return parts
 
 
-def _hooks(hooks: Sequence[Report]) -> list[str]:
-    """The output of the hooks that refused."""
+def _hooks(report: Report) -> list[str]:
+    """The output of the hooks that did not pass, where the problems do not have all of it."""
+    told = [problem["message"] for problem in report["problems"]]
     parts: list[str] = []
-    for hook in hooks:
-        if hook["exit"]:
-            parts.append(f"## Hook {inline(hook['id'])} ended with {hook['exit']}")
+    for hook in report["hooks"]:
+        if hook["exit"] != 0 and not any(hook["output"] in message for message in told):
+            how = "was stopped" if hook["exit"] is None else f"ended with {hook['exit']}"
+            parts.append(f"## Hook {inline(hook['id'])} {how}")
             parts += [fence(hook["output"])] if hook["output"] else []
     return parts
 
@@ -210,6 +223,9 @@ def _hooks(hooks: Sequence[Report]) -> list[str]:
 
 
 def _what_to_send(report: Report) -> list[str]:
+    if report["source"]["name"].endswith(REQUEST) and not report["attempts"]:
+        what = f"Correct the request, and drop it again under a name that ends in `{REQUEST}`."
+        return ["## What to send", what]
     codes = {problem["code"] for problem in report["problems"]}
     header = ["---", f"retries: {report['id']}"]
     if report["base"] and not codes & _BASE_IN_DOUBT:

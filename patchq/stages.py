@@ -11,11 +11,27 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import perf_counter
 
-from patchq import apply, dependencies, diff, formats, history, message, syntax
+from patchq import (
+    apply,
+    bases,
+    concern,
+    dependencies,
+    diff,
+    forgotten,
+    formats,
+    history,
+    message,
+    secrecy,
+    selection,
+    syntax,
+)
 from patchq.envelope import open_response
 from patchq.identity import Identity, parse_identity
-from patchq.model import Base, Envelope, Parsed, Plan, Problem, Tree
+from patchq.llm import correcting
+from patchq.model import Edit, Envelope, Parsed, Plan, Problem, Tree
 from patchq.names import nearest
+from patchq.ops import Anchored
+from patchq.queue import Report
 from patchq.world import Draft, Refusal, Settled, Tips
 
 _LOG = logging.getLogger("patchq")
@@ -28,8 +44,13 @@ def open_envelope(draft: Draft) -> Envelope:
     opened = (claim.problem,) if claim.problem else open_response(claim.data)
     if isinstance(opened, Envelope):
         draft.header = opened.header
+        if draft.choice.retries:
+            draft.header = replace(opened.header, retries=draft.choice.retries)
     draft.id = claim.id or draft.world.queue.reserve(claim, draft.wanted_id())
+    concern.turn_to(draft.id)
     draft.timed("open_ms", began)
+    if draft.asked.problems:
+        raise Refusal(*draft.asked.problems)
     if not isinstance(opened, Envelope):
         raise Refusal(*opened)
     return opened
@@ -68,8 +89,10 @@ def recognise(draft: Draft) -> None:
     if draft.choice.accepted:
         return
     for id in reversed(draft.world.queue.by_source(draft.claim.source.sha256)):
-        report = draft.world.queue.load(id)
-        if report is None or id == draft.id or report["target"] != draft.target:
+        if id in (draft.id, draft.header.retries):
+            continue
+        report = draft.world.queue.load(id) or _remembered(draft, id)
+        if report is None or report["target"] != draft.target:
             continue
         earlier = history.standing(report, draft.world.repo, draft.parent or "")
         if earlier == "gone":
@@ -79,6 +102,12 @@ def recognise(draft: Draft) -> None:
         draft.duplicate_of = id
         draft.state = "duplicate"
         raise Settled
+
+
+def _remembered(draft: Draft, id: str) -> Report | None:
+    """What git says of a batch whose report is gone."""
+    source = draft.claim.source.sha256
+    return forgotten.landed(draft.world, id, source, draft.target, draft.parent or "")
 
 
 def await_dependencies(draft: Draft) -> None:
@@ -93,27 +122,6 @@ def await_dependencies(draft: Draft) -> None:
     raise Settled
 
 
-def choose_base(draft: Draft) -> Tree:
-    """The commit that the agent saw: the declared one, else the target's tip."""
-    assert draft.parent is not None
-    repo, declared = draft.world.repo, draft.choice.base or draft.header.base
-    if declared is None:
-        draft.base = Base(draft.parent, "tip")
-        return repo.tree(draft.parent)
-    commit = repo.resolve_commit(declared)
-    if commit is None:
-        raise Refusal(
-            Problem(
-                "frontmatter.base",
-                f"there is no commit {declared!r} in this repository",
-                "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
-                "or leave `base` out",
-            )
-        )
-    draft.base = Base(commit, "declared")
-    return repo.tree(commit)
-
-
 def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
     """The edits of the text; lines are counted from the response's first."""
     began = perf_counter()
@@ -126,6 +134,8 @@ def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
     draft.timed("parse_ms", began)
     if any(problem.severity == "error" for problem in parsed.problems):
         raise Refusal(*parsed.problems)
+    if draft.asked.candidates:
+        parsed = replace(parsed, edits=tuple(_offered(draft, edit) for edit in parsed.edits))
     draft.problems += parsed.problems
     draft.summary, draft.author = parsed.summary, parsed.author
     if not parsed.edits:
@@ -152,18 +162,37 @@ def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
     return parsed
 
 
-def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> Plan:
-    """Every edit's place, and the files' new bytes."""
+def _offered(draft: Draft, edit: Edit) -> Edit:
+    """The edit with the anchors that its prompt offered, whatever it says of them itself."""
+    listed = draft.asked.candidates.get(edit.path)
+    if listed is None or not isinstance(edit.op, Anchored):
+        return edit
+    return replace(edit, op=replace(edit.op, candidates=listed))
+
+
+def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> tuple[Parsed, Plan]:
+    """Every edit's place on its base, and the files' new bytes; with the edits as they were
+    corrected for that."""
     began = perf_counter()
-    chosen = draft.choice.edits
-    taken = [edit for edit in parsed.edits if chosen is None or edit.id in chosen]
-    declared = draft.base is not None and draft.base.how == "declared"
+    assert draft.base is not None
+    declared = draft.base.how == "declared"
+    choice, taken = draft.choice, draft.choice.of(parsed.edits)
     plan = apply.plan(taken, tree, draft.world.rules, declared=declared)
-    draft.edits = plan.edits
+    if plan.refused:
+        plan = bases.infer(draft, taken, plan) or plan
+    parsed, plan = correcting.run(draft, parsed, plan)
+    draft.edits = selection.with_left_out(plan.edits, parsed.edits, choice.edits, choice.left)
     draft.timed("resolve_ms", began)
     if plan.refused:
         raise Refusal(*plan.problems)
     draft.problems += plan.problems
+    if not declared:
+        plan = replace(plan, blind=(*plan.blind, *bases.lost(draft, parsed.edits, plan)))
+    return parsed, plan
+
+
+def check_results(draft: Draft, plan: Plan) -> None:
+    """Whether there is anything to do, and whether every file still makes sense to its language."""
     draft.paths = tuple(
         path for c in plan.changes for path in (c.renamed_from, c.path) if path is not None
     )
@@ -172,11 +201,8 @@ def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> Plan:
     if not plan.changes:
         draft.state = "duplicate"
         raise Settled
-    return plan
-
-
-def check_results(draft: Draft, plan: Plan) -> None:
-    """Whether every file still makes sense to its language."""
+    if secrets := secrecy.added(draft.diff):
+        raise Refusal(*secrets)
     began = perf_counter()
     validate, world = draft.world.config.validate_, draft.world
     if not validate.syntax:
@@ -206,17 +232,6 @@ def _check_sizes(draft: Draft, plan: Plan) -> None:
             )
 
 
-def check_moved_base(draft: Draft, plan: Plan) -> None:
-    """On a base that is not the tip the batch lands only if no file of it changed since."""
-    assert draft.base is not None
-    assert draft.parent is not None
-    if draft.base.commit == draft.parent:
-        return
-    problems = history.changed_since(draft.world.repo, draft.base.commit, draft.parent, draft.paths)
-    if problems:
-        raise Refusal(*problems)
-
-
 def commit(draft: Draft, plan: Plan, prose: str) -> None:
     """The candidate commit, on the target's tip; not reachable from anywhere yet."""
     began = perf_counter()
@@ -232,8 +247,11 @@ def commit(draft: Draft, plan: Plan, prose: str) -> None:
         source=draft.claim.source,
         base=draft.base.commit,
         summary=draft.summary,
+        corrections=draft.corrections,
     )
     draft.subject = message.subject(text)
+    if secrets := secrecy.said(text, "the commit message"):
+        raise Refusal(*secrets)
     if draft.choice.dry_run:
         return
     committer = world.identity()

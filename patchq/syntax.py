@@ -18,6 +18,8 @@ from patchq.model import FileChange, Problem
 
 MAX_BYTES = 1 << 20
 _TEMPLATES = (b"{{", b"{%", b"<%")
+_MOST_DOTS = 100
+"""More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
 
 
 def check(change: FileChange) -> Problem | None:
@@ -90,12 +92,14 @@ def _yaml(data: bytes) -> Wrong | None:
 
 
 def _toml(data: bytes) -> Wrong | None:
+    if any(line.count(b".") > _MOST_DOTS for line in data.split(b"\n")):
+        return None
     try:
         tomllib.loads(data.decode("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         return _line_in(str(error)), str(error)
-    except (UnicodeDecodeError, RecursionError) as error:
-        return 1, type(error).__name__
+    except (ValueError, RecursionError) as error:
+        return 1, str(error)
     return None
 
 

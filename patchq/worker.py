@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 
-from patchq import land, observed, recovery, refs, supersede, worktree
+from patchq import checking, concern, land, pending, recovery, refs, supersede, waiting, worktree
 from patchq.errors import Busy
 from patchq.model import Problem
 from patchq.pipeline import process
 from patchq.queue import Claim, Report
 from patchq.repo import unwritten
-from patchq.world import Draft, Tips, World
+from patchq.world import WHOLE, Choice, Draft, Tips, World
 
 _LOG = logging.getLogger("patchq")
 GROUP = 256
@@ -41,13 +41,16 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     finished, rest = recovery.finish(world.queue.recover(), world)
     for report in finished:
         tell(report)
-    work([claim for claim in rest if not claim.held], world, tell)
-    observed.reconcile(world)
+        world.tell(report)
+    left = [claim for claim in rest if not claim.held]
+    work(recovery.once_more(left, world), world, tell)
+    waiting.settle(world)
 
 
 def turn(world: World, tell: Tell) -> int:
     """Give a verdict to the responses that wait, one group of them; how many there were."""
-    claims = world.queue.claim(GROUP)
+    claims = world.desk.answered() if world.desk else []
+    claims += world.queue.claim(1 if world.ask else checking.group_size(world, GROUP))
     work(claims, world, tell)
     return len(claims)
 
@@ -57,34 +60,54 @@ def look_at_held(world: World, tell: Tell) -> int:
     return work(world.queue.held(), world, tell)
 
 
-def work(claims: Iterable[Claim], world: World, tell: Tell) -> int:
+def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice = WHOLE) -> int:
     """Give every claim its verdict, in order; how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     The same bytes twice are two groups: the second is recognised by the report of the first.  So
     are two batches that a work tree has to follow: it shows only what has landed.
     """
-    tips, ended = Tips(world), 0
+    tips, ended, most = Tips(world), 0, checking.group_size(world, GROUP)
     group: list[Draft] = []
     began = monotonic()
     for claim in claims:
+        if claim.request and world.desk:
+            world.desk.take(claim)
+            continue
         same = any(draft.claim.source.sha256 == claim.source.sha256 for draft in group)
-        if same or len(group) >= GROUP or (group and monotonic() - began > _GROUP_SECONDS):
+        if same or len(group) >= most or (group and monotonic() - began > _GROUP_SECONDS):
             ended += _settle(group, world, tips, tell)
             group, began = [], monotonic()
-        draft = _decide(claim, world, tips)
+        if world.ask and choice is WHOLE:
+            ended += _settle(group, world, tips, tell)
+            group = []
+        draft = _decide(claim, world, tips, choice)
         if draft.state == "held" and claim.held:
             land.hold_on(draft, world)
             continue
+        if _sees_what_has_not_landed(draft, group):
+            ended += _settle(group, world, tips, tell)
+            group, began = [], monotonic()
+            draft = _decide(claim, world, tips, draft.choice)
         group.append(draft)
-        if draft.commit and draft.follows:
+        if draft.commit and draft.follows and not world.hooks.parallel:
             ended += _settle(group, world, tips, tell)
             group, began = [], monotonic()
     return ended + _settle(group, world, tips, tell)
 
 
-def _decide(claim: Claim, world: World, tips: Tips) -> Draft:
-    draft = process(claim, world, tips)
+def _sees_what_has_not_landed(draft: Draft, group: Sequence[Draft]) -> bool:
+    """Whether the work tree looks dirty to the draft because it still has to follow another."""
+    follows = any(before.follows and before.target == draft.target for before in group)
+    return follows and any(problem.code == "worktree.dirty" for problem in draft.problems)
+
+
+def _decide(claim: Claim, world: World, tips: Tips, choice: Choice) -> Draft:
+    if world.ask and choice is WHOLE:
+        choice = world.ask(claim)
+    world.pulse()
+    with concern.about(claim.id or claim.source.name):
+        draft = process(claim, world, tips, choice)
     if draft.state == "applied" and draft.commit and draft.target:
         tips.move(draft.target, draft.commit)
     return draft
@@ -93,20 +116,45 @@ def _decide(claim: Claim, world: World, tips: Tips) -> Draft:
 def _settle(
     group: Sequence[Draft], world: World, tips: Tips, tell: Tell, tries: int = _TRIES
 ) -> int:
-    """Land a group.  What others moved the branch away from is decided again, in two halves: the
-    smaller a group is, the sooner it lands."""
-    landed = land.land(group, world, tips)
+    """Have a group checked, and land it.
+
+    What was built on a batch that a hook refused is decided again without that.  What others moved
+    the branch away from is decided again, too, in two halves: the smaller a group is, the sooner
+    it lands.
+    """
+    dropped = checking.check(group, world)
+    stays = [draft for draft in group if not any(draft is other for other in dropped)]
+    pending.warn(stays, world)
+    landed = land.land(stays, world, tips)
+    if world.hooks.before:
+        tips.forget()  # they may hold what a hook refused
     ended = sum(_publish(draft, world, tell) for draft in landed.done)
-    claims = [draft.claim for draft in landed.again]
-    middle = len(claims) // 2
-    for half in (claims[:middle], claims[middle:]):
-        again = [_decide(claim, world, tips) for claim in half]
-        if len(half) == 1 and tries == 1:
-            _give_up(again[0])
-        if again:
-            left = tries - 1 if len(claims) == 1 else tries
+    pending.spread(landed.done, world)
+    lost = landed.again
+    middle = len(lost) // 2
+    for half in (lost[:middle], lost[middle:]):
+        for again in _decided_again(half, world, tips):
+            if len(half) == 1 and tries == 1:
+                _give_up(again[0])
+            left = tries - 1 if len(lost) == 1 else tries
             ended += _settle(again, world, tips, tell, left)
+    for again in _decided_again(dropped, world, tips):
+        ended += _settle(again, world, tips, tell, tries)
     return ended
+
+
+def _decided_again(drafts: Sequence[Draft], world: World, tips: Tips) -> Iterator[list[Draft]]:
+    """New drafts in place of these, in groups, each of which has to be settled before the next."""
+    group: list[Draft] = []
+    for old in drafts:
+        draft = _decide(old.claim, world, tips, old.choice)
+        if _sees_what_has_not_landed(draft, group):
+            yield group
+            group = []
+            draft = _decide(old.claim, world, tips, old.choice)
+        group.append(draft)
+    if group:
+        yield group
 
 
 def _publish(draft: Draft, world: World, tell: Tell) -> bool:
@@ -116,10 +164,13 @@ def _publish(draft: Draft, world: World, tell: Tell) -> bool:
     try:
         land.publish(draft, world)
     except Busy as busy:  # a person decided on a held batch at this very moment
-        _LOG.warning("%s", busy.message)
+        _LOG.warning("%s", busy.message, extra={"batch": draft.id})
         return True
     if draft.state != "held" or not draft.claim.held:
         tell(draft.told)
+        world.tell(draft.told)
+    if draft.state == "rejected" and world.desk:
+        world.desk.refused(draft.told)
     return draft.state != "held"
 
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 
+from patchq import refs
 from patchq.backup import keep
 from patchq.checkout import (
     Checkout,
@@ -103,7 +104,7 @@ class Follow:
         try:
             if self._switch(self.new, self.old):
                 _settle(self.checkout, self.old, self.new, self.old, self._copy)
-            self._copy.replace(self.checkout.gitdir / "index")
+            _publish(self._copy, self.checkout)
             self._torn = False
             self._drop_copies()
         finally:
@@ -125,7 +126,7 @@ class Follow:
             return []
         self._drop_copies()
         _settle(self.checkout, self.old, self.new, self.old, self._copy)
-        self._copy.replace(gitdir / "index")
+        _publish(self._copy, self.checkout)
         self._torn = False
         found = self._paths_in_the_way()
         if not found:
@@ -204,7 +205,7 @@ def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
     tip = repo.branch_tip(branch)
     moved = tip is not None and repo.is_ancestor(new, tip)
     _settle(places[0], old, new, new if moved else old, _copy_of(lock))
-    _copy_of(lock).replace(gitdir / "index")
+    _publish(_copy_of(lock), places[0])
     return places[0].workdir
 
 
@@ -255,6 +256,12 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
     return checkout.git("hash-object", "--", path).stdout.decode().strip() in oids
 
 
+def _publish(copy: Path, checkout: Checkout) -> None:
+    """The copy becomes the index, once it and the files that it speaks of are durable."""
+    refs.barrier(checkout.workdir, checkout.gitdir)
+    copy.replace(checkout.gitdir / "index")
+
+
 def _refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
     """Renew the times of the paths' entries in the index where the content is the same."""
     there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
@@ -277,20 +284,15 @@ def _copy_of(lock: LinkLock) -> Path:
     return lock.own.with_name(f"{lock.own.name}.new")
 
 
-def _lock_of(copy: Path) -> Path:
-    """What a killed git leaves beside an index."""
-    return copy.with_name(f"{copy.name}.lock")
-
-
 def _copy_index(gitdir: Path, copy: Path) -> None:
     """With its time: git looks at the content of files that are as young as their index."""
-    _lock_of(copy).unlink(missing_ok=True)
+    copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)  # of a killed git
     with suppress(FileNotFoundError):
         shutil.copy2(gitdir / "index", copy)
 
 
 def _remove(lock: LinkLock) -> None:
     copy = _copy_of(lock)
-    for rest in (copy, _lock_of(copy)):
+    for rest in (copy, copy.with_name(f"{copy.name}.lock")):
         rest.unlink(missing_ok=True)
     lock.free()

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from time import perf_counter, time
-from typing import Any
+from typing import Any, Literal
 
+from patchq.asked import Asked
 from patchq.config import Config
+from patchq.hooks.engine import Engine
+from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.identity import Identity
-from patchq.model import Base, EditOutcome, Header, Outcome, Problem, State
-from patchq.names import batch_id
+from patchq.llm.cache import Cache
+from patchq.llm.chat import Chat
+from patchq.llm.client import Model, Stop
+from patchq.model import (
+    Base,
+    Correction,
+    Edit,
+    EditOutcome,
+    Header,
+    HookRun,
+    Outcome,
+    Problem,
+    State,
+)  # fmt: skip
+from patchq.names import batch_id, response_name
 from patchq.policy import Policy, Ruling, matcher
-from patchq.queue import Claim, Queue
+from patchq.queue import Claim, Desk, Queue, Report
 from patchq.repo import Repository
+from patchq.repo.amending import hooks_directory
 from patchq.resolve.targets import Rules
+from patchq.telling import Teller
 
 _DONE: frozenset[State] = frozenset({"applied", "proposed"})
 NOBODY = ("patchq", "patchq@localhost")
@@ -32,10 +50,19 @@ class World:
     config: Config
     target: str
     clock: Callable[[], float] = time
+    ask: Callable[[Claim], Choice] | None = None
+    """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
+    pulse: Callable[[], None] = lambda: None
+    """Called often by the thread that does the work, as a sign that it goes on."""
+    desk: Desk | None = None
+    """Who asks the model for what requests ask for, where somebody does."""
+    stop: Stop = field(default_factory=Stop)
+    """Cuts short what the model is asked, once the daemon is told to stop."""
 
     @cached_property
     def policy(self) -> Policy:
-        return Policy(self.config.paths.deny, self.config.paths.review)
+        review = (*paths_named(self.config), *self.config.paths.review)
+        return Policy(self.config.paths.deny, review)
 
     @cached_property
     def rules(self) -> Rules:
@@ -47,7 +74,46 @@ class World:
             elision=self.config.validate_.elision,
             shrink=self.config.validate_.shrink,
             confidence=self.config.match.confidence,
+            judged=lambda path: self.config.validate_.syntax and not self.unparsed(path),
         )
+
+    @cached_property
+    def hooks(self) -> Steps:
+        """The hooks of this configuration; `HookFault` if one is named that there is not."""
+        own = hooks_directory(self.repo) if self.config.git_hooks else None
+        return steps(self.config, own)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """What runs hooks, beside the queue."""
+        store = self.repo.commondir / "objects"
+        return Engine(self.queue_root / "hooks", store, hooks_directory(self.repo))
+
+    def tell(self, told: Report) -> None:
+        """Let the hooks know of a verdict that can be seen."""
+        if self.hooks.after or self.hooks.rejected:
+            self._teller.tell(self.hooks, told)
+
+    def close(self) -> None:
+        """Wait for the hooks that are being told, and let go of the repository."""
+        if "_teller" in self.__dict__:
+            self._teller.close()
+        self.repo.close()
+
+    @cached_property
+    def _teller(self) -> Teller:
+        return Teller(self.engine, self.queue_root, self.repo.workdir or self.repo.gitdir)
+
+    @cached_property
+    def model(self) -> Model | None:
+        """What corrects quotes, if one is configured and may."""
+        llm = self.config.llm
+        return Chat(llm, self.stop) if llm.model and llm.correct else None
+
+    @cached_property
+    def answers(self) -> Cache:
+        """What the model said before."""
+        return Cache(self.queue_root / "answers")
 
     @cached_property
     def unparsed(self) -> Callable[[str], bool]:
@@ -57,7 +123,7 @@ class World:
     def use(self, config: Config) -> None:
         """Go on under another configuration; the queue's place stays."""
         self.config = config
-        for name in ("policy", "rules", "judge", "unparsed", "_identity"):
+        for name in ("policy", "rules", "judge", "unparsed", "hooks", "model", "_identity"):
             self.__dict__.pop(name, None)
 
     def _denied(self, path: str) -> str | None:
@@ -118,14 +184,27 @@ class Choice:
 
     edits: frozenset[str] | None = None
     """The ids of the edits to take; None for all."""
-    base: str | None = None
-    """The commit to resolve on, in place of the declared one."""
+    base: Base | None = None
+    """What to resolve on, in place of what the response says of it."""
     target: str | None = None
     """The branch to land on, which was allowed when the batch came."""
     accepted: bool = False
     """A person has looked: nothing is left to propose."""
     dry_run: bool = False
     """Write no object."""
+    left: Mapping[str, str | None] = field(default_factory=dict)
+    """Why others are left out: their ids, and the edit that each needs and cannot have."""
+    retries: str | None = None
+    """The batch that is tried again."""
+
+    @property
+    def once(self) -> bool:
+        """Whether it holds for this attempt only: a batch that is held is decided again whole."""
+        return self.retries is not None and self.edits is not None
+
+    def of(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+        """Those of the edits that are to be taken."""
+        return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
 
 
 WHOLE = Choice()
@@ -160,16 +239,29 @@ class Draft:
     diff: str = ""
     state: State = "rejected"
     timings: dict[str, float] = field(default_factory=dict)
+    hooks: list[HookRun] = field(default_factory=list)
+    corrections: tuple[Correction, ...] = ()
     told: dict[str, Any] = field(default_factory=dict)
     """The report as JSON, once it is made."""
     page: str = ""
 
     def wanted_id(self) -> str:
         """The id that the response asks for: its front matter's, else its file's stem."""
-        return batch_id(self.header.id or PurePath(self.claim.source.name).stem)
+        name = response_name(self.claim.source.name)
+        return batch_id(self.header.id or PurePath(name).stem)
 
     def warn(self, code: str, message: str, hint: str, path: str | None = None) -> None:
         self.problems.append(Problem(code, message, hint, severity="warning", path=path))
+
+    @property
+    def mode(self) -> Literal["review", "auto"]:
+        """The configuration's mode; a request may ask for a review where it says `auto`."""
+        return "review" if self.asked.mode == "review" else self.world.config.mode
+
+    @property
+    def asked(self) -> Asked:
+        """What came of asking a model, if one was."""
+        return self.claim.asked or Asked()
 
     def timed(self, name: str, since: float) -> None:
         self.timings[name] = round((perf_counter() - since) * 1000, 3)
@@ -179,7 +271,7 @@ class Draft:
             id=self.id,
             state=self.state,
             source=self.claim.source,
-            mode=self.world.config.mode,
+            mode=self.mode,
             target=self.target,
             duplicate_of=self.duplicate_of,
             agent=self.header.agent,
@@ -193,6 +285,10 @@ class Draft:
             diff=self.diff,
             retries=self.header.retries,
             timings=dict(self.timings),
+            hooks=tuple(self.hooks),
+            corrections=self.corrections,
+            attempts=self.asked.attempts,
+            prompt=self.asked.prompt,
         )
 
 

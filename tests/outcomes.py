@@ -36,7 +36,7 @@ SEVERAL = Problem(
     "the quote stands at lines 3 and 9",
     edit="2",
     path="b.py",
-    candidates=(Candidate("b.py", 3, "A.f", "x = 1", "def f():\n"), Candidate("b.py", 9)),
+    candidates=(Candidate("b.py", 3, "A.f", "x = 1", "def f():"), Candidate("b.py", 9)),
 )
 COLLIDES = Problem(
     "conflict.base",

@@ -15,7 +15,7 @@ import pytest
 from command import block, drop, fresh, patchq, report
 from gitrepo import commit_files, git, make_repo
 
-from patchq.formats import FORMATS
+from patchq.formats.forms import FORMATS
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -350,6 +350,7 @@ def test_status(repo: Path) -> None:
         "inbox    0 waiting",
         "held     y  depends.failed: the batch waits for x to land: x is proposed",
         "proposed patchq/x  a.txt",
+        "           waited for by y",
     ]
     shown = patchq("--json", "status", cwd=repo).json()
     assert shown["daemon"] is None
@@ -521,7 +522,8 @@ def test_discard_keeps_the_commit(repo: Path) -> None:
     patchq("run", cwd=repo)
     commit, start = tip(repo, "patchq/x"), tip(repo)
     assert patchq("discard", "x", cwd=repo).out.startswith("discarded  x")
-    refs = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=repo).splitlines()
+    kept = ("refs/heads", "refs/patchq")
+    refs = git("for-each-ref", "--format=%(refname) %(objectname)", *kept, cwd=repo).splitlines()
     assert refs == [f"refs/heads/main {start}", f"refs/patchq/discarded/x {commit}"]
     assert report(repo / ".patchq", "x")["state"] == "discarded"
 

@@ -197,13 +197,15 @@ def used_keys(value: object, at: str = "") -> Iterator[str]:
             yield from used_keys(inner, f"{at}[]")
 
 
-def test_the_sample_is_the_defaults() -> None:
-    assert config.parse(config.sample().encode()) == Config()
+def test_the_sample_is_the_defaults_and_the_gate() -> None:
+    sample = config.parse(config.sample().encode())
+    assert sample.model_copy(update={"hooks": ()}) == Config()
+    assert [(hook.stage, hook.run) for hook in sample.hooks] == [("pre-apply", "patchq:pre-apply")]
 
 
 def test_the_sample_shows_every_key_and_each_is_valid() -> None:
-    # `#key:` in place of `# words`; the empty list gives way to the example behind it.
-    text = re.sub(r"(?m)^( *)#(?! )", r"\1", config.sample().replace("hooks: []\n", "", 1))
+    # `#key:` in place of `# words`; an example in a list stands two blanks behind the `#`.
+    text = re.sub(r"(?m)^( *)#(?! )", r"\1", config.sample())
     text = re.sub(r"(?m)^#(?=  )", "", text)
     config.parse(text.encode())
     schema = config.json_schema()

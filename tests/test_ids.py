@@ -216,6 +216,40 @@ def test_explicit_id_supersedes_the_same_agent_s(
     assert branches(repo) == (["fix-2"] if supersedes else ["fix", "fix-2"])
 
 
+def test_each_further_try_takes_the_place_of_the_last(repo: Path) -> None:
+    keys = {"id": "fix", "agent": "coder"}
+    tries = [("a.md", matter(text, **keys)) for text in (EDIT, OTHER, THIRD)]
+    first, second, third = run(repo, *tries)
+    assert [first["state"], second["state"], third["state"]] == [
+        "superseded", "superseded", "proposed",
+    ]  # fmt: skip
+    assert [first["duplicate_of"], second["duplicate_of"]] == ["fix-2", "fix-3"]
+    assert branches(repo) == ["fix-3"]
+
+
+@pytest.mark.parametrize("decide", ["accept", "discard"])
+def test_retry_of_a_decided_batch_leaves_it(repo: Path, decide: str) -> None:
+    run(repo, ("x.md", EDIT))
+    patchq(decide, "x", cwd=repo)
+    before = told(repo, "x")
+    (second,) = run(repo, ("y.md", matter(OTHER, retries="x")))
+    assert (second["state"], second["retry"]["of"]) == ("proposed", "x")
+    assert told(repo, "x") == before
+
+
+def test_two_agents_with_one_file_name(repo: Path) -> None:
+    for text in (matter(EDIT, agent="one"), matter(OTHER, agent="two")):
+        patchq("submit", "-", cwd=repo, stdin=text)
+    assert len([*(repo / ".patchq/inbox").iterdir()]) == 2
+    patchq("run", cwd=repo)
+    found = {told["agent"]: told for told in log(repo)}
+    assert {told["state"] for told in found.values()} == {"proposed"}
+    assert {told["id"] for told in found.values()} == {"response", "response-2"}
+    for agent, text in (("one", matter(EDIT, agent="one")), ("two", matter(OTHER, agent="two"))):
+        kept = repo / ".patchq/done" / f"{found[agent]['id']}.md"
+        assert kept.read_text() == text
+
+
 def test_file_name_supersedes_nothing(repo: Path) -> None:
     coder = "---\nagent: coder\n---\n"
     first, second = run(repo, ("x.md", coder + EDIT), ("x.md", coder + OTHER))
@@ -288,6 +322,58 @@ def test_batches_that_wait_for_each_other_are_refused(repo: Path) -> None:
     drop(repo / ".patchq", {"z.md": after(THIRD, "x")})
     patchq("run", cwd=repo, code=1)
     assert [codes(told(repo, id)) for id in "xyz"] == [[("depends.failed", "error")]] * 3
+
+
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_circle_of_any_length_is_refused_as_a_whole(repo: Path, length: int) -> None:
+    ids = [f"n{number}" for number in range(length)]
+    for one, other in zip(ids, [*ids[1:], ids[0]], strict=True):
+        drop(repo / ".patchq", {f"{one}.md": after(OTHER + one, other)})
+    drop(repo / ".patchq", {"outside.md": after(EDIT, "n0")})
+    patchq("run", cwd=repo, code=1)
+    for id in (*ids, "outside"):
+        assert codes(told(repo, id)) == [("depends.failed", "error")], id
+
+
+def test_replacement_of_a_dependency_counts(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")))
+    run(repo, ("x.md", matter(THIRD, retries="x")))
+    assert told(repo, "x")["duplicate_of"] == "x-2"
+    assert told(repo, "y")["state"] == "held"
+    assert "x-2" in told(repo, "y")["problems"][0]["message"]
+    patchq("accept", "x-2", cwd=repo)
+    patchq("run", cwd=repo)
+    assert told(repo, "y")["state"] == "proposed"
+
+
+def test_replacement_of_a_dependency_that_is_discarded_fails_it(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")), ("z.md", matter(THIRD, retries="x")))
+    patchq("discard", "z", cwd=repo)
+    patchq("run", cwd=repo, code=1)
+    assert codes(told(repo, "y")) == [("depends.failed", "error")]
+
+
+def test_batch_that_depends_on_what_it_replaces_is_refused(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    drop(repo / ".patchq", {"y.md": f"---\nretries: x\ndepends_on: [x]\n---\n{OTHER}"})
+    patchq("run", cwd=repo, code=1)
+    assert codes(told(repo, "y")) == [("depends.failed", "error")]
+    assert told(repo, "x")["state"] == "proposed"
+
+
+def test_dependency_that_fails_counts_before_one_that_waits(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("bad.md", BAD), ("y.md", after(OTHER, "x", "bad")), code=1)
+    assert codes(told(repo, "y")) == [("depends.failed", "error")]
+    assert told(repo, "y")["problems"][0]["conflicts_with"]["batch"] == "bad"
+
+
+def test_dependency_may_be_a_duplicate(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("again.md", EDIT), ("y.md", after(OTHER, "again")))
+    assert told(repo, "again")["state"] == "duplicate"
+    assert told(repo, "y")["state"] == "held"
+    patchq("accept", "x", cwd=repo)
+    patchq("run", cwd=repo)
+    assert told(repo, "y")["state"] == "proposed"
 
 
 def test_batch_that_waits_for_itself_is_refused(repo: Path) -> None:

@@ -7,10 +7,8 @@ again (as far as two runs of several processes can be the same).
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import re
 import subprocess
 import sys
 import time
@@ -22,9 +20,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 
+import _aftermath as aftermath
 import pytest
+from _aftermath import Report, reports
 from command import block
 from gitrepo import git, make_repo
 
@@ -55,14 +54,6 @@ class Life:
     def queue(self) -> Path:
         return self.repo / ".patchq"
 
-    def reports(self) -> list[dict[str, Any]]:
-        places = (self.queue / "done", self.queue / "rejected")
-        return [
-            {**json.loads(path.read_bytes()), "place": place.name}
-            for place in places
-            for path in place.glob("*.report.json")
-        ]
-
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.replace(", ", "-").replace(" ", "-"))
 def test_every_response_has_one_verdict_however_often_the_daemon_is_killed(
@@ -74,11 +65,8 @@ def test_every_response_has_one_verdict_however_often_the_daemon_is_killed(
     with ThreadPoolExecutor(LIVES) as pool:
         list(pool.map(lambda life: torment(life, kills), lives))
     for life in lives:
-        print(f"{len(life.dropped)} responses: {Counter(r['state'] for r in life.reports())}")
-        check_verdicts(life)
-        check_history(life)
-        check_refs(life)
-        check_work_tree(life)
+        print(f"{len(life.dropped)} responses: {Counter(r['state'] for r in reports(life.queue))}")
+        check(life)
 
 
 def make_life(path: Path, mode: str, seed: int) -> Life:
@@ -196,74 +184,27 @@ def response(life: Life, rng: random.Random, number: int) -> tuple[bytes, int | 
 # ---------------------------------------------------------------- what must be true afterwards
 
 
-def check_verdicts(life: Life) -> None:
-    """One report for each response, in the place that fits it, with the response beside it."""
-    reports = life.reports()
-    told = Counter((r["source"]["name"], r["source"]["sha256"]) for r in reports)
-    assert told == Counter(life.dropped.keys())
-    assert list_all(life.queue / "inbox") == []
-    assert list_all(life.queue / "active") == []
-    for report in reports:
-        assert report["place"] == ("rejected" if report["state"] == "rejected" else "done")
-        body = life.queue / report["place"] / f"{report['id']}.md"
-        assert sha256(body.read_bytes()).hexdigest() == report["source"]["sha256"]
-        assert body.with_suffix(".report.md").stat().st_size
-    files = len(list_all(life.queue / "done")) + len(list_all(life.queue / "rejected"))
-    assert files == 3 * len(reports)
-    # Good ones are never refused, bad ones always are, and of equal ones a single one lands.
-    states: dict[tuple[str, int | None], Counter[str]] = {}
-    for report in reports:
-        source = (report["source"]["name"], report["source"]["sha256"])
-        states.setdefault((source[1], life.dropped[source]), Counter())[report["state"]] += 1
+def check(life: Life) -> None:
+    """Everything that holds after any crash, and that what landed is there."""
+    told = reports(life.queue)
     landed = "proposed" if life.mode == "review" else "applied"
-    for (_, slot), count in states.items():
-        assert count.keys() <= ({"rejected"} if slot is None else {landed, "duplicate"}), reports
-        assert slot is None or count[landed] == 1
+    assert [
+        *aftermath.verdicts(life.queue, life.dropped, told),
+        *aftermath.decisions(life.dropped, told, [landed]),
+        *aftermath.history(life.repo, life.target, told),
+        *effects(life, told),
+        *aftermath.references(life.repo, told, ("main", "trunk")),
+        *aftermath.repository(life.repo),
+        *aftermath.work_tree(life.repo),
+    ] == []
 
 
-def list_all(directory: Path) -> list[str]:
-    return sorted(os.listdir(directory))
-
-
-def check_history(life: Life) -> None:
-    """Each batch that a report calls applied is in the target's history, once, with its effect."""
-    form = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=%x2C) %H"
-    lines = git("log", form, life.target, cwd=life.repo).split("\n")
-    batches = Counter(line.split(" ")[0] for line in lines if not line.startswith(" "))
-    commits = {line.split(" ")[1] for line in lines}
-    applied = [report for report in life.reports() if report["state"] == "applied"]
-    assert batches == Counter(report["id"] for report in applied)
-    assert {report["commit"] for report in applied} <= commits
+def effects(life: Life, told: list[Report]) -> Iterator[str]:
+    """Every batch that a report calls applied shows in the target's files."""
     files = git("ls-tree", "-r", "--name-only", life.target, cwd=life.repo).split("\n")
     shared = git("show", f"{life.target}:shared.txt", cwd=life.repo).split("\n")
-    for report in applied:
+    for report in told:
         slot = life.dropped[report["source"]["name"], report["source"]["sha256"]]
-        assert f"slot {slot}: done" in shared or f"new/{slot}.txt" in files
-
-
-def check_refs(life: Life) -> None:
-    """A branch for each proposal, a record for each applied batch, nothing for any other."""
-    lines = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=life.repo).split("\n")
-    refs = dict(line.split(" ") for line in lines)
-    for name in ("refs/heads/main", "refs/heads/trunk"):
-        refs.pop(name, None)
-    expected = {}
-    for report in life.reports():
-        if report["state"] == "proposed":
-            expected[f"refs/heads/patchq/{report['id']}"] = report["commit"]
-            expected[f"refs/patchq/waiting/{report['id']}"] = report["commit"]
-        elif report["state"] == "applied":
-            expected[f"refs/patchq/batches/{report['id']}"] = report["commit"]
-    assert refs == expected
-    git("fsck", "--strict", "--no-dangling", cwd=life.repo)
-    litter = re.compile(r".*\.lock|patchq-.*|tmp_.*|pack_.*")
-    assert [f for f in (life.repo / ".git").rglob("*") if litter.fullmatch(f.name)] == []
-
-
-def check_work_tree(life: Life) -> None:
-    """It shows its branch, and a person can go on in it."""
-    assert git("status", "--porcelain", cwd=life.repo) == ""
-    (life.repo / "mine.txt").write_text("mine\n")
-    git("add", "mine.txt", cwd=life.repo)
-    git("commit", "-q", "-m", "Mine", cwd=life.repo)
-    assert git("show", "--format=", "--name-only", "HEAD", cwd=life.repo) == "mine.txt"
+        there = f"slot {slot}: done" in shared or f"new/{slot}.txt" in files
+        if report["state"] == "applied" and not there:
+            yield f"{report['id']} is applied without effect"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -80,6 +81,31 @@ def test_a_response_comes_out_as_it_went_in(queue: Queue) -> None:
     assert (claim.problem, claim.id, claim.intended, claim.held) == (None, None, None, False)
     assert queue.depth() == 0
     assert queue.unsettled() is None
+
+
+def test_what_is_forgotten_leaves_its_id_and_its_source(queue: Queue, again: Open) -> None:
+    assert queue.ended("fix") is None
+    claim = one(queue)
+    id = finish(queue, claim)
+    kept = finish(queue, one(queue, b"other", "other.md"), "rejected")
+    assert abs((queue.ended(id) or 0) - time.time()) < 1000
+    queue.forget(id)
+    queue.forget(id)
+    queue.forget("nobody")
+    assert (queue.load(id), queue.body(id), queue.ended(id)) == (None, None, None)
+    assert list(queue.ids()) == [kept]
+    assert queue.body(kept) == b"other"
+    assert list(queue.by_source(claim.source.sha256)) == [id]
+    assert queue.reserve(one(queue), "fix") == "fix-2"
+
+
+def test_a_held_batch_has_not_ended(queue: Queue) -> None:
+    claim = one(queue)
+    id = queue.reserve(claim, "fix")
+    queue.hold(claim, report(claim, id, "held"), "")
+    queue.forget(id)
+    assert queue.ended(id) is None
+    assert queue.load(id)
 
 
 def test_claims_come_oldest_first_and_no_more_than_asked(queue: Queue) -> None:

@@ -153,7 +153,7 @@ def test_a_hostile_name_is_only_ever_data(root: Path, queue: DirectoryQueue, nam
     assert len(tree(root)) == 3
 
 
-@pytest.mark.parametrize("name", [".hidden", "x.tmp", "x.part", "x.md~", "x.request.yaml"])
+@pytest.mark.parametrize("name", [".hidden", "x.tmp", "x.part", "x.md~"])
 def test_what_is_not_for_the_queue_stays(root: Path, queue: DirectoryQueue, name: str) -> None:
     path = drop(root, name)
     assert queue.claim(9) == []

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from fcntl import ioctl
 from pathlib import Path
-from select import select
 
 import pytest
 from command import block, drop, fresh, patchq
 from gitrepo import git, make_repo
+from terminal import WAIT_SECONDS, on_a_terminal, plain
 
 ESCAPE = "\x1b"
-WAIT_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -37,66 +29,6 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def good(count: int) -> dict[str, str]:
     return {f"r{number}.md": block(f"new/{number}.txt", "", "x\n") for number in range(count)}
-
-
-class Terminal:
-    """A command that has a terminal of 100 columns for its input and output, and what it wrote."""
-
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
-        self.process = process
-        self.text = ""
-        self._master = master
-
-    def read_until(self, true: Callable[[str], object]) -> str:
-        """What was written by the time that it is true."""
-        until = time.monotonic() + WAIT_SECONDS
-        while not true(self.text):
-            assert time.monotonic() < until, repr(self.text[-2000:])
-            assert self._read(), repr(self.text[-2000:])
-        return self.text
-
-    def read_all(self) -> str:
-        while self._read():
-            pass
-        return self.text
-
-    def _read(self) -> bool:
-        if not select([self._master], [], [], 0.1)[0]:
-            return True
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # nobody has the other end any more
-            return False
-        self.text += data.decode("utf-8", "replace")
-        return bool(data)
-
-
-@contextmanager
-def on_a_terminal(repo: Path, *words: str) -> Iterator[Terminal]:
-    master, slave = pty.openpty()
-    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    command = [sys.executable, "-m", "patchq", *words]
-    process = subprocess.Popen(
-        command,
-        cwd=repo,
-        env=dict(os.environ),  # libreadline slips in COLUMNS and LINES of its own
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    try:
-        yield Terminal(process, master)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
-
-
-def plain(text: str) -> list[str]:
-    """The lines, without what moves the cursor or colours them."""
-    return re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text))
 
 
 def test_run_shows_a_bar(repo: Path) -> None:
@@ -162,7 +94,7 @@ def test_log_lines_stand_above_the_live_line(repo: Path) -> None:
         terminal.read_until(lambda text: "sideways" in text)
         terminal.process.send_signal(signal.SIGTERM)
         text = terminal.read_all()
-    assert any(re.match(r"[-\d]+ [:,\d]+ ERROR the configuration", line) for line in plain(text))
+    assert any(re.match(r"[-+:.T\d]+ ERROR the configuration", line) for line in plain(text))
 
 
 def test_a_pipe_gets_plain_lines(repo: Path) -> None:
@@ -176,13 +108,16 @@ def test_a_pipe_gets_plain_lines(repo: Path) -> None:
 def test_a_pipe_gets_each_line_at_once(repo: Path) -> None:
     command = [sys.executable, "-m", "patchq", "watch"]
     with subprocess.Popen(
-        command, cwd=repo, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=repo, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as watch:
         assert watch.stdout
+        lines = []
         for name, text in good(3).items():
             drop(repo / ".patchq", {name: text})
-            line = watch.stdout.readline()
-            assert line.startswith(f"proposed   {name.removesuffix('.md')}  patchq/")
-            assert ESCAPE not in line
+            lines.append(watch.stdout.readline())
         watch.terminate()
-        assert watch.stdout.read() == ""
+        rest = watch.stdout.read()
+    for name, line in zip(good(3), lines, strict=True):
+        assert line.startswith(f"proposed   {name.removesuffix('.md')}  patchq/")
+        assert ESCAPE not in line
+    assert rest == ""

@@ -235,7 +235,7 @@ def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
         "fds = []\n"
         "try:\n"
         "    while True: fds.append(os.open('/dev/null', os.O_RDONLY))\n"
-        "except OSError: os.close(fds.pop())\n"
+        "except OSError: os.close(fds.pop()), os.close(fds.pop())\n"
         "doorbell = Doorbell(Path(sys.argv[1]), 'auto', 0.05)\n"
         "os.close(fds.pop())\n"
         "print(doorbell.polling, doorbell.warning)\n"

@@ -7,6 +7,7 @@ configuration, 3 for faults, 75 when another instance holds the queue, 130 when 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
@@ -18,18 +19,23 @@ from pathlib import Path
 from types import ModuleType
 
 from patchq import __version__
-from patchq.errors import Fault
+from patchq.errors import Fault, disk_fault
 
 VERBS = (
     "init", "watch", "stop", "run", "submit", "check", "apply", "status", "log", "show",
-    "accept", "discard", "anchors", "formats", "config",
+    "accept", "discard", "revert", "retry", "prompt", "ask", "anchors", "formats", "stats", "hooks",
+    "config",
+    "doctor", "fsck",
 )  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is the return value."""
     words = list(sys.argv[1:] if argv is None else argv)
+    gc.disable()
     parser = _parser(words)
+    gc.freeze()  # what was imported stays: no collection has to look through it
+    gc.enable()
     try:
         args = parser.parse_args(words)
     except SystemExit as stop:
@@ -49,6 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and (broken := disk_fault(error)):
+            _complain(broken)
+            return broken.exit_status
         return _crashed(error)
 
 

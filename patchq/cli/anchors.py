@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
 from patchq.cli import common
+from patchq.report import printed
 from patchq.resolve.ranking import ranked
 
 HELP = "print ranked anchor candidates of a file, as JSON"
@@ -21,5 +21,5 @@ def run(args: Namespace) -> int:
     data, _ = common.read_response(args.file)
     text = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
     found = ranked(args.file, text, args.line)
-    print(json.dumps([asdict(candidate) for candidate in found], ensure_ascii=False, indent=1))
+    print(printed([asdict(candidate) for candidate in found], indent=1))
     return 0

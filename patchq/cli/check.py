@@ -1,21 +1,12 @@
-"""`patchq check`: what would become of a response; nothing is written."""
+"""`patchq check`: what would become of a response; nothing is written, and no hook is asked."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from hashlib import sha256
-from pathlib import PurePath
 
 from patchq import report
 from patchq.cli import common
-from patchq.envelope import open_response
-from patchq.model import Envelope, Source
-from patchq.names import batch_id
-from patchq.pipeline import process
-from patchq.queue import Claim
-from patchq.queue.directory import DirectoryQueue
 from patchq.report_md import to_markdown
-from patchq.world import Choice, Tips
 
 HELP = "dry run: plan, diff and verdict of a response"
 
@@ -27,14 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     world = common.open_world(args, writes=False)
     data, name = common.read_response(args.file)
-    opened = open_response(data)
-    named = opened.header.id if isinstance(opened, Envelope) else None
-    source = Source(name, sha256(data).hexdigest(), len(data))
-    id = batch_id(named or PurePath(name).stem)
-    if isinstance(world.queue, DirectoryQueue):
-        id = world.queue.next_id(id)
-    claim = Claim("", source, data, id=id)
-    draft = process(claim, world, Tips(world), Choice(dry_run=True))
+    draft = common.preview(world, common.unread(data, name))
     told = report.to_json(draft.outcome())
     if args.json:
         common.say(args, told)

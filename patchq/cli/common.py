@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import json
-import logging
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path, PurePath
 from typing import Any
 
+from patchq import backup, logs, observed, rebuilt
 from patchq import config as configuration
 from patchq.config import Config
+from patchq.envelope import open_response
 from patchq.errors import UsageError
-from patchq.queue import directory
+from patchq.model import Envelope, Source
+from patchq.names import batch_id
+from patchq.pipeline import process
+from patchq.queue import Claim, Report, directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.memory import MemoryQueue
 from patchq.quote import visible
 from patchq.repo import Repository
-from patchq.world import World
+from patchq.report import printed
+from patchq.world import WHOLE, Choice, Draft, Tips, World
 
-REFS = ("refs/heads/patchq/", "refs/patchq/batches/", "refs/patchq/discarded/")
+REFS = (
+    "refs/heads/patchq/", "refs/patchq/waiting/", "refs/patchq/batches/", "refs/patchq/discarded/",
+)  # fmt: skip
+"""Where an id that was ever given to a commit is found, whatever the queue remembers."""
 
 
 def root_of(repo: Repository) -> Path:
@@ -75,14 +85,7 @@ def keep_out_of_status(repo: Repository, queue: Path) -> None:
     workdir = main_workdir(repo)
     if workdir is None or not queue.is_relative_to(workdir):
         return
-    pattern = f"/{queue.relative_to(workdir).as_posix()}/"
-    path = repo.commondir / "info" / "exclude"
-    known = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
-    if pattern not in known.splitlines():
-        path.parent.mkdir(exist_ok=True)
-        start = "" if not known or known.endswith("\n") else "\n"
-        with path.open("a", encoding="utf-8") as file:
-            file.write(f"{start}{pattern}\n")
+    backup.exclude(repo.commondir, [f"/{queue.relative_to(workdir).as_posix()}/"])
 
 
 def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -> World:
@@ -98,7 +101,9 @@ def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -
     root = root_of(repo) / config.queue.path
     looks = not writes and not root.is_dir()
     queue = MemoryQueue() if looks else open_queue(args, repo, config)
-    return World(repo, queue, root, config, target)
+    world = World(repo, queue, root, config, target)
+    args.opened.callback(world.close)
+    return world
 
 
 def _target(repo: Repository, config: Config) -> str:
@@ -120,29 +125,43 @@ def _target(repo: Repository, config: Config) -> str:
     return target
 
 
-def setup_log(args: Namespace, config: Config) -> None:
-    """Send the log to standard error, in the configured form."""
-    handler = logging.StreamHandler(sys.stderr)
-    if config.log.format == "json":
-        handler.setFormatter(_JsonFormatter())
-    else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("patchq")
-    logger.handlers[:] = [handler]
-    level = "DEBUG" if args.verbose else "ERROR" if args.quiet else config.log.level.upper()
-    logger.setLevel(level)
+def preview(world: World, claim: Claim, choice: Choice = WHOLE) -> Draft:
+    """What would become of a response now; nothing is written, and no id is taken."""
+    opened = open_response(claim.data)
+    named = opened.header.id if isinstance(opened, Envelope) else None
+    id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
+    if claim.id is None and isinstance(world.queue, DirectoryQueue):
+        id = world.queue.next_id(id)
+    return process(replace(claim, id=id), world, Tips(world), replace(choice, dry_run=True))
 
 
-class _JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        told = {
-            "time": self.formatTime(record),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False)
+def unread(data: bytes, name: str) -> Claim:
+    """A response that the queue does not have, to look at."""
+    return Claim("", Source(name, sha256(data).hexdigest(), len(data)), data)
+
+
+def find(world: World, id: str) -> tuple[Report, str]:
+    """The batch's report, and where it is from if not from the queue; `UsageError` if neither the
+    queue nor git knows the batch."""
+    if told := world.queue.load(id):
+        return told, ""
+    if told := rebuilt.load(world, id):
+        return told, rebuilt.SAYS_SO
+    raise UsageError(f"there is no batch {id}", "see `patchq log`")
+
+
+def seen(world: World, told: Report, *notes: str) -> tuple[Report, str]:
+    """The report with the state that the repository shows now, and how it came to it."""
+    now = observed.observe(world, told)
+    said = "; ".join(filter(None, (now.note, *notes)))
+    return {**told, "state": now.state}, said
+
+
+def setup_log(args: Namespace, config: Config, file: Path | None = None) -> None:
+    """Send the log to standard error or to the file, in the configured form."""
+    level = "debug" if args.verbose else "error" if args.quiet else config.log.level
+    key = os.environ.get(config.llm.api_key_env or "", "")
+    logs.setup(level, config.log.format, file, [key])
 
 
 # ---------------------------------------------------------------- what is said
@@ -163,6 +182,7 @@ def line(report: Mapping[str, Any]) -> str:
     else:
         where = report["branch"] or report["target"]
         text += f"  {where} {(report['commit'] or '')[:12]}"
+        text += f"  by {report['duplicate_of']}" if report["duplicate_of"] else ""
         text += "".join(f"  [{code}]" for code in dict.fromkeys(p["code"] for p in warnings))
     return visible(text)
 
@@ -170,14 +190,14 @@ def line(report: Mapping[str, Any]) -> str:
 def say(args: Namespace, report: Mapping[str, Any]) -> None:
     """Print a verdict: a JSON object a line, or one plain line."""
     if args.json:
-        print(json.dumps(report, ensure_ascii=False), flush=True)
+        print(printed(report), flush=True)
     elif not args.quiet or report["state"] == "rejected":
         print(line(report), flush=True)
 
 
 def emit(args: Namespace, value: object, text: Callable[[], str]) -> None:
     """Print an answer: as JSON, or as `text` says it."""
-    print(json.dumps(value, ensure_ascii=False, indent=1) if args.json else text(), flush=True)
+    print(printed(value, indent=1) if args.json else text(), flush=True)
 
 
 def read_response(name: str) -> tuple[bytes, str]:

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 
 from patchq import config as configuration
 from patchq.cli import common
+from patchq.hooks.steps import cannot_start
 from patchq.repo import Repository
 
 HELP = "check the configuration, or print a sample or its JSON schema"
@@ -24,7 +25,11 @@ def run(args: Namespace) -> int:
     else:
         repo = Repository.open(args.directory)
         path = common.config_path(args, repo)
-        common.load_config(args, repo)
+        config = common.load_config(args, repo)
+        if wrong := cannot_start(config):
+            raise configuration.ConfigError(
+                [f"{configuration.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
+            )
         told = {"config": str(path), "exists": path.exists()}
         common.emit(
             args, told, lambda: f"{path}: {'ok' if path.exists() else 'not there; defaults'}"

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common
 from patchq.errors import UsageError
-from patchq.formats import FORMATS
+from patchq.formats.forms import FORMATS
 
 HELP = "list the formats, or print one's instructions for a model"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from patchq.cli import common
+from patchq.cli import common, confirm
 from patchq.daemon.serve import Control, drain
+from patchq.daemon.upkeep import Upkeep
 from patchq.queue import Report
 
 HELP = "work off what waits, then exit (for cron and CI)"
@@ -21,7 +22,7 @@ def run(args: Namespace) -> int:
     control = Control()
     control.install()
     world.queue.acquire()
-    refused = 0
+    upkeep, refused = Upkeep(world, common.root_of(world.repo)), 0
 
     def tell(told: Report) -> None:
         nonlocal refused
@@ -35,18 +36,22 @@ def run(args: Namespace) -> int:
         if bar is not None:
             bar.left(world.queue.depth())
 
-    bar = None
-    if sys.stdout.isatty() and not args.json and not args.quiet:
+    bar, asker = None, None
+    if confirm.possible(args, world.config):
+        world.ask = asker = confirm.Asker(world, lambda: control.stop)
+    elif sys.stdout.isatty() and not args.json and not args.quiet:
         from patchq.cli.live import Bar
 
         bar = Bar()
     try:
         common.setup_log(args, world.config)
-        drain(world, control, tell, progress)
+        drain(world, control, tell, upkeep, progress)
+    except confirm.Quit:
+        pass  # what was asked about waits for the next run
     finally:
         if bar is not None:
             bar.close()
         world.queue.release()
-    if control.interrupted:
+    if control.interrupted or (asker and asker.quit):
         return 130
     return 1 if refused else 0

@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 
 from patchq import report
 from patchq.cli import common
-from patchq.errors import UsageError
 from patchq.report_md import to_markdown
 
 HELP = "show a batch: its page, its diff, or its report as JSON"
@@ -21,13 +20,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False, writes=False)
-    told = world.queue.load(args.id)
-    if told is None:
-        raise UsageError(f"there is no batch {args.id}", "see `patchq log`")
+    told, note = common.find(world, args.id)
     if args.diff:
         print(told["diff"], end="")
     elif args.report or args.json:
         print(report.dumps(told), end="")
     else:
-        print(to_markdown(told), end="")
+        print(to_markdown(told) + (f"\nNote: {note}\n" if note else ""), end="")
     return 0

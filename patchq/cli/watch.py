@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
+from pathlib import Path
 
-from patchq.cli import common
+from patchq import logs
+from patchq.cli import common, confirm
 from patchq.config import Config
 from patchq.daemon.serve import Control, serve
-from patchq.errors import QueueLocked, RepositoryFault
+from patchq.daemon.systemd import Manager
+from patchq.daemon.upkeep import Upkeep
+from patchq.errors import Fault, QueueLocked, RepositoryFault
 from patchq.queue import Report
 from patchq.queue.directory import lock_owner
 from patchq.world import World
 
 HELP = "serve the queue until stopped"
 _START_SECONDS = 20.0
+_LOG = logging.getLogger("patchq")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--detach", action="store_true", help="go on in the background")
+    # Where the one in the background writes what it says.
+    parser.add_argument("--log", metavar="FILE", type=Path, help=SUPPRESS)
 
 
 def run(args: Namespace) -> int:
@@ -32,11 +40,15 @@ def run(args: Namespace) -> int:
     control.install()
     world.queue.acquire()
     seen: Counter[str] = Counter()
+    upkeep = Upkeep(world, common.root_of(world.repo), Manager())
 
     def tell(told: Report) -> None:
         seen[told["state"]] += 1
+        upkeep.told(told)
         if live is None:
-            common.say(args, told)
+            _log(told)
+            if args.json or args.quiet or not logs.shares_output():
+                common.say(args, told)
         else:
             live.tell(common.line(told))
             idle()
@@ -49,22 +61,43 @@ def run(args: Namespace) -> int:
 
     def reload() -> Config:
         config = common.load_config(args, world.repo)
-        common.setup_log(args, config)
+        common.setup_log(args, config, args.log)
         return config
 
-    live = None
-    if sys.stdout.isatty() and not args.json and not args.quiet:
+    live, asker = None, None
+    if confirm.possible(args, world.config):
+        world.ask = asker = confirm.Asker(world, lambda: control.stop)
+    elif sys.stdout.isatty() and not args.json and not args.quiet:
         from patchq.cli.live import LiveLine
 
         live = LiveLine()
     try:
-        common.setup_log(args, world.config)
-        serve(world, control, tell, reload, idle)
+        common.setup_log(args, world.config, args.log)
+        serve(world, control, tell, reload, upkeep, idle)
+    except confirm.Quit:
+        pass  # what was asked about waits for the next start
+    except Fault as fault:
+        hint = f" ({fault.hint})" if fault.hint else ""
+        _LOG.error("%s: %s%s", fault.code, fault.message, hint)
+        return fault.exit_status
     finally:
         if live is not None:
             live.close()
         world.queue.release()
-    return 130 if control.interrupted else 0
+    return 130 if control.interrupted or (asker and asker.quit) else 0
+
+
+def _log(told: Report) -> None:
+    """One line for a verdict, with what a program that reads the log wants of it."""
+    about = {
+        "batch": told["id"],
+        "state": told["state"],
+        "target": told["target"],
+        "commit": told["commit"],
+        "codes": [problem["code"] for problem in told["problems"]],
+    }
+    level = logging.WARNING if told["state"] == "rejected" else logging.INFO
+    _LOG.log(level, "%s", common.line(told), extra=about)
 
 
 def _detach(args: Namespace, world: World) -> int:
@@ -79,7 +112,7 @@ def _detach(args: Namespace, world: World) -> int:
     command += ["-q"] * args.quiet + ["-v"] * args.verbose
     with log.open("ab") as out:
         child = subprocess.Popen(
-            [*command, "watch"],
+            [*command, "watch", "--log", str(log.resolve())],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

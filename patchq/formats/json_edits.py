@@ -105,7 +105,7 @@ def _fenced(doc: Document, i: int) -> Run | Broken | None:
 def _check_broken(doc: Document, i: int, broken: Broken, fenced: bool) -> None:
     """Refuse a value that cannot be read, if it may be an edit; else remember that it is none."""
     asked = broken.index > i and begins(doc.lines[broken.index])  # for itself
-    region = doc.lines[i : broken.index + (0 if asked else 1)]
+    region = doc.lines[i : broken.index + (not asked)]
     if broken.cut:
         start = next_text(doc.lines, i + 1) if fenced else i
         first = doc.lines[start].lstrip() if start is not None else ""
@@ -123,7 +123,7 @@ def _check_broken(doc: Document, i: int, broken: Broken, fenced: bool) -> None:
             if not line.strip():
                 break
             region = [*region, line]
-    if speaks_of_edits("\n".join(region)):
+    if doc.speaks_of_edits and speaks_of_edits("\n".join(region)):
         raise Unreadable(
             broken.index,
             f"this looks like an edit in JSON that cannot be read: {broken.message}",
@@ -135,8 +135,7 @@ def _check_broken(doc: Document, i: int, broken: Broken, fenced: bool) -> None:
 
 def _opens_object(text: str) -> bool:
     """Whether a text begins as an object or a list of objects does, as far as it goes."""
-    inner = text[1:].lstrip()[:1]
-    return inner in (("", '"') if text[:1] == "{" else ("", "{"))
+    return text[1:].lstrip()[:1] in (("", '"') if text[:1] == "{" else ("", "{"))
 
 
 def _check_heading(doc: Document, i: int, piece: Piece) -> None:

@@ -15,7 +15,7 @@ from patchq import jsonish
 from patchq.formats.fences import Fence, fence
 from patchq.jsonish import JsonError, Node
 
-_FIRST_LINES = 16
+_FIRST_LINES = 4
 _WORD_TO_END = re.compile(r"[\w.+/-]*\s*\Z")
 _FENCE_END = re.compile(r"`{3,}|~{3,}")
 

@@ -64,7 +64,8 @@ class Writer:
         return self._keep(builder.write) if len(builder) else None
 
     def _keep(self, write: Callable[[], pygit2.Oid]) -> pygit2.Oid:
-        """Write an object and read it back; a damaged one that stood in the way is replaced."""
+        """Write an object and read it back; a damaged one that stood in the way is replaced, and one
+        that is there is written once more: what no ref holds, `git repack -ad` takes away."""
         for _ in range(2):
             try:
                 oid = write()
@@ -73,7 +74,8 @@ class Writer:
             if self._unwritten.exists_cb(oid):
                 return oid
             with suppress(KeyError, pygit2.GitError):
-                self._repo.odb.read(oid)
+                kind, data = self._repo.odb.read(oid)
+                self._unwritten.write_cb(oid, data, kind)
                 return oid
             digits = str(oid)
             (self._objects / digits[:2] / digits[2:]).unlink(missing_ok=True)

@@ -71,6 +71,9 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
     if len(starts) > _MOST_LISTED:
         lines += f" and {len(starts) - _MOST_LISTED} or more others"
     several = len(starts) > 1
+    tried = scene.search is not None
+    found = candidates(scene.path, scene.text, op, missed, scene.enabled, tried) if several else ()
+    alike = [one.line - 1 for one in found if one.disambiguate is None]
     return Problem(
         "match.ambiguous",
         f"the quote of edit {edit.id} stands at several places in {_place(scene)}: lines {lines}"
@@ -84,11 +87,10 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
         edit=edit.id,
         path=scene.path,
         line=None if scene.earlier else starts[0],
-        candidates=candidates(
-            scene.path, scene.text, op, missed, scene.enabled, tried=scene.search is not None
-        )
-        if several
-        else (),
+        candidates=found,
+        excerpt=_excerpt(scene.text, alike[0], len(_lines(op.old)))
+        if alike and not scene.earlier
+        else None,
     )
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patchq.model import Edit, Problem
+from patchq.model import Candidate, Edit, Problem
 from patchq.names import nearest
 from patchq.ops import Anchored, InParagraph, InsertAt, PatchHunk, Replace, ReplaceText, halves
-from patchq.resolve import candidates, diagnose
+from patchq.resolve import candidates, diagnose, ladder
 from patchq.resolve.diagnose import Scene
 from patchq.resolve.ladder import Missed
+from patchq.resolve.search import Place
 from patchq.text import BLANKS
+
+_MOST = 20
 
 
 def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
@@ -31,8 +34,7 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         return _told(
             edit, scene, "match.none", missed.detail, "write the new lines as the file has them"
         )
-    old, new = halves(op)
-    whole = [half if half.endswith("\n") or not half else half + "\n" for half in (old, new)]
+    whole = map(_ended, halves(op))
     return diagnose.problem(replace(edit, op=Replace(*whole)), scene, missed)
 
 
@@ -56,7 +58,29 @@ def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         "state the number that there is, or quote more of what surrounds the place",
         edit=edit.id,
         path=scene.path,
+        candidates=_places(edit, scene),
     )
+
+
+def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
+    """Where a text stands that was counted, as for a quote of whole lines if it is one."""
+    old, new = map(_ended, halves(edit.op))
+    quote = Replace(old, new)
+    found = ladder.resolve(scene.text, quote, scene.enabled) if old else None
+    if isinstance(found, Missed) and found.why == "ambiguous" and len(found.places) > 1:
+        tried = scene.search is not None
+        return candidates.candidates(
+            scene.path, scene.text, quote, found, scene.enabled, tried=tried
+        )
+    first = old.split("\n", 1)[0].encode("utf-8", "surrogateescape")
+    lines = [k for k, line in enumerate(scene.text.contents) if first and first in line]
+    return tuple(
+        candidates.bare(scene.path, scene.text, Place(k, k + 1, [], [])) for k in lines[:_MOST]
+    )
+
+
+def _ended(half: str) -> str:
+    return half if half.endswith("\n") or not half else half + "\n"
 
 
 def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
@@ -80,7 +104,7 @@ def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
             f"the anchor {said!r} stands on several lines: {lines}",
             "choose an anchor that occurs once, or state its `line`",
         )
-        found = (candidates.bare(scene.path, scene.text, place) for place in missed.places[:20])
+        found = (candidates.bare(scene.path, scene.text, place) for place in missed.places[:_MOST])
         return replace(told, line=missed.places[0].start + 1, candidates=tuple(found))
     there = [line.strip(BLANKS).decode("utf-8", "replace") for line in scene.text.contents]
     known = op.candidates if missed.why == "invented" and op.candidates else there

@@ -1,0 +1,43 @@
+"""`patchq ask`: ask the configured model for edits of files; they take every response's way."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+
+from patchq import worker
+from patchq.asking import Desk
+from patchq.cli import common, prompt
+from patchq.llm import request
+from patchq.names import REQUEST, batch_id
+from patchq.queue import Report
+
+HELP = "ask the configured model for edits of files, and put them through the queue"
+_LONGEST_NAME = 40
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    prompt.add_request(parser)
+    parser.add_argument(
+        "--mode", choices=("review", "auto"), help="`review` applies nothing unseen"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict."""
+    world = common.open_world(args)
+    common.setup_log(args, world.config)
+    asked = request.write(prompt.asked(args, world.repo))
+    name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
+    last: list[Report] = []
+
+    def tell(told: Report) -> None:
+        last[:] = [told]
+        common.say(args, told)
+
+    world.desk = desk = Desk(world)
+    args.opened.callback(desk.close)
+    desk.take(replace(world.queue.adopt(asked, name + REQUEST), request=True))
+    while desk.open:
+        worker.work(desk.answered(wait=1.0), world, tell)
+    return 1 if any(told["state"] == "rejected" for told in last) else 0

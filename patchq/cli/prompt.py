@@ -1,0 +1,87 @@
+"""`patchq prompt`: the prompt that asks a model for edits of some files; no model is needed."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from patchq.asking import job_of
+from patchq.cli import common
+from patchq.errors import UsageError
+from patchq.llm import prompts
+from patchq.llm.prompts import FORMS
+from patchq.llm.request import Request
+from patchq.repo import Repository
+
+HELP = "print the prompt that asks a model for edits of files"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_request(parser)
+    parser.add_argument(
+        "--budget",
+        metavar="N",
+        type=int,
+        default=prompts.BUDGET,
+        help="characters of files to show",
+    )
+
+
+def add_request(parser: ArgumentParser) -> None:
+    """The arguments that say what to ask for."""
+    parser.add_argument("files", metavar="FILE", nargs="+", help="to change, or to create")
+    parser.add_argument("--task", metavar="TEXT", required=True, help="what to do")
+    parser.add_argument("--form", choices=FORMS, default="auto", help="how to answer")
+    parser.add_argument(
+        "--line", metavar="[FILE:]N", action="append", default=[], help="where the change is to be"
+    )
+    parser.add_argument("--test", metavar="FILE", action="append", default=[], help="to show, too")
+    parser.add_argument("--target", metavar="B", help="the branch that the change is for")
+    parser.add_argument("--base", metavar="C", help="show the files as of this commit")
+
+
+def run(args: Namespace) -> int:
+    world = common.open_world(args, writes=False)
+    job = job_of(world, asked(args, world.repo))
+    if isinstance(job, tuple):
+        raise UsageError(f"{job[0].code}: {job[0].message}", job[0].hint)
+    assert job.task is not None
+    prompt = prompts.build(job.task, budget=args.budget)
+    told = {"form": prompt.form, "base": job.base, "prompt": prompt.text}
+    common.emit(args, told, lambda: prompt.text.removesuffix("\n"))
+    return 0
+
+
+def asked(args: Namespace, repo: Repository) -> Request:
+    """What the arguments ask for; paths are relative to where the command was called."""
+    files = [_path(name, args, repo) for name in args.files]
+    lines: dict[str, int] = {}
+    for said in args.line:
+        name, _, number = said.rpartition(":")
+        if not number.isascii() or not number.isdigit() or int(number) < 1:
+            raise UsageError(f"--line {said}: expected FILE:N", "N is a line from 1")
+        if not name and len(files) > 1:
+            raise UsageError(f"--line {said}: which file?", "say FILE:N")
+        path = _path(name, args, repo) if name else files[0]
+        if path not in files:
+            raise UsageError(f"--line {said}: {name} is not one of the files", "name it as a FILE")
+        lines[path] = int(number)
+    return Request(
+        tuple((path, lines.get(path)) for path in dict.fromkeys(files)),
+        args.task,
+        args.form,
+        getattr(args, "mode", None),
+        args.target,
+        args.base,
+        tuple(_path(name, args, repo) for name in args.test),
+    )
+
+
+def _path(name: str, args: Namespace, repo: Repository) -> str:
+    """The file's path from the repository's root; one outside of the work tree stays as it is."""
+    here = Path(os.path.realpath(args.directory))
+    where = Path(os.path.abspath(here / name))
+    if repo.workdir is None or not where.is_relative_to(repo.workdir):
+        return name
+    return where.relative_to(repo.workdir).as_posix()

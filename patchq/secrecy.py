@@ -1,0 +1,119 @@
+"""Private keys and live tokens: what holds one does not land, and is not repeated.
+
+The formats are those of the shipped gate (`hooks/gate.py`).  What they recognise beyond doubt is
+refused whatever hooks are configured; passwords, which can only be guessed at, are left to the
+hook `no-secrets`.  The response itself stays in the queue byte for byte: nothing else does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from patchq.model import Problem
+
+_CODE = "edit.secret: "
+_GUESSED = frozenset({"a password or key", "a password in an address"})
+_HINT = "read it from the environment or a secret store; a person has to commit what must be there"
+_MARKS = (
+    "akia", "asia", "aws", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-",
+    "glrt-", "glptt-", "glft-", "glsoat-", "glcbt-", "xox", "slack.com/services/", "aiza",
+    "k_live_", "npm_", "_authtoken", "pypi-", "sk-", "hf_", "sg.", "_v1_", "eyj", "private key",
+)  # fmt: skip
+"""A text without any of these, in lower case, holds no secret of a known format."""
+_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINE = re.compile(r"[\w+/=:,.|>#*\"'\\; \t-]{0,120}")
+"""What may be a line of a key's body, quoted, numbered or behind a sign; rather too much."""
+_KEY = "a private key"
+
+
+@cache
+def directory() -> Path:
+    """Where the shipped hooks are: in a wheel, else in the checkout."""
+    packaged = Path(__file__).parent / "hooks/scripts"
+    return packaged if packaged.is_dir() else Path(__file__).parents[1] / "hooks"
+
+
+@cache
+def gate() -> ModuleType:
+    """The module of the gate's judgements."""
+    spec = spec_from_file_location("patchq_gate", directory() / "gate.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _may_hold(text: str) -> bool:
+    lower = text.lower()
+    return any(mark in lower for mark in _MARKS)
+
+
+def added(diff: str) -> list[Problem]:
+    """A problem for each line that a whole diff adds and that holds a secret, with its place."""
+    if not _may_hold(diff):
+        return []
+    lines: list[str] = gate().secrets({"diff": diff}, {})
+    found = [line.removeprefix(_CODE) for line in lines if line.startswith(_CODE)]
+    return [_problem(line) for line in found if line.rpartition("looks like ")[2] not in _GUESSED]
+
+
+def said(text: str, what: str) -> list[Problem]:
+    """The same for a text that is about to be kept, such as a commit message; `what` names it."""
+    return [
+        _problem(f"{what}, line {number}: looks like {kind}")
+        for number, kind in _kinds(text.split("\n"))
+    ]
+
+
+def without(value: Any) -> Any:
+    """A value of JSON in which each line of a text that holds a secret says so in its place."""
+    told = json.dumps(value, ensure_ascii=False)
+    return _without(value) if _may_hold(told) else value
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without(item) for item in value]
+    return _text(value) if isinstance(value, str) and _may_hold(value) else value
+
+
+def _text(text: str) -> str:
+    lines = text.split("\n")
+    for number, kind in [*_kinds(lines)]:
+        lines[number - 1] = f"(left out: it looks like {kind})"
+        if kind == _KEY:
+            _leave_out_body(lines, number)
+    return "\n".join(lines)
+
+
+def _leave_out_body(lines: list[str], index: int) -> None:
+    while index < len(lines) and _KEY_LINE.fullmatch(lines[index]):
+        over = _END.search(lines[index])
+        lines[index] = "(left out)"
+        index += 1
+        if over:
+            break
+
+
+def _kinds(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """The numbers of the lines that hold a secret, and its kind."""
+    for number, line in enumerate(lines, 1):
+        if _may_hold(line):
+            behind = [("", 0, text.lstrip(" +-|0123456789")) for text in lines[number : number + 6]]
+            kind = gate().secret_kind(line, "", behind)
+            if kind and kind not in _GUESSED:
+                yield number, kind
+
+
+def _problem(where: str) -> Problem:
+    return Problem("edit.secret", where, _HINT)
