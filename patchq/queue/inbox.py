@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from patchq.model import Problem
+from patchq.names import REQUEST
 from patchq.queue.linux import being_written, rename_noreplace
 from patchq.queue.spool import Folder, Tokens, read_up_to, write
 
@@ -158,9 +159,11 @@ def _age(entry: os.DirEntry[str]) -> tuple[int, str] | None:
 def _names(name: str, token: str) -> Iterator[str]:
     """Names to try for a response, all of which the inbox looks at; the last one is free."""
     plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
-    if ignored(plain) and not plain.endswith(".request.yaml"):
+    if ignored(plain):
         plain += ".txt"
     stem, dot, suffix = plain.rpartition(".") if "." in plain else (plain, "", "")
+    if plain.endswith(REQUEST):
+        stem, dot, suffix = plain.removesuffix(REQUEST), "", REQUEST
     if len(os.fsencode(suffix)) > _SUFFIX_BYTES:
         stem, suffix = plain, "txt"
     short = os.fsdecode(os.fsencode(stem)[:_STEM_BYTES])

@@ -64,8 +64,8 @@ class Writer:
         return self._keep(builder.write) if len(builder) else None
 
     def _keep(self, write: Callable[[], pygit2.Oid]) -> pygit2.Oid:
-        """Write an object and read it back; a damaged one that stood in the way is replaced, and one
-        that is there is written once more: what no ref holds, `git repack -ad` takes away."""
+        """Write an object and read it back; a damaged one that stood in the way is replaced; what
+        is there is written once more: what no ref holds, `git repack -ad` takes away."""
         for _ in range(2):
             try:
                 oid = write()

@@ -1,0 +1,184 @@
+"""Runs of patchq as forked children: importing it takes longer than a whole landing.
+
+A child does what `python -m patchq` does, once its parent says so, and ends without the
+interpreter's farewell.  `switch_off` takes a safeguard out of the children made afterwards, for
+the negative controls; the product itself has no such switch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PATIENCE = 120.0
+"""Seconds for one run; longer is a violation."""
+_PDEATHSIG = 1
+SAFEGUARDS = ("barrier", "healing", "intent", "dedupe")
+
+
+@dataclass
+class Child:
+    """A run of patchq that waits for `begin`."""
+
+    pid: int
+    gate: int
+    said: Path
+
+    def begin(self) -> None:
+        os.write(self.gate, b"!")
+        os.close(self.gate)
+
+    def wait(self) -> int | None:
+        """Its exit code, negative for a signal; None if it had to be ended."""
+        until = time.monotonic() + PATIENCE
+        pause = 0.001
+        while True:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > until:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                return None
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.01)
+
+
+def fork(words: Sequence[str], said: Path, without: str = "") -> Child:
+    """A child that will run `patchq WORDS`, its output appended to the file `said`; `without` one
+    of the `SAFEGUARDS`."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(reads)
+        return Child(pid, writes, said)
+    try:
+        os.close(writes)
+        os.setsid()
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+        _redirect(said)
+        os.read(reads, 1)
+        os.close(reads)
+        _leave(_run(words, without))
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(70)
+
+
+def run(words: Sequence[str], said: Path, without: str = "") -> int | None:
+    """Fork, begin and wait."""
+    child = fork(words, said, without)
+    child.begin()
+    return child.wait()
+
+
+def _redirect(said: Path) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for fd, stream in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(fd, stream)
+    os.close(null)
+    os.close(log)
+
+
+def _run(words: Sequence[str], without: str) -> int:
+    from patchq.cli import main
+
+    if without:
+        switch_off(without)
+    try:
+        return main(words)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+def _leave(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def load(words: Sequence[str], home: Path) -> None:
+    """Import what a run with these words imports, as another process found out."""
+    script = (
+        "import sys, json; from patchq.cli import main; code = main(sys.argv[1:]);"
+        "print(json.dumps(sorted(sys.modules)), file=sys.__stderr__); sys.exit(code > 1)"
+    )
+    command = [sys.executable, "-c", script, *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=home)
+    if done.returncode:
+        raise RuntimeError(f"patchq {' '.join(words)}: {done.stdout}{done.stderr}")
+    for name in json.loads(done.stderr.splitlines()[-1]):
+        with suppress(ImportError):  # some modules are only names
+            importlib.import_module(name)
+
+
+# ---------------------------------------------------------------- negative controls
+
+
+def switch_off(safeguard: str) -> None:
+    """Take one safeguard out of this process."""
+    {
+        "barrier": _no_barrier,
+        "healing": _no_healing,
+        "intent": _no_intent,
+        "dedupe": _no_dedupe,
+    }[safeguard]()
+
+
+def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
+    getattr(owner, name)  # a control that controls nothing must not pass
+    setattr(owner, name, by)
+
+
+def _no_barrier() -> None:
+    from patchq import linklock, refs
+    from patchq.queue import directory
+
+    _replace(refs, "barrier", lambda *paths: None)
+    _replace(directory, "syncfs", lambda fd: None)
+    _replace(linklock.LinkLock, "flush", lambda lock: None)
+
+
+def _no_healing() -> None:
+    from patchq.repo.writing import Writer
+
+    _replace(Writer, "_keep", lambda writer, write: write())
+
+
+def _no_intent() -> None:
+    from patchq.queue.directory import DirectoryQueue
+
+    intend, publish = DirectoryQueue.intend, DirectoryQueue.publish
+
+    def late(queue: DirectoryQueue, *what: object) -> None:
+        DirectoryQueue.intend = intend  # type: ignore[method-assign]
+        try:
+            publish(queue, *what)  # type: ignore[arg-type]
+        finally:
+            DirectoryQueue.intend = never  # type: ignore[method-assign,assignment]
+
+    def never(*what: object) -> None:
+        pass
+
+    _replace(DirectoryQueue, "publish", late)
+    _replace(DirectoryQueue, "intend", never)
+
+
+def _no_dedupe() -> None:
+    from patchq import stages
+
+    _replace(stages, "recognise", lambda draft: None)
