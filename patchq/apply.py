@@ -197,8 +197,12 @@ class _Batch:
             raise self._overlap(edit, file, found, other)
         if precedence.is_indexed(edit):
             file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
-        lines = (found.start + 1, found.end)
-        return replace(_named_by(outcome, found.hunks), match=found.rung, lines=lines)
+        # Spelled out, as `replace` takes a tenth of the time of many edits.
+        return EditOutcome(
+            outcome.id, outcome.format, outcome.at, outcome.path, _op_of(outcome, found.hunks),
+            outcome.state, found.rung, (found.start + 1, found.end),
+            confidence=outcome.confidence, description=outcome.description,
+        )  # fmt: skip
 
     def _taken(self, found: Found, on_base: bool, outcome: EditOutcome) -> EditOutcome:
         """The edit is there already; only lines of the base are told."""
@@ -231,7 +235,8 @@ class _Batch:
         needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
         if file.made_by and file.made_by not in needs:
             needs = (file.made_by, *needs)
-        outcome = replace(_named_by(outcome, found.hunks), match=found.rung, needs=needs)
+        op_name = _op_of(outcome, found.hunks)
+        outcome = replace(outcome, op=op_name, match=found.rung, needs=needs)
         if isinstance(edit.op, PatchHunk) and _reaches_end(now, edit.op, found):
             file.final_newline = edit.op.final_newline
         file.folded[edit.op] = outcome
@@ -276,10 +281,10 @@ class _Batch:
         )
 
 
-def _named_by(outcome: EditOutcome, hunks: Sequence[Hunk]) -> EditOutcome:
+def _op_of(outcome: EditOutcome, hunks: Sequence[Hunk]) -> str:
     """An edit that only adds is an insertion."""
     only_adds = hunks and all(hunk.start == hunk.end for hunk in hunks)
-    return replace(outcome, op="insert") if only_adds else outcome
+    return "insert" if only_adds else outcome.op
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:

@@ -89,6 +89,10 @@ class _Decision:
 
     def _decide(self, edit: Edit) -> None:
         """Decide the edit, and before it those that it depends on, however many there are."""
+        if not edit.depends_on and edit.fallback_of is None:
+            if id(edit) not in self.done:
+                self.done[id(edit)] = self._decided(edit)
+            return
         waiting, open = [edit], set[int]()
         while waiting:
             now = waiting[-1]

@@ -47,6 +47,8 @@ def plain_typography(data: bytes) -> bytes:
 
 def split_lines(data: bytes) -> list[bytes]:
     """The lines of `data` with their ends; only the last may lack one.  No bytes, no lines."""
+    if b"\r" not in data:  # which `splitlines`, several times as fast, takes for an end too
+        return data.splitlines(keepends=True)
     parts = [line + b"\n" for line in data.split(b"\n")]
     last = parts.pop()[:-1]
     return [*parts, last] if last else parts
