@@ -13,7 +13,7 @@ from patchq.cli import common
 from patchq.envelope import open_response
 from patchq.errors import UsageError
 from patchq.model import Envelope
-from patchq.names import batch_id
+from patchq.names import REQUEST, batch_id, response_name
 from patchq.queue import Report
 from patchq.queue.directory import DirectoryQueue, lock_owner
 from patchq.repo import Repository
@@ -34,6 +34,8 @@ def run(args: Namespace) -> int:
     queue = common.open_queue(args, repo, common.load_config(args, repo))
     data, name = common.read_response(args.file)
     said = {key: getattr(args, key) for key in ("target", "base", "message")}
+    if name.endswith(REQUEST):
+        return _request(args, queue, data, name, wants=args.wait or any(said.values()))
     data = with_header(data, {key: value for key, value in said.items() if value is not None})
     opened = open_response(data)
     named = opened.header.id if isinstance(opened, Envelope) else None
@@ -49,6 +51,20 @@ def run(args: Namespace) -> int:
     told = _verdict(queue, sha256(data).hexdigest(), dropped)
     common.say(args, told)
     return 1 if told["state"] == "rejected" else 0
+
+
+def _request(args: Namespace, queue: DirectoryQueue, data: bytes, name: str, *, wants: bool) -> int:
+    """Drop a request; the answer to it is nothing that this command could wait for by its bytes."""
+    if wants:
+        raise UsageError(
+            "a request takes none of --target, --base, --message and --wait",
+            "say `target` and `base` in the request; to wait for the answer, use `patchq ask`",
+        )
+    id = queue.next_id(batch_id(PurePath(response_name(name)).stem))
+    dropped = queue.submit(data, id + REQUEST)
+    id = batch_id(PurePath(response_name(dropped)).stem)
+    common.emit(args, {"id": id, "file": dropped}, lambda: id)
+    return 0
 
 
 def with_header(data: bytes, said: dict[str, str]) -> bytes:

@@ -157,7 +157,7 @@ def drain(
     control.cut_short = world.stop.set
     with closing(Desk(world)) as world.desk:
         _drain(world, control, tell, progress)
-    waiting.settle(world)
+        waiting.settle(world)
     upkeep.finish()
 
 

@@ -295,6 +295,16 @@ def test_ask_sends_retry_prompts_on(tmp_path: Path) -> None:
         assert [line.split()[0] for line in done.out.splitlines()] == ["rejected", "applied"]
 
 
+def test_a_request_is_submitted(tmp_path: Path) -> None:
+    with place(tmp_path, WHOLE) as at:
+        (tmp_path / "fix.request.yaml").write_text(ASKED)
+        ids = [patchq("submit", "fix.request.yaml", cwd=at.root).out for _ in range(2)]
+        assert ids == ["fix\n", "fix-2\n"]
+        patchq("submit", "fix.request.yaml", "--wait", cwd=at.root, code=2)
+        patchq("run", cwd=at.root)
+        assert {report(at.queue, id.strip())["state"] for id in ids} == {"applied", "duplicate"}
+
+
 # ---------------------------------------------------------------- crashes and company
 
 

@@ -1,3 +1,3 @@
 git tag seen
-sed -i "2s/.*/# x/" a.py
+sed -i "2s/.*/# x/" a.txt
 git commit -qam later
