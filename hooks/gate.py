@@ -276,9 +276,9 @@ def _component(part: str) -> str:
 # ---------------------------------------------------------------- size limits
 
 LIMITS = {
-    "PATCHQ_MAX_FILES": (100, "files touched"),
-    "PATCHQ_MAX_LINES": (5_000, "lines added"),
-    "PATCHQ_MAX_BYTES": (500_000, "bytes added"),
+    "PATCHQ_MAX_FILES": (200, "files touched"),
+    "PATCHQ_MAX_LINES": (20_000, "lines added"),
+    "PATCHQ_MAX_BYTES": (2_000_000, "bytes added"),
 }
 """Variable -> (default, what it limits); 0 switches a limit off."""
 

@@ -8,7 +8,7 @@ written by then but unreachable objects.
 
 from __future__ import annotations
 
-from patchq import bases, mode, stages
+from patchq import bases, concern, mode, stages
 from patchq.errors import Fault, disk_fault
 from patchq.queue import Claim
 from patchq.world import WHOLE, Choice, Draft, Refusal, Settled, Tips, World
@@ -20,27 +20,28 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> D
     Returns the draft of its verdict: `state` is what it will be once the commit has landed.
     """
     draft = Draft(claim, world, choice)
-    try:
-        envelope = stages.open_envelope(draft)
-        stages.choose_target(draft, tips)
-        stages.recognise(draft)
-        stages.await_dependencies(draft)
-        tree = bases.choose(draft)
-        parsed = stages.parse(draft, envelope, tree)
-        parsed, plan = stages.resolve(draft, parsed, tree)
-        plan = bases.carry(draft, parsed, plan)
-        stages.check_results(draft, plan)
-        mode.choose_mode(draft, plan)
-        stages.commit(draft, plan, parsed.prose)
-    except Refusal as refusal:
-        draft.problems += refusal.problems
-        draft.state = "rejected"
-    except Settled:
-        pass  # the draft says how
-    except Fault:
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and (broken := disk_fault(error)):
-            raise broken from error
-        stages.crashed(draft, error)
+    with concern.about(claim.id or claim.source.name):
+        try:
+            envelope = stages.open_envelope(draft)
+            stages.choose_target(draft, tips)
+            stages.recognise(draft)
+            stages.await_dependencies(draft)
+            tree = bases.choose(draft)
+            parsed = stages.parse(draft, envelope, tree)
+            parsed, plan = stages.resolve(draft, parsed, tree)
+            plan = bases.carry(draft, parsed, plan)
+            stages.check_results(draft, plan)
+            mode.choose_mode(draft, plan)
+            stages.commit(draft, plan, parsed.prose)
+        except Refusal as refusal:
+            draft.problems += refusal.problems
+            draft.state = "rejected"
+        except Settled:
+            pass  # the draft says how
+        except Fault:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and (broken := disk_fault(error)):
+                raise broken from error
+            stages.crashed(draft, error)
     return draft

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 
-from patchq import checking, concern, land, pending, recovery, refs, supersede, waiting, worktree
+from patchq import checking, land, pending, recovery, refs, supersede, waiting, worktree
 from patchq.errors import Busy
 from patchq.model import Problem
 from patchq.pipeline import process
@@ -106,8 +106,7 @@ def _decide(claim: Claim, world: World, tips: Tips, choice: Choice) -> Draft:
     if world.ask and choice is WHOLE:
         choice = world.ask(claim)
     world.pulse()
-    with concern.about(claim.id or claim.source.name):
-        draft = process(claim, world, tips, choice)
+    draft = process(claim, world, tips, choice)
     if draft.state == "applied" and draft.commit and draft.target:
         tips.move(draft.target, draft.commit)
     return draft
