@@ -6,7 +6,6 @@ most of a short command's time goes into starting Python and loading libraries.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import io
 import json
@@ -88,9 +87,14 @@ def block(path: str, old: str, new: str) -> str:
 @cache
 def _shared() -> subprocess.Popen[str]:
     command = [sys.executable, __file__]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(process.communicate)
-    return process
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def close() -> None:
+    """End the shared process, if there is one."""
+    if _shared.cache_info().currsize:
+        _shared().communicate()
+        _shared.cache_clear()
 
 
 def _serve() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import command
 import pytest
 from hypothesis import settings
 
@@ -55,6 +56,13 @@ def _point_libgit2_to(home: str) -> None:
 
 
 _point_libgit2_to(_SESSION_HOME)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_process_ends_with_the_session() -> Iterator[None]:
+    """What covers the code is written when a process ends, and read when the session does."""
+    yield
+    command.close()
 
 
 def pytest_unconfigure() -> None:
