@@ -89,6 +89,7 @@ def test_an_object_that_was_there_already_may_go_before_its_commit_lands(path: P
     repo.write_objects()
     git("update-ref", "refs/heads/new", new, cwd=path)
     git("fsck", "--strict", cwd=path)
+    assert git("cat-file", "blob", oid, cwd=path) == "nobody's"
 
 
 def test_who_closes_a_repository_leaves_nothing_of_their_own(path: Path) -> None:

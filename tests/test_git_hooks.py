@@ -363,6 +363,8 @@ def test_what_a_person_put_on_the_local_branch_is_pushed(pushing: Path) -> None:
 def test_an_accepted_proposal_is_pushed(pushing: Path) -> None:
     patchq("accept", "fix", cwd=pushing)
     git("push", "-q", "origin", "main", cwd=pushing)
+    there = git("ls-remote", "origin", "refs/heads/main", cwd=pushing).split("\t")[0]
+    assert there == git("rev-parse", "main", cwd=pushing)
 
 
 def test_the_protected_branches_are_the_targets_or_those_that_git_names(pushing: Path) -> None:

@@ -179,6 +179,8 @@ def test_without_a_manager_nothing_happens(env: dict[str, str]) -> None:
     manager.alive()
     manager.status("x")
     manager.stopping()
+    assert manager.there == env.get("NOTIFY_SOCKET", "").startswith("/")
+    assert not Path("/nowhere").exists()
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
