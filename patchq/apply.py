@@ -94,16 +94,13 @@ class _Batch:
 
     def _edit(self, edit: Edit) -> EditOutcome:
         """What becomes of one edit; raises `Refused`."""
-        outcome = EditOutcome(
-            edit.id, edit.format, edit.at, edit.path, op_name(edit), "applied",
-            confidence=edit.confidence, description=edit.description,
-        )  # fmt: skip
         if isinstance(edit.op, Create | DeleteFile | Rename | Write):
-            return self._whole_file(edit, outcome)
-        return self._part(edit, edit.op, outcome)
+            return self._whole_file(edit)
+        return self._part(edit, edit.op)
 
-    def _whole_file(self, edit: Edit, outcome: EditOutcome) -> EditOutcome:
+    def _whole_file(self, edit: Edit) -> EditOutcome:
         """Create, delete or rename a file; who says it twice says it once."""
+        outcome = _applied(edit, op_name(edit))
         before = self.seen.get((edit.path, edit.op))
         if before is not None:
             return replace(outcome, state=before.state)
@@ -121,14 +118,14 @@ class _Batch:
                 found = self.files.write(edit, edit.op)
                 if found is not None:
                     self.blind.append(edit.path)
-                    outcome = self._claim(edit, self.files.named(edit.path), found, outcome)
+                    outcome = self._claim(edit, self.files.named(edit.path), found)
                     already = self.files.named(edit.path).change() is None
                     outcome = replace(outcome, op="write", match=None, lines=None)
                     outcome = replace(outcome, state="already_applied") if already else outcome
         self.seen[edit.path, edit.op] = outcome
         return outcome
 
-    def _part(self, edit: Edit, op: PartOp, outcome: EditOutcome) -> EditOutcome:
+    def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
         file = self.files.named(edit.path)
         hints = Hints(self.rules.rungs, edit.path, self._lines_hold)
         if file.deleted_by or file.written_by:
@@ -142,7 +139,7 @@ class _Batch:
         if base is not None:
             result = match(base, op, hints)
             if isinstance(result, Found):
-                return self._claim(edit, file, result, outcome)
+                return self._claim(edit, file, result)
             if result.why != "none":
                 raise self._missed(edit, file, base, result)
             missed = result
@@ -150,14 +147,14 @@ class _Batch:
         if now is not base:
             result = match(now, op, hints)
             if isinstance(result, Found):
-                return self._fold(edit, file, now, result, outcome)
+                return self._fold(edit, file, now, result)
             if result.why != "none":
                 raise self._missed(edit, file, now, result)
             if op in file.folded:
                 return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
         for text in filter(None, (base, now)):
             if place := taken(text, op, hints):
-                return self._taken(place, text is base, outcome)
+                return self._taken(edit, place, text is base)
         raise self._missed(edit, file, base or now, missed)
 
     @cached_property
@@ -179,17 +176,18 @@ class _Batch:
                 return False
         return True
 
-    def _claim(self, edit: Edit, file: File, found: Found, outcome: EditOutcome) -> EditOutcome:
+    def _claim(self, edit: Edit, file: File, found: Found) -> EditOutcome:
         if found.already:
-            return self._taken(found, True, outcome)
-        if problem := guards.mixed_encoding(edit, file.text, found.hunks):
+            return self._taken(edit, found, True)
+        hunks = found.hunks
+        if problem := guards.mixed_encoding(edit, file.text, hunks):
             raise Refused(problem)
         if isinstance(edit.op, PatchHunk) and _reaches_end(file.text, edit.op, found):
             file.final_newline = edit.op.final_newline
         if isinstance(edit.op, InsertAt) or precedence.is_by_number(file.text, edit.op):
             self.blind.append(edit.path)
         if backed := precedence.backed(edit, file, found):
-            return replace(outcome, state="skipped", cancelled_by=backed)
+            return replace(_applied(edit, op_name(edit)), state="skipped", cancelled_by=backed)
         said = self.said.setdefault(edit.op, len(self.said))  # a number is quicker to compare
         claims = [Claimed(edit.id, edit.format, run, said) for run in found.runs if run]
         other = file.overlay.add(claims)
@@ -197,17 +195,12 @@ class _Batch:
             raise self._overlap(edit, file, found, other)
         if precedence.is_indexed(edit):
             file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
-        # Spelled out, as `replace` takes a tenth of the time of many edits.
-        return EditOutcome(
-            outcome.id, outcome.format, outcome.at, outcome.path, _op_of(outcome, found.hunks),
-            outcome.state, found.rung, (found.start + 1, found.end),
-            confidence=outcome.confidence, description=outcome.description,
-        )  # fmt: skip
+        return _applied(edit, _op_of(edit, hunks), found.rung, (found.start + 1, found.end))
 
-    def _taken(self, found: Found, on_base: bool, outcome: EditOutcome) -> EditOutcome:
+    def _taken(self, edit: Edit, found: Found, on_base: bool) -> EditOutcome:
         """The edit is there already; only lines of the base are told."""
         lines = (found.start + 1, found.end) if on_base else None
-        return replace(outcome, state="already_applied", match=found.rung, lines=lines)
+        return replace(_applied(edit, op_name(edit), found.rung, lines), state="already_applied")
 
     def _overlap(self, edit: Edit, file: File, found: Found, other: Claimed) -> Refused:
         here = _changed_lines(file.text, Claimed(edit.id, edit.format, found.hunks))
@@ -224,19 +217,16 @@ class _Batch:
             )
         )
 
-    def _fold(
-        self, edit: Edit, file: File, now: Text, found: Found, outcome: EditOutcome
-    ) -> EditOutcome:
+    def _fold(self, edit: Edit, file: File, now: Text, found: Found) -> EditOutcome:
         if found.already:
-            return self._taken(found, False, outcome)
+            return self._taken(edit, found, False)
         if problem := guards.mixed_encoding(edit, now, found.hunks):
             raise Refused(problem)
         quoted = Hunk(now.starts[found.start], now.starts[found.end], b"")
         needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
         if file.made_by and file.made_by not in needs:
             needs = (file.made_by, *needs)
-        op_name = _op_of(outcome, found.hunks)
-        outcome = replace(outcome, op=op_name, match=found.rung, needs=needs)
+        outcome = replace(_applied(edit, _op_of(edit, found.hunks), found.rung), needs=needs)
         if isinstance(edit.op, PatchHunk) and _reaches_end(now, edit.op, found):
             file.final_newline = edit.op.final_newline
         file.folded[edit.op] = outcome
@@ -281,10 +271,19 @@ class _Batch:
         )
 
 
-def _op_of(outcome: EditOutcome, hunks: Sequence[Hunk]) -> str:
+def _applied(
+    edit: Edit, op: str, match: str | None = None, lines: tuple[int, int] | None = None
+) -> EditOutcome:
+    return EditOutcome(
+        edit.id, edit.format, edit.at, edit.path, op, "applied", match, lines,
+        confidence=edit.confidence, description=edit.description,
+    )  # fmt: skip
+
+
+def _op_of(edit: Edit, hunks: Sequence[Hunk]) -> str:
     """An edit that only adds is an insertion."""
     only_adds = hunks and all(hunk.start == hunk.end for hunk in hunks)
-    return "insert" if only_adds else outcome.op
+    return "insert" if only_adds else op_name(edit)
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:

@@ -93,7 +93,7 @@ class Overlay:
         Returns the earlier claim that one of them collides with, and then changes nothing.  What an
         earlier edit has replaced alike counts once; insertions at one point keep their order.
         """
-        fresh: list[tuple[Claimed, list[Hunk]]] = []
+        fresh: list[tuple[Claimed, Sequence[Hunk]]] = []
         for claim in claims:
             if claim.said is not None and (claim.said, claim.hunks) in self._said:
                 continue
@@ -103,7 +103,9 @@ class Overlay:
                 if agreed is None:
                     return other
                 shared |= agreed
-            hunks = [hunk for hunk in claim.hunks if hunk not in shared]
+            hunks: Sequence[Hunk] = claim.hunks
+            if shared:
+                hunks = [hunk for hunk in hunks if hunk not in shared]
             rival = next(filter(None, (self._rival(claim, hunk) for hunk in hunks)), None)
             if rival is not None:
                 return rival

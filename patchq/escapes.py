@@ -77,7 +77,7 @@ def _plain_file(edit: Edit) -> Edit:
 def _plain(edit: Edit) -> Edit:
     """The edit with its new text unescaped; itself where nothing is escaped, or not every quote."""
     op: Op = edit.op
-    if not isinstance(op, Replace | ReplaceText | Occurrences | InContext):
+    if not isinstance(op, Replace | ReplaceText | Occurrences | InContext) or "\\" not in op.new:
         return edit
     new = _unescaped(op)
     if new == op.new or (_ESCAPED_QUOTE.search(op.new) and _BARE_QUOTE.search(op.new)):

@@ -18,6 +18,8 @@ from patchq.model import Entry, EntryKind, FileChange
 
 FILE, EXECUTABLE, LINK, SUBMODULE, TREE = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
 
+BLOB = 3
+_KIND_NAMES = {1: b"commit", 2: b"tree", BLOB: b"blob"}
 Leaf = tuple[int, str]
 """The mode of a tree's entry that is not a directory, and its object's id in hex."""
 Node = dict[str, "Node | Leaf | None"]
@@ -25,6 +27,8 @@ Node = dict[str, "Node | Leaf | None"]
 
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
+_WHOLE_ITEM = re.compile(rb"[0-7]+ [^\0]+\0.{20}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,49 @@ def is_regular(mode: int) -> bool:
 
 def parse_tree(raw: bytes) -> dict[str, Leaf]:
     """The entries of a tree object, subdirectories included; odd bytes as surrogates."""
-    return _named(_ITEM.findall(raw))
+    return {
+        name.decode("utf-8", "surrogateescape"): (int(mode, 8), oid.hex())
+        for mode, name, oid in _ITEM.findall(raw)
+    }
+
+
+def graft(
+    read: Callable[[str], bytes], keep: Callable[[bytes], str], base: str | None, node: Node
+) -> str | None:
+    """The id of the tree `base` (None: empty) with the changes; None when nothing is left in it.
+
+    `read` gives a tree's bytes, `keep` stores them and gives their id.  What does not change stays
+    byte for byte.  `RepositoryFault` for a new name that no file can have.
+    """
+    items: dict[bytes, bytes] = {
+        name: item for item, name in _NAMED_ITEM.findall(read(base) if base else b"")
+    }
+    moved = False
+    for name, child in node.items():
+        key = name.encode("utf-8", "surrogateescape")
+        there = items.get(key, b"")
+        if isinstance(child, dict):
+            below = graft(read, keep, there[-20:].hex() if _is_tree(there) else None, child)
+            child = (TREE, below) if below else None
+        if child is None:
+            items.pop(key, None)
+            continue
+        if not there and (name in ("", ".", "..") or name.lower() == ".git"):
+            raise RepositoryFault(f"{name!r} cannot be the name of a file")
+        items[key] = item = b"%o %b\0%b" % (child[0], key, bytes.fromhex(child[1]))
+        moved = moved or not there or _is_tree(there) != _is_tree(item)
+    ordered = sorted(items.values(), key=_place) if moved else [*items.values()]
+    return keep(b"".join(ordered)) if ordered else None
+
+
+def _place(item: bytes) -> bytes:
+    """What git sorts a tree's entry by: its name, a directory's with a slash."""
+    name = item[item.index(b" ") + 1 : -21]
+    return name + b"/" if _is_tree(item) else name
+
+
+def _is_tree(item: bytes) -> bool:
+    return item.startswith((b"40000 ", b"040000 "))
 
 
 def referred(kind: int, raw: bytes) -> list[str]:
@@ -51,13 +97,6 @@ def referred(kind: int, raw: bytes) -> list[str]:
         head = raw.partition(b"\n\n")[0].decode("ascii", "replace").split("\n")
         return [line.split(" ")[1] for line in head if line.startswith(("tree ", "parent "))]
     return [oid for _, oid in parse_tree(raw).values()] if kind == 2 else []
-
-
-def _named(items: Iterable[tuple[bytes, bytes, bytes]]) -> dict[str, Leaf]:
-    return {
-        name.decode("utf-8", "surrogateescape"): (int(mode, 8), oid.hex())
-        for mode, name, oid in items
-    }
 
 
 def differences(
@@ -70,8 +109,8 @@ def differences(
     """
     if old == new:
         return {}
-    olds, news = (set(_ITEM.findall(read(tree))) if tree else set() for tree in (old, new))
-    before, after = _named(olds - news), _named(news - olds)
+    olds, news = (set(_WHOLE_ITEM.findall(read(tree))) if tree else set() for tree in (old, new))
+    before, after = (parse_tree(b"".join(items)) for items in (olds - news, news - olds))
     found: dict[str, tuple[Leaf | None, Leaf | None]] = {}
     for name in sorted(before.keys() | after.keys()):
         sides = before.get(name), after.get(name)
@@ -118,7 +157,13 @@ def leaves(
 
 
 def blob_id(data: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    return object_id(BLOB, data)
+
+
+def object_id(kind: int, data: bytes) -> str:
+    """The id of an object of git's kind 1 (commit), 2 (tree) or 3 (blob)."""
+    head = b"%b %d\0" % (_KIND_NAMES[kind], len(data))
+    return hashlib.sha1(head + data, usedforsecurity=False).hexdigest()
 
 
 def nest(leaves: Mapping[str, Leaf | None]) -> Node:

@@ -9,6 +9,7 @@ what is too large to be parsed in a moment.
 from __future__ import annotations
 
 import ast
+import symtable
 import tomllib
 import warnings
 from collections.abc import Callable
@@ -64,7 +65,11 @@ def _python(data: bytes) -> Wrong | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(data)
+            try:
+                # Parses as `ast` does, bytes as well, and makes no tree of objects.
+                symtable.symtable(data, "", "exec")  # type: ignore[arg-type]
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                ast.parse(data)  # minds nothing but the grammar
     except SyntaxError as error:
         return error.lineno or 1, error.msg
     except (ValueError, RecursionError, MemoryError) as error:

@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.identity import Identity, make_identity, parse_identity
-from patchq.objects import EXECUTABLE, FILE, TREE, Leaf, blob_id, differences, nest, parse_tree
+from patchq.objects import (
+    EXECUTABLE,
+    FILE,
+    TREE,
+    Leaf,
+    Node,
+    blob_id,
+    differences,
+    graft,
+    nest,
+    object_id,
+    parse_tree,
+)
 from patchq.reffiles import is_ref_name
 
 Files = Mapping[str, Leaf]
@@ -57,6 +69,42 @@ def test_differences_are_what_differs(old: Files, new: Files) -> None:
     found = differences(objects.__getitem__, store(old, objects), store(new, objects))
     paths = {path for path, _ in old.items() ^ new.items()}
     assert found == {path: (old.get(path), new.get(path)) for path in paths}
+
+
+@given(trees(), trees())
+def test_graft_makes_what_is_declared(old: Files, new: Files) -> None:
+    objects: dict[str, bytes] = {}
+
+    def keep(raw: bytes) -> str:
+        oid = object_id(2, raw)
+        objects[oid] = raw
+        return oid
+
+    def made(base: str | None, changes: Mapping[str, Leaf | None]) -> str | None:
+        return graft(objects.__getitem__, keep, base, nest(changes))
+
+    whole = made(None, new)
+    assert differences(objects.__getitem__, None, whole) == {p: (None, new[p]) for p in new}
+    assert made(made(None, old), {path: new.get(path) for path in {**old, **new}}) == whole
+
+
+def test_graft_sorts_as_git_does_and_keeps_the_rest() -> None:
+    odd = b"0100664 a.b\0" + b"x" * 20
+    raw = odd + b"40000 a\0" + b"y" * 20 + b"100644 a0\0" + b"z" * 20
+    kept: list[bytes] = []
+
+    def keep(data: bytes) -> str:
+        kept.append(data)
+        return ""
+
+    changes: list[Node] = [{"a": None}, {"b": None}, {"a": (FILE, "00" * 20)}]
+    for change in changes:
+        graft({"base": raw}.__getitem__, keep, "base", change)
+    assert kept == [
+        odd + b"100644 a0\0" + b"z" * 20,
+        raw,
+        b"100644 a\0" + b"\0" * 20 + odd + b"100644 a0\0" + b"z" * 20,
+    ]
 
 
 def test_equal_directories_are_not_read() -> None:

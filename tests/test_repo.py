@@ -99,7 +99,7 @@ def test_no_repository_is_a_usage_error(tmp_path: Path, where: str) -> None:
     ],
     ids=["reftable", "sha256", "partial clone"],
 )
-def test_what_libgit2_cannot_read_is_refused_with_a_cure(
+def test_g09_what_libgit2_cannot_read_is_refused_with_a_cure(
     path: Path, settings: dict[str, str], cure: str
 ) -> None:
     for key, value in {"core.repositoryformatversion": "1", **settings}.items():
@@ -304,6 +304,20 @@ def test_missing_objects_are_a_fault(repo: Repository) -> None:
         repo.message("1" * 40)
 
 
+def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
+    commit_files(path, {"x": "1"})
+    new = commit_files(path, {"x": "2"})
+    middle = git("rev-parse", f"{new}^", cwd=path)
+    place = path / ".git/objects" / middle[:2] / middle[2:]
+    place.unlink()
+    place.touch()
+    repo = Repository.open(path)
+    with pytest.raises(RepositoryFault, match="cannot read the history"):
+        repo.is_ancestor(tip, new)
+    with pytest.raises(RepositoryFault, match="cannot read the history"):
+        list(repo.commits(new))
+
+
 def test_exists_sees_what_gc_took(path: Path, repo: Repository, tip: str) -> None:
     commit = write(repo, tip, edit("README", "read me\n", "x"))
     assert repo.exists(commit)
@@ -431,7 +445,7 @@ def test_nul_in_the_message_is_refused(repo: Repository, tip: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage"], ids=["empty", "garbage"])
-def test_a_damaged_object_in_the_way_is_replaced(
+def test_g06_a_damaged_object_in_the_way_is_replaced(
     path: Path, repo: Repository, tip: str, content: bytes
 ) -> None:
     change = edit("src/deep/er/c.py", "c = 1\n", "c = 2\n")
@@ -444,6 +458,27 @@ def test_a_damaged_object_in_the_way_is_replaced(
         loose.write_bytes(content)
     assert write(Repository.open(path), tip, change) == commit
     git("fsck", "--strict", cwd=path)
+
+
+def test_damaged_objects_are_replaced_beside_a_pack(path: Path, repo: Repository, tip: str) -> None:
+    changes = [edit(f"new/{number}.py", None, f"{number}\n") for number in range(40)]
+    commit = write(repo, tip, *changes)
+    made = git("rev-list", "--objects", "--no-object-names", f"{tip}..{commit}", cwd=path).split()
+    for oid in made[::2]:
+        loose = path / ".git/objects" / oid[:2] / oid[2:]
+        loose.parent.mkdir(exist_ok=True)
+        loose.write_bytes(b"")
+    repo.close()
+    for file in (path / ".git/objects/pack").iterdir():
+        file.unlink()
+    assert write(Repository.open(path), tip, *changes) == commit
+    git("fsck", "--full", "--strict", cwd=path)
+
+
+@pytest.mark.parametrize("name", [".git/config", "src/.GIT", "src/..", "src/./a", "src//a"])
+def test_a_name_that_no_file_can_have_is_refused(repo: Repository, tip: str, name: str) -> None:
+    with pytest.raises(RepositoryFault, match="cannot be the name"):
+        repo.write_commit(tip, [edit(name, None, "x")], "m", WHO, WHO)
 
 
 def test_a_tree_without_its_base_is_a_fault(path: Path, repo: Repository, tip: str) -> None:

@@ -11,6 +11,8 @@ PASSES = {
     "python": ("a.py", b"x = 1\n", b"x = 2\n"),
     "python-was-broken": ("a.py", b"x = (\n", b"x = ((\n"),
     "python-2": ("a.py", b"print 'a'\n", b"print 'b'\n"),
+    "python-names": ("a.py", b"x = 1\n", b"def f(a, a):\n    global a\n"),
+    "python-coding": ("a.py", b"x = 1\n", b"# coding: latin-1\nx = '\xe9'\n"),
     "stub": ("a.pyi", b"x: int\n", b"x: str\n"),
     "json-with-comments": ("a.json", b"{}\n", b'// c\n{"a": [1, 2,], /* d */}\n'),
     "yaml-with-tags": ("a.yml", b"a: 1\n", b"a: !ref x\n---\nb: 2\n"),

@@ -7,7 +7,7 @@ an error in three ways, and each has its answer here:
 * a file put where a directory is, or the reverse, silently removes the other: the finished tree
   must differ from its base by exactly the declared paths;
 * an object that "exists already" is not written again, though a power cut may have left it empty:
-  every object is read back, and a damaged loose one is replaced;
+  every object is written anew, and takes the place of a loose one;
 * nothing is flushed: objects are durable only after `refs.barrier`, which covers many at once.
 """
 
@@ -28,7 +28,7 @@ from pygit2.enums import AttrCheck, SortMode
 from patchq.errors import RepositoryFault
 from patchq.identity import Identity, Role, current
 from patchq.model import FileChange
-from patchq.objects import CommitInfo, CommitTree, Leaf, differences, leaves, nest
+from patchq.objects import CommitInfo, CommitTree, Leaf, differences, graft, leaves, nest
 from patchq.reffiles import common_directory, ref_names
 from patchq.repo.faults import fault
 from patchq.repo.opening import open_repository
@@ -57,7 +57,7 @@ class Repository:
         self.bare = repo.is_bare
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self._setting("core.attributesFile") or users
-        self._writer = Writer(repo, self._unwritten, self.commondir / "objects")
+        self._writer = Writer(repo, self._unwritten)
         self._attribute_files = (self.commondir / "info/attributes", Path(users).expanduser())
 
     @classmethod
@@ -150,7 +150,10 @@ class Repository:
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether `old` is in the history of `new`; a commit is in its own."""
-        return old == new or (old in self._repo and self._repo.descendant_of(new, old))
+        try:
+            return old == new or (old in self._repo and self._repo.descendant_of(new, old))
+        except (KeyError, pygit2.GitError) as error:
+            raise fault(f"cannot read the history of {new}", error) from None
 
     def exists(self, commit: str) -> bool:
         """Whether the commit and its tree are on disk now, whatever this handle remembers: a
@@ -189,10 +192,13 @@ class Repository:
                 yield str(commit.id)
 
     def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
-        walker = self._repo.walk(self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME)
-        if hide:
-            walker.hide(self._commit(hide).id)
-        yield from walker
+        try:
+            walker = self._repo.walk(self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME)
+            if hide:
+                walker.hide(self._commit(hide).id)
+            yield from walker
+        except (KeyError, pygit2.GitError) as error:
+            raise fault(f"cannot read the history of {tip}", error) from None
 
     def _object(self, oid: str) -> AnyObject:
         try:
@@ -260,10 +266,11 @@ class Repository:
 
     def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
         """The tree of a commit with the changes made, as `write_commit` would have it."""
-        base = self.tree(parent).root if parent else self._writer.tree("", {})
+        base = self.tree(parent).root if parent else self._writer.tree(b"")
         look_up = partial(self.leaf, base)
         declared = leaves(look_up, changes, self._writer.blob)
-        root = self._writer.tree(base, nest(declared))
+        grafted = graft(self.raw, self._writer.tree, base, nest(declared))
+        root = grafted or self._writer.tree(b"")
         made = differences(self.raw, base, root)
         after = {path: leaf for path, (_, leaf) in made.items()}
         want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}

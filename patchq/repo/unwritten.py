@@ -62,7 +62,7 @@ class Unwritten(pygit2.OdbBackend):
         scratch = _scratch(own)
         try:
             scratch.mkdir()
-            names = self._write(repo, scratch)
+            names = self._write(repo, objects, scratch)
             flush()
             for name in names:
                 if name.endswith(".pack"):
@@ -77,20 +77,30 @@ class Unwritten(pygit2.OdbBackend):
         while self._kept:
             _drop(self._kept.pop())
 
-    def _write(self, repo: pygit2.Repository, scratch: Path) -> list[str]:
+    def _write(self, repo: pygit2.Repository, objects: Path, scratch: Path) -> list[str]:
         """The files, relative to `scratch`, in the order in which they may be seen: none before
-        what it refers to, as objects are made, and an index, by which packs are found, last."""
-        if len(self._objects) > MOST_LOOSE:
-            pack = pygit2.PackBuilder(repo)
-            pack.set_threads(1)
-            for oid in self._objects:
-                pack.add(oid)
-            (scratch / "pack").mkdir()
-            pack.write(str(scratch / "pack"))
-            return sorted((f"pack/{name}" for name in os.listdir(scratch / "pack")), reverse=True)
-        files = pygit2.Odb(str(scratch))
-        made = [str(files.write(kind, data)) for kind, data in self._objects.values()]
-        return [f"{digits[:2]}/{digits[2:]}" for digits in made]
+        what it refers to, as objects are made, and an index, by which packs are found, last.
+
+        Beside a pack, too, what is loose already is replaced: a power cut may have left it empty.
+        """
+        many, files = len(self._objects) > MOST_LOOSE, pygit2.Odb(str(scratch))
+        names = []
+        for oid, made in self._objects.items():
+            digits = str(oid)
+            name = f"{digits[:2]}/{digits[2:]}"
+            if not many or os.path.exists(f"{objects}/{name}"):
+                files.write(*made)
+                names.append(name)
+        if not many:
+            return names
+        pack = pygit2.PackBuilder(repo)
+        pack.set_threads(1)
+        for oid in self._objects:
+            pack.add(oid)
+        (scratch / "pack").mkdir()
+        pack.write(str(scratch / "pack"))
+        packs = sorted((f"pack/{name}" for name in os.listdir(scratch / "pack")), reverse=True)
+        return [*packs, *names]
 
     @contextmanager
     def tentative(self) -> Iterator[None]:

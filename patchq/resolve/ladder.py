@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from patchq.model import Hunk
@@ -38,11 +37,14 @@ class Found:
         return tuple(hunk for run in self.runs for hunk in run)
 
 
+Why = Literal["none", "ambiguous", "unwritable", "count", "invented", "scope"]
+
+
 @dataclass(frozen=True, slots=True)
 class Missed:
     """No certain place; `places` are the several that it may be."""
 
-    why: Literal["none", "ambiguous", "unwritable", "count", "invented", "scope"]
+    why: Why
     rung: str | None = None
     places: tuple[Place, ...] = ()
     detail: str = ""
@@ -167,7 +169,10 @@ def _judged(text: Text, step: Step, ways: list[Chain], passed: Sequence[Step]) -
     before, at which it stands nowhere."""
     quote, level = step
     rung, first = quote.rung or level.rung, ways[0]
-    missed = partial(Missed, rung=rung, places=_distinct(ways))
+
+    def missed(why: Why, detail: str = "") -> Missed:
+        return Missed(why, rung, _distinct(ways), detail)
+
     fresh = _new_round(text, step, ways) if len(ways) == 1 else None
     if fresh is not None:
         if _spans(fresh) != _spans(first) or _stands_there(text, first, passed):
