@@ -184,3 +184,25 @@ def test_speed_measures_nothing_that_did_not_happen(tmp_path: Path, part: str) -
     done = bench("speed.py", *words, cwd=tmp_path)
     assert done.returncode == 3
     assert "reports {} instead of" in done.stderr or "no drop-00000" in done.stderr
+
+
+# ---------------------------------------------------------------- the daemon
+
+
+def test_daemon_bench_runs_the_command(tmp_path: Path) -> None:
+    words = ["--responses", "60", "--points", "1", "--work", str(tmp_path)]
+    done = bench("daemon.py", *words, cwd=tmp_path)
+    if done.returncode == 2:  # it may not trace here
+        words += ["--only", "overflow"]
+        done = bench("daemon.py", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "60 of 60  all, once      met" in done.stdout
+    if "overflow" not in words:
+        assert done.stdout.count("kept, named    met") == 2
+
+
+def test_daemon_bench_measures_nothing_that_did_not_happen(tmp_path: Path) -> None:
+    words = ["--only", "overflow", "--command", "true", "--work", str(tmp_path)]
+    done = bench("daemon.py", "--responses", "5", *words, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "daemon.py: " in done.stderr

@@ -20,6 +20,8 @@ import pytest
 from command import block, drop, fresh, patchq
 from gitrepo import git, make_repo
 
+from patchq.repo.opening import OPEN_PACKS
+
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
 WAIT_SECONDS = 120.0
@@ -109,7 +111,7 @@ def new_file(number: int) -> str:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_signal_ends_it_after_the_batch_in_hand(
+def test_g17_signal_ends_it_after_the_batch_in_hand(
     repo: Path, number: signal.Signals, code: int
 ) -> None:
     drop(repo / ".patchq", {f"r{n}.md": new_file(n) for n in range(300)})
@@ -127,7 +129,7 @@ def test_signal_ends_it_after_the_batch_in_hand(
     assert "does not run" in patchq("status", cwd=repo).out
 
 
-def test_detached_head_is_told_at_the_start(repo: Path) -> None:
+def test_g08_detached_head_is_told_at_the_start(repo: Path) -> None:
     git("checkout", "-q", "--detach", cwd=repo)
     for words in (("watch",), ("watch", "--detach"), ("run",)):
         done = fresh(*words, cwd=repo, code=2)
@@ -206,7 +208,7 @@ def test_one_after_the_other(repo: Path, how: str) -> None:
     assert batches(repo) == Counter(f"r{number}" for number in range(20))
 
 
-def test_inbox_that_is_made_anew(repo: Path) -> None:
+def test_f15_inbox_that_is_made_anew(repo: Path) -> None:
     inbox = repo / ".patchq/inbox"
     with watching(repo):
         assert ask(repo, new_file(1), "r1") == "proposed"
@@ -218,7 +220,7 @@ def test_inbox_that_is_made_anew(repo: Path) -> None:
             assert ask(repo, new_file(number), f"r{number}") == "proposed"
 
 
-def test_two_thousand_at_once(repo: Path) -> None:
+def test_f14_two_thousand_at_once(repo: Path) -> None:
     configure(repo, "mode: auto\ntarget: trunk\n")
     git("branch", "trunk", cwd=repo)
     prepared = repo / ".patchq/prepared"
@@ -354,7 +356,7 @@ def commit_here(repo: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("where", ["beside", "here"])
-def test_person_commits_to_the_target_all_the_time(repo: Path, where: str) -> None:
+def test_g01_person_commits_to_the_target_all_the_time(repo: Path, where: str) -> None:
     branch, commit = ("trunk", commit_beside) if where == "beside" else ("main", commit_here)
     configure(repo, f"mode: auto\ntarget: {branch}\n")
     git("branch", "trunk", cwd=repo)
@@ -378,7 +380,7 @@ def test_person_commits_to_the_target_all_the_time(repo: Path, where: str) -> No
     assert len(git("ls-tree", "-r", "--name-only", branch, "new/", cwd=repo).split()) == 30
 
 
-def test_git_tidies_up_all_the_time(repo: Path) -> None:
+def test_g05_git_tidies_up_all_the_time(repo: Path) -> None:
     configure(repo, "mode: auto\ntarget: trunk\n")
     git("branch", "trunk", cwd=repo)
     turns = (("gc", "-q"), ("pack-refs", "--all", "--prune"), ("repack", "-a", "-d", "-q"))
@@ -461,7 +463,7 @@ def die(repo: Path, code: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def test_lock_of_a_killed_command_is_removed(repo: Path) -> None:
+def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
     with watching(repo):
         die(
             repo,
@@ -486,3 +488,23 @@ def test_response_of_a_killed_apply_gets_its_verdict(repo: Path) -> None:
             f"DirectoryQueue(Path('.patchq')).adopt({EDIT.encode()!r}, 'x.md')",
         )
         assert verdict(repo, "x")["state"] == "proposed"
+
+
+# ---------------------------------------------------------------- what it keeps open
+
+
+def test_packs_do_not_use_up_its_descriptors(repo: Path) -> None:
+    """Each group of a flood is a pack, and `git gc` may be long in coming."""
+    configure(repo, "mode: auto\ntarget: trunk\n")
+    git("branch", "trunk", cwd=repo)
+    for number in range(120):
+        stream = (
+            f"commit refs/heads/trunk\ncommitter A <a@b> {number} +0000\ndata 0\n"
+            f"from refs/heads/trunk^0\nM 100644 inline n{number}.txt\ndata 4\n{number:03}\n\n"
+        )
+        git("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", cwd=repo, stdin=stream)
+    with watching(repo) as daemon:
+        # The quote is looked for in every file.
+        assert ask(repo, block("a.txt", "stands nowhere\n", "no\n"), "x") == "rejected"
+        opened = [os.readlink(fd) for fd in Path(f"/proc/{daemon.pid}/fd").iterdir()]
+    assert 0 < sum(name.endswith(".pack") for name in opened) <= OPEN_PACKS
