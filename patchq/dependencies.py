@@ -7,12 +7,11 @@ what depends on it is refused like what depends on a discarded one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from patchq import forgotten
 from patchq.envelope import open_response
 from patchq.model import LANDED, Collision, Envelope, Problem
-from patchq.queue import Claim
 from patchq.world import Draft, World
 
 _OVER = ("rejected", "discarded", "reverted")
@@ -42,9 +41,11 @@ def check(draft: Draft) -> Problem | None:
 def held(world: World) -> dict[str, dict[str, str | None]]:
     """The batches that are held for others: id -> each that has not landed, with its state."""
     found = {}
-    for id, named in _needs(world.queue.held()).items():
-        states = {other: _standing(world, other)[1] for other in named}
-        found[id] = {other: state for other, state in states.items() if state not in LANDED}
+    for claim in world.queue.held():
+        named = _depends_on(claim.data)
+        if claim.id and named:
+            states = {other: _standing(world, other)[1] for other in named}
+            found[claim.id] = {id: state for id, state in states.items() if state not in LANDED}
     return found
 
 
@@ -87,13 +88,12 @@ def _standing(world: World, id: str) -> tuple[str, str | None]:
 
 def _circle(draft: Draft) -> list[str]:
     """The way from the batch over others that wait back to itself, both ends included; else
-    nothing."""
-    needs = {**_needs(draft.world.queue.held()), draft.id: draft.header.depends_on}
+    nothing.  Only what is on the way is read: very many may be held."""
     before: dict[str, str] = {}
     front = [draft.id]
     while front:
         id = front.pop()
-        for named in needs.get(id, ()):
+        for named in draft.header.depends_on if id == draft.id else _needs(draft.world, id):
             other = named if named == draft.id else _standing(draft.world, named)[0]
             if other == draft.id:
                 return [draft.id, *_way(before, id), draft.id]
@@ -111,15 +111,15 @@ def _way(before: Mapping[str, str], id: str) -> list[str]:
     return way[::-1]
 
 
-def _needs(claims: list[Claim]) -> dict[str, tuple[str, ...]]:
-    return dict(_named(claims))
+def _needs(world: World, id: str) -> tuple[str, ...]:
+    """What a batch waits for, if it is held."""
+    told = world.queue.load(id)
+    return _depends_on(world.queue.body(id) or b"") if told and told["state"] == "held" else ()
 
 
-def _named(claims: list[Claim]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for claim in claims:
-        opened = open_response(claim.data)
-        if claim.id and isinstance(opened, Envelope) and opened.header.depends_on:
-            yield claim.id, opened.header.depends_on
+def _depends_on(data: bytes) -> tuple[str, ...]:
+    opened = open_response(data)
+    return opened.header.depends_on if isinstance(opened, Envelope) else ()
 
 
 def _failed(id: str, message: str) -> Problem:

@@ -11,6 +11,7 @@ to look for; no report appears before what it speaks of is durable, and publishi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,10 +19,10 @@ from patchq import refs, report, report_md, worktree
 from patchq.errors import Busy, Fault
 from patchq.identity import Identity
 from patchq.linklock import WAIT_SECONDS
-from patchq.model import Problem
 from patchq.refs import Staged
 from patchq.world import Draft, Tips, World
 
+_LOG = logging.getLogger("patchq")
 WAITING = "refs/patchq/waiting/"
 """A ref for every proposal, so that a branch which a person deleted is missed, and told from one
 that was merged first."""
@@ -31,7 +32,8 @@ BATCHES = "refs/patchq/batches/"
 @dataclass
 class Landed:
     """What became of a group: the drafts whose verdict is true now and waits for `publish`, and
-    those to decide again since their branch or work tree was changed by somebody else."""
+    those to decide again since their branch, their work tree or a batch before them was changed by
+    somebody else."""
 
     done: list[Draft] = field(default_factory=list)
     again: list[Draft] = field(default_factory=list)
@@ -41,10 +43,10 @@ def land(drafts: Sequence[Draft], world: World, tips: Tips) -> Landed:
     """Make the verdicts of `drafts` true, in order.  `tips` are read anew where one was lost."""
     if not drafts:
         return Landed()
-    for draft in drafts:
-        _tell(draft)
-        if draft.state != "held":
-            world.queue.intend(draft.claim, draft.told, draft.page)
+    left = [draft for draft in drafts if _intended(draft, world)]
+    if len(left) < len(drafts):
+        tips.forget()
+        return Landed(again=left)
     moves = _moves(drafts, world)
     try:
         flush(world)
@@ -60,6 +62,20 @@ def land(drafts: Sequence[Draft], world: World, tips: Tips) -> Landed:
     if not_made:
         tips.forget()
     return _sorted(drafts, not_made)
+
+
+def _intended(draft: Draft, world: World) -> bool:
+    """Whether the verdict is still to be had: a person may have decided on a held batch meanwhile,
+    and then it does not land."""
+    _tell(draft)
+    if draft.state == "held":
+        return True
+    try:
+        world.queue.intend(draft.claim, draft.told, draft.page)
+    except Busy as busy:
+        _LOG.warning("%s", busy.message, extra={"batch": draft.id})
+        return False
+    return True
 
 
 def _sorted(drafts: Sequence[Draft], not_made: Mapping[int, _Move]) -> Landed:
@@ -94,14 +110,10 @@ def _hold(draft: Draft, move: _Move) -> None:
     """Somebody else holds the branch's lock: the batch waits, and is decided again."""
     assert move.busy is not None
     draft.commit, draft.tree = None, None
-    if draft.choice.once:
-        draft.state = "rejected"
-        draft.problems.append(Problem("target.busy", move.busy.message, move.busy.hint))
-    else:
-        draft.state = "held"
-        hint = "nothing to send: the batch lands by itself once that lock is gone"
-        more = f" ({move.busy.hint})" if move.busy.hint else ""
-        draft.warn("target.busy", move.busy.message, hint + more)
+    draft.state = "held"
+    hint = "nothing to send: the batch lands by itself once that lock is gone"
+    more = f" ({move.busy.hint})" if move.busy.hint else ""
+    draft.warn("target.busy", move.busy.message, hint + more)
     _tell(draft)
 
 

@@ -17,7 +17,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, Literal
 
-from patchq import concern
+from patchq import concern, secrecy
 from patchq.hooks import shipped
 from patchq.quote import clip, visible
 
@@ -76,7 +76,7 @@ class _Formatter(logging.Formatter):
 
     def said(self, text: str) -> str:
         """The text on one line, without what nobody is to read."""
-        kind = shipped.gate().secret_kind(text)
+        kind = shipped.gate().secret_kind(text) or secrecy.begun(text)
         if not kind and any(secret in text for secret in self._secrets):
             kind = "a key"
         return f"(what was said holds {kind})" if kind else visible(clip(text, _MOST))

@@ -19,6 +19,8 @@ def choose_mode(draft: Draft, plan: Plan) -> None:
         return
     config = draft.world.config
     draft.state = "applied" if draft.mode == "auto" and not config.confirm else "proposed"
+    if draft.state == "applied" and any(p.code == "path.review" for p in draft.problems):
+        draft.state = "proposed"  # a diff asks for a mode, which patchq does not set
     for path in draft.paths:
         ruling = draft.world.judge(path)
         if ruling is not None and ruling.code == "path.review":

@@ -102,8 +102,13 @@ def batch_id(text: str) -> str:
     while name != (clean := _clean_id(name)):
         name = clean
     if not re.search(r"[A-Za-z0-9]", name):
-        return "batch-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return nameless_id(text)
     return name
+
+
+def nameless_id(text: str) -> str:
+    """An id that tells a text from others and repeats nothing of it."""
+    return "batch-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def response_name(name: str) -> str:
@@ -179,6 +184,8 @@ def _unportable_component(component: str) -> PathFlaw | None:
         return _invalid(f"has a component of more than {MAX_COMPONENT_BYTES} bytes")
     if component.endswith((".", " ")):
         return _invalid("has a component that ends in a dot or a blank, which Windows drops")
+    if component != component.strip():
+        return _invalid("has a component with a blank at its edge, which nobody sees")
     if found := _FORBIDDEN_CHARACTERS.intersection(component):
         return _invalid(f"holds `{min(found)}`, which Windows does not allow")
     stem = unicodedata.normalize("NFKC", component).casefold().partition(".")[0].rstrip(" ")

@@ -105,8 +105,9 @@ def close(
     id, repo = told["id"], world.repo
     with rewriting.locked(world):
         now = world.queue.load(id) or told
-        if state == "discarded" and now["state"] not in ("proposed", state):
-            raise UsageError(f"batch {id} does not wait for review: it is {now['state']}")
+        seen = observe(world, now).state if state == "discarded" else state
+        if seen not in ("proposed", state):
+            raise UsageError(f"batch {id} does not wait for review: it is {seen}")
         if state == "discarded":
             tip, log = branch or now["commit"], f"patchq: {id}: {reason or state}"
             refs.create(repo, DISCARDED + id, tip, log, world.identity())

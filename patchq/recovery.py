@@ -17,12 +17,15 @@ from patchq import history, land, refs, report_md, supersede
 from patchq.envelope import open_response
 from patchq.model import Envelope, Problem
 from patchq.queue import Claim, Report
+from patchq.queue.spool import disk_faults
 from patchq.reffiles import heads
 from patchq.repo import Repository
 from patchq.world import World
 
 MOST_TRIES = 5
 """So many processes may die while they decide on one response."""
+TRIES = "tries"
+"""Where the queue has a file for each claim that is decided anew, with a byte for each try."""
 _DEADLY = Problem(
     "fault.crashed",
     f"patchq died {MOST_TRIES} times while it decided on this response; nothing was applied",
@@ -49,7 +52,8 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
     for claim, told in landed:
         opened = open_response(claim.data)
         if isinstance(opened, Envelope):
-            supersede.by(told["id"], opened.header, world)
+            header = replace(opened.header, retries=told["retry"]["of"])
+            supersede.by(told["id"], header, world)
         world.queue.publish(claim, told, report_md.to_markdown(told))
     return [told for _, told in landed], rest
 
@@ -58,15 +62,33 @@ def once_more(claims: Iterable[Claim], world: World) -> Iterator[Claim]:
     """The claims, to be decided one after the other, each noted while it is: one on which process
     after process dies is refused in the end, and keeps nobody from starting.
     """
+    claims = list(claims)
+    _forget_others(world.queue_root, {claim.token for claim in claims})
     for claim in claims:
-        mark = world.queue_root / "tries" / claim.token
-        tries = mark.stat().st_size if mark.exists() else 0
-        mark.parent.mkdir(exist_ok=True)
-        mark.write_bytes(b"x" * (tries + 1))
+        tries = _note(world.queue_root, claim.token)
         try:
             yield claim if tries < MOST_TRIES else replace(claim, problem=_DEADLY)
         finally:  # a fault is no death
+            (world.queue_root / TRIES / claim.token).unlink(missing_ok=True)
+
+
+@disk_faults
+def _forget_others(root: Path, tokens: set[str]) -> None:
+    """Remove the marks of claims that have their verdict: their process died while it landed."""
+    folder = root / TRIES
+    for mark in folder.iterdir() if folder.is_dir() else ():
+        if mark.name not in tokens:
             mark.unlink()
+
+
+@disk_faults
+def _note(root: Path, token: str) -> int:
+    """Count one process more that decides on the claim; how many did before and died."""
+    mark = root / TRIES / token
+    tries = mark.stat().st_size if mark.exists() else 0
+    mark.parent.mkdir(exist_ok=True)
+    mark.write_bytes(b"x" * (tries + 1))
+    return tries
 
 
 def _recorded(intended: Report, commit: str, world: World) -> Report:

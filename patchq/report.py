@@ -51,13 +51,14 @@ def _whole(outcome: Outcome) -> dict[str, Any]:
     branch = outcome.branch or f"patchq/{outcome.id}"
     base = outcome.base
     source = outcome.source
+    name = secrecy.file_name(source.name)
     corrections = [{**asdict(made), "edit": clip(made.edit, 200)} for made in outcome.corrections]
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "id": outcome.id,
         "state": outcome.state,
         "duplicate_of": outcome.duplicate_of,
-        "source": {"name": source.name, "sha256": source.sha256, "bytes": source.size},
+        "source": {"name": name, "sha256": source.sha256, "bytes": source.size},
         "agent": _short(outcome.agent),
         "model": _short(outcome.model),
         "mode": outcome.mode,

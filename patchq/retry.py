@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patchq import rebuilt, selection, worker
+from patchq import chosen, rebuilt, selection, worker
 from patchq.errors import UsageError
-from patchq.model import LANDED, Source
+from patchq.model import LANDED
 from patchq.names import response_name
-from patchq.pipeline import process
-from patchq.queue import Claim, Report
-from patchq.world import Choice, Tips, World
+from patchq.queue import Report
+from patchq.world import Choice, World
 
 
 def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> None:
@@ -35,21 +34,10 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
         )
     choice = Choice(target=told["target"], retries=id)
     if without:
-        chosen = selection.select(told["edits"], None, without)
-        choice = Choice(target=told["target"], retries=id, edits=chosen.taken, left=chosen.left)
-        _refuse_to_hold(world, told, body, choice)
+        selected = selection.select(told["edits"], None, without)
+        choice = replace(choice, edits=selected.taken, left=selected.left)
     name = response_name(told["source"]["name"])
-    worker.work([world.queue.adopt(body, name)], world, tell, choice)
-
-
-def _refuse_to_hold(world: World, told: Report, body: bytes, choice: Choice) -> None:
-    """What is held is decided again later, from the response alone: with all of its edits."""
-    source = Source(told["source"]["name"], told["source"]["sha256"], len(body))
-    claim = Claim("", source, body, id=told["id"])
-    draft = process(claim, world, Tips(world), replace(choice, dry_run=True))
-    if draft.state == "held":
-        why = draft.problems[-1]
-        raise UsageError(f"{why.code}: {why.message}", "try again once that is over")
+    worker.work([world.queue.adopt(body, name, chosen.to_json(choice))], world, tell, choice)
 
 
 def _unknown(world: World, id: str) -> UsageError:

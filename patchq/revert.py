@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from patchq import history, inverse, notes, observed, rebuilt, report, waiting, worker
+from patchq import chosen, history, inverse, notes, observed, rebuilt, report, waiting, worker
 from patchq.errors import UsageError
 from patchq.message import trailers
 from patchq.model import LANDED, FileChange, Problem, Source
@@ -45,7 +45,8 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     if problem:
         return Decided(told, (problem,))
     made: list[Report] = []
-    worker.work([world.queue.adopt(data, name)], gate, made.append, choice)
+    claim = world.queue.adopt(data, name, chosen.to_json(choice))
+    worker.work([claim], gate, made.append, choice)
     for verdict in made:
         tell(verdict)
         if verdict["state"] == "applied":

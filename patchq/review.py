@@ -18,6 +18,7 @@ from patchq import (
     refs,
     report,
     report_md,
+    rewriting,
     selection,
     waiting,
     worktree,
@@ -61,17 +62,21 @@ def accept(
         checking.check([draft], world, as_it_stands=draft.commit == branch)
         if draft.state == "rejected" or not draft.commit:
             errors = tuple(p for p in draft.problems if p.severity == "error")
-            return Decided(told, errors or tuple(draft.problems))
+            return Decided(told, errors or tuple(draft.problems) or (_is_there(id, target),))
         dirty = _dirty(world, target, tip, draft.paths)
         if dirty:
             return Decided(told, (_uncommitted(id, dirty),))
         log = f"patchq: {id}: {draft.subject}"
         value, who = refs.stage(world.repo, draft.commit), world.identity()
         land.flush(world)
-        moved = land.move_target(world, target, tip, value, log, who)
-        if moved:
-            refs.create(world.repo, land.BATCHES + id, value, log, who)
-        value.drop()
+        try:
+            with rewriting.locked(world):
+                _check_that_it_waits(world, id)
+                moved = land.move_target(world, target, tip, value, log, who)
+                if moved:
+                    refs.create(world.repo, land.BATCHES + id, value, log, who)
+        finally:
+            value.drop()
         if moved:
             land.flush(world)
             fields: dict[str, Any] = {"commit": draft.commit, "tree": draft.tree}
@@ -92,6 +97,14 @@ def accept(
         f"run `patchq accept {id}` again",
     )
     return Decided(told, (problem,))
+
+
+def _check_that_it_waits(world: World, id: str) -> None:
+    """Hooks may have run for long, and somebody else may have decided meanwhile."""
+    now = world.queue.load(id)
+    if now is None or now["state"] != "proposed":
+        state = now["state"] if now else "gone"
+        raise UsageError(f"batch {id} does not wait for review: it is {state}")
 
 
 def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
@@ -149,6 +162,14 @@ def _busy(target: str, doing: str) -> Problem:
         "target.busy",
         f"a work tree is {doing} {target}",
         f"finish or abort that, then accept again ({target} must not move meanwhile)",
+    )
+
+
+def _is_there(id: str, target: str) -> Problem:
+    return Problem(
+        "match.identical",
+        f"all that {id} changes is on {target} already",
+        f"nothing is left to land: `patchq discard {id}`",
     )
 
 

@@ -32,6 +32,7 @@ from patchq.model import Edit, Envelope, Parsed, Plan, Problem, Tree
 from patchq.names import nearest
 from patchq.ops import Anchored
 from patchq.queue import Report
+from patchq.quote import HIDDEN
 from patchq.world import Draft, Refusal, Settled, Tips
 
 _LOG = logging.getLogger("patchq")
@@ -49,6 +50,8 @@ def open_envelope(draft: Draft) -> Envelope:
     draft.id = claim.id or draft.world.queue.reserve(claim, draft.wanted_id())
     concern.turn_to(draft.id)
     draft.timed("open_ms", began)
+    if secrets := secrecy.given(draft.header, draft.stem):
+        raise Refusal(*secrets)
     if draft.asked.problems:
         raise Refusal(*draft.asked.problems)
     if not isinstance(opened, Envelope):
@@ -201,7 +204,7 @@ def check_results(draft: Draft, plan: Plan) -> None:
     if not plan.changes:
         draft.state = "duplicate"
         raise Settled
-    if secrets := secrecy.added(draft.diff):
+    if secrets := [*secrecy.added_paths(plan.changes), *secrecy.added(draft.diff)]:
         raise Refusal(*secrets)
     began = perf_counter()
     validate, world = draft.world.config.validate_, draft.world
@@ -250,13 +253,17 @@ def commit(draft: Draft, plan: Plan, prose: str) -> None:
         corrections=draft.corrections,
     )
     draft.subject = message.subject(text)
-    if secrets := secrecy.said(text, "the commit message"):
+    now = world.identity()
+    # A clock that was set back makes no commit that is older than its parent.
+    committer = replace(now, when=max(now.when, world.repo.time(draft.parent)))
+    author = _author(draft, committer)
+    named = secrecy.said(f"{author.name} {author.email}", "the author")
+    if secrets := [*secrecy.said(text, "the commit message"), *named]:
         raise Refusal(*secrets)
     if draft.choice.dry_run:
         return
-    committer = world.identity()
     draft.commit, draft.tree = world.repo.write_commit(
-        draft.parent, plan.changes, text, _author(draft, committer), committer
+        draft.parent, plan.changes, text, author, committer
     )
     draft.timed("commit_ms", began)
 
@@ -264,7 +271,7 @@ def commit(draft: Draft, plan: Plan, prose: str) -> None:
 def _author(draft: Draft, committer: Identity) -> Identity:
     config = draft.world.config.commit
     named = draft.header.author or draft.author if config.author_from_response else None
-    author = parse_identity(named or config.author or "")
+    author = parse_identity(HIDDEN.sub("", named) if named else config.author or "")
     if author is None:
         return committer
     return replace(author, when=committer.when, offset=committer.offset)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from patchq import land, notes, refs, report, report_md, rewriting, worktree
+from patchq.errors import Busy
 from patchq.model import Header
 from patchq.names import batch_id
 from patchq.queue import Report
@@ -62,11 +64,13 @@ def _supersede(id: str, new: str, world: World) -> None:
             return None
         return report.with_state(told, "superseded", duplicate_of=new)
 
-    for claim in world.queue.held():
+    known = world.queue.load(id)
+    for claim in world.queue.held() if known and known["state"] == "held" else ():
         if claim.id == id:
             told = world.queue.load(id)
             if told and (fresh := change(told)):
-                world.queue.publish(claim, fresh, report_md.to_markdown(fresh))
+                with suppress(Busy):  # it gets its verdict at this very moment
+                    world.queue.publish(claim, fresh, report_md.to_markdown(fresh))
             return
     with rewriting.locked(world):
         told = world.queue.load(id)

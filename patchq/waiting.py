@@ -29,9 +29,9 @@ from patchq.repo import Repository
 from patchq.world import Choice, Draft, Tips, World
 
 _MOVED = "target.moved"
-_KEPT = (pending.CODE, "base.unknown")
+_KEPT = (pending.CODE, "base.unknown", "worktree.dirty")
 """Warnings that stay when a batch is made again: the first is computed anew, the second says how
-little the response had said."""
+little the response had said, and the third, in auto mode, why it waits at all."""
 
 _settled: WeakKeyDictionary[Repository, Hashable] = WeakKeyDictionary()
 """What `settle` saw when it last had nothing left to do."""
@@ -172,6 +172,7 @@ def _fresh(told: Report, draft: Draft, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
     made = report.to_json(draft.outcome())
     said = {problem["code"] for problem in made["problems"]}
+    said |= set() if told["mode"] == "auto" else {"worktree.dirty"}
     kept = [p for p in told["problems"] if p["code"] in _KEPT and p["code"] not in said]
     fields = {key: made[key] for key in ("edits", "diff", "tree", "hooks")}
     fields |= {"commit": commit, "problems": [*made["problems"], *kept]}

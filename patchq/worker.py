@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 
-from patchq import checking, land, pending, recovery, refs, supersede, waiting, worktree
-from patchq.errors import Busy
+from patchq import checking, chosen, land, pending, recovery, refs, supersede, waiting, worktree
 from patchq.model import Problem
 from patchq.pipeline import process
 from patchq.queue import Claim, Report
 from patchq.repo import unwritten
 from patchq.world import WHOLE, Choice, Draft, Tips, World
 
-_LOG = logging.getLogger("patchq")
 GROUP = 256
 """Responses that share their flushes, at most."""
 _GROUP_SECONDS = 0.2
@@ -103,6 +100,8 @@ def _sees_what_has_not_landed(draft: Draft, group: Sequence[Draft]) -> bool:
 
 
 def _decide(claim: Claim, world: World, tips: Tips, choice: Choice) -> Draft:
+    if choice is WHOLE:
+        choice = chosen.of(claim)
     if world.ask and choice is WHOLE:
         choice = world.ask(claim)
     world.pulse()
@@ -160,11 +159,7 @@ def _publish(draft: Draft, world: World, tell: Tell) -> bool:
     """Whether the claim ended."""
     if draft.state in _REPLACING:
         supersede.by(draft.id, draft.header, world)
-    try:
-        land.publish(draft, world)
-    except Busy as busy:  # a person decided on a held batch at this very moment
-        _LOG.warning("%s", busy.message, extra={"batch": draft.id})
-        return True
+    land.publish(draft, world)
     if draft.state != "held" or not draft.claim.held:
         tell(draft.told)
         world.tell(draft.told)

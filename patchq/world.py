@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from time import perf_counter, time
 from typing import Any, Literal
 
+from patchq import secrecy
 from patchq.asked import Asked
 from patchq.config import Config
 from patchq.hooks.engine import Engine
@@ -28,7 +29,7 @@ from patchq.model import (
     Problem,
     State,
 )  # fmt: skip
-from patchq.names import batch_id, response_name
+from patchq.names import response_name
 from patchq.policy import Policy, Ruling, matcher
 from patchq.queue import Claim, Desk, Queue, Report
 from patchq.repo import Repository
@@ -197,11 +198,6 @@ class Choice:
     retries: str | None = None
     """The batch that is tried again."""
 
-    @property
-    def once(self) -> bool:
-        """Whether it holds for this attempt only: a batch that is held is decided again whole."""
-        return self.retries is not None and self.edits is not None
-
     def of(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Those of the edits that are to be taken."""
         return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
@@ -247,8 +243,12 @@ class Draft:
 
     def wanted_id(self) -> str:
         """The id that the response asks for: its front matter's, else its file's stem."""
-        name = response_name(self.claim.source.name)
-        return batch_id(self.header.id or PurePath(name).stem)
+        return secrecy.batch_id(self.header.id or self.stem)
+
+    @property
+    def stem(self) -> str:
+        """The name of the response's file, without its suffix."""
+        return PurePath(response_name(self.claim.source.name)).stem
 
     def warn(self, code: str, message: str, hint: str, path: str | None = None) -> None:
         self.problems.append(Problem(code, message, hint, severity="warning", path=path))

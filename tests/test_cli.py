@@ -93,6 +93,13 @@ WRONG_CALLS = [
     ("--config", "nowhere.yaml", "run"),
     ("-C", "nowhere", "run"),
     ("formats", "nothing"),
+    ("-q", "-v", "status"),
+    ("log", "-n", "-1"),
+    ("anchors", "a.txt", "--line", "0"),
+    ("prompt", "a.txt", "--task", "x", "--budget", "-1"),
+    ("prompt", "a.txt", "--task", " "),
+    ("ask", "a.txt", "--task", ""),
+    ("hooks", "check", "--message", "nowhere"),
     *((verb, "nobody") for verb in ("status", "show", "accept", "discard")),
 ]
 
@@ -108,6 +115,40 @@ def test_wrong_call(repo: Path, words: tuple[str, ...]) -> None:
 def test_unknown_batch_is_named(repo: Path, verb: str) -> None:
     done = patchq(verb, "nobody", cwd=repo, code=2)
     assert done.err == "patchq: usage: there is no batch nobody\n  see `patchq log`\n"
+
+
+def test_a_complaint_says_nothing_to_the_terminal(repo: Path) -> None:
+    done = patchq("status", "a\x1b[31mb", cwd=repo, code=2)
+    assert done.err.startswith("patchq: usage: there is no batch a\\x1b[31mb\n")
+
+
+TAKEN = {
+    ".": "which holds the repository",
+    "..": "which holds the repository",
+    ".git": "which holds the repository",
+    "outside": "which holds other files",
+    "a.txt": "which is a file",
+}
+
+
+@pytest.mark.parametrize("place", TAKEN)
+def test_the_queue_needs_a_directory_of_its_own(repo: Path, place: str) -> None:
+    configure(repo, f"queue:\n  path: {place}\n")
+    before = everything(repo), sorted(repo.rglob("*"))
+    for words in (("config", "check"), ("init",), ("status",), ("run",)):
+        assert patchq(*words, cwd=repo, code=2).err.startswith(
+            "patchq: usage: .patchq.yaml:2:3 queue.path: expected a directory of its own, "
+            f"got `{place}`, {TAKEN[place]}\n"
+        )
+    assert (everything(repo), sorted(repo.rglob("*"))) == before
+
+
+def test_an_empty_directory_may_become_the_queue(repo: Path) -> None:
+    (repo / "queue").mkdir()
+    configure(repo, "queue: {path: queue}\n")
+    for _ in range(2):
+        patchq("init", cwd=repo)
+    assert (repo / "queue/inbox").is_dir()
 
 
 def test_outside_a_repository(tmp_path: Path) -> None:
@@ -180,7 +221,9 @@ def test_init_in_a_bare_repository(repo: Path, tmp_path: Path) -> None:
 
 
 def test_sample_is_what_init_writes_and_it_is_valid(repo: Path) -> None:
-    assert patchq("config", "sample", cwd=repo).out == (repo / ".patchq.yaml").read_text()
+    sample = (repo / ".patchq.yaml").read_text()
+    assert patchq("config", "sample", cwd=repo).out == sample
+    assert patchq("--json", "config", "sample", cwd=repo).json() == {"sample": sample}
     assert patchq("config", "check", cwd=repo).out == f"{repo / '.patchq.yaml'}: ok\n"
     schema = patchq("config", "schema", cwd=repo).json()
     assert {"mode", "target", "queue", "validate"} <= schema["properties"].keys()
@@ -313,6 +356,17 @@ def test_check_writes_nothing(repo: Path) -> None:
     assert everything(repo) == before
 
 
+@pytest.mark.parametrize("verb", ["check", "apply"])
+def test_too_large_is_too_large_by_every_way_in(repo: Path, verb: str) -> None:
+    configure(repo, "limits: {response_bytes: 40}\n")
+    said = patchq("--json", verb, "outside/good.md", cwd=repo, code=1).json()
+    assert [problem["code"] for problem in said["problems"]] == ["response.too_large"]
+    if verb == "apply":
+        assert (repo / ".patchq/rejected/good.md").read_text() == EDIT
+        configure(repo, "version: 1\n")
+        assert patchq("apply", "outside/good.md", cwd=repo).out.startswith("proposed   good-2")
+
+
 def test_check_needs_no_queue(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     before = everything(repo)
@@ -362,6 +416,12 @@ def test_status(repo: Path) -> None:
     assert patchq("--json", "status", "x", cwd=repo).json()["id"] == "x"
 
 
+def test_status_without_a_target(tmp_path: Path) -> None:
+    git("init", "-q", cwd=tmp_path)
+    assert patchq("--json", "status", cwd=tmp_path).json()["busy"] is None
+    assert "none: HEAD is on no branch (review mode)\n" in patchq("status", cwd=tmp_path).out
+
+
 def test_log_and_show(repo: Path) -> None:
     for name, text in (("x", EDIT), ("y", BAD), ("z", EDIT)):
         drop(repo / ".patchq", {f"{name}.md": text})
@@ -376,7 +436,9 @@ def test_log_and_show(repo: Path) -> None:
     shown = [json.loads(line) for line in patchq("--json", "log", cwd=repo).out.splitlines()]
     assert [told["id"] for told in shown] == ["z", "y", "x"]
     assert patchq("show", "x", cwd=repo).out == (repo / ".patchq/done/x.report.md").read_text()
-    assert patchq("show", "x", "--diff", cwd=repo).out == told(repo, "x")["diff"]
+    diff = told(repo, "x")["diff"]
+    assert patchq("show", "x", "--diff", cwd=repo).out == diff
+    assert patchq("--json", "show", "x", "--diff", cwd=repo).json() == {"id": "x", "diff": diff}
     as_report = patchq("show", "y", "--report", cwd=repo)
     assert as_report.json() == told(repo, "y")
     assert patchq("--json", "show", "y", cwd=repo).out == as_report.out

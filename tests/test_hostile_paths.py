@@ -258,9 +258,9 @@ def test_t12_no_file_becomes_executable(repo: Path) -> None:
     )
     more += "@@ -1 +1 @@\n-one\n+two\n"
     for name, told in given(repo, {"new": new, "more": more}).items():
-        if told["commit"]:
-            assert [mode for mode, _ in paths_of(repo, told["commit"])] == ["100644"], name
-            assert told["problems"], "the mode was left out without a word"
+        assert told["state"] == "proposed", "a mode was left out unseen"
+        assert [mode for mode, _ in paths_of(repo, told["commit"])] == ["100644"], name
+        assert [problem["code"] for problem in told["problems"]] == ["path.review"]
 
 
 def deletions(repo: Path, paths: list[str]) -> str:

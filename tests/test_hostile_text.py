@@ -248,6 +248,14 @@ def test_g10_no_author_breaks_out_of_the_commits_header(repo: Path, author: str)
     assert [head.split(" ")[0] for head in heads[-2:]] == ["author", "committer"]
 
 
+def test_g10_an_author_is_what_can_be_seen_of_it(repo: Path) -> None:
+    with (repo / ".patchq.yaml").open("a") as config:
+        config.write("commit: {author_from_response: true}\n")
+    told = given(repo, {"g10": front('author: "A\\u202ed\\u200ba <a\\u2060@x>"')})["g10"]
+    assert told["state"] == "applied"
+    assert git("log", "-1", "--format=%an <%ae>", "trunk", cwd=repo) == "Ada <a@x>"
+
+
 EVIL_NAME = "\x1b[2J\u202ee.md"
 
 

@@ -49,7 +49,7 @@ EFFECTS = (
     ("telling", "logs"),
     ("llm.cache", "llm.chat"),
     ("world",),
-    ("land", "rewriting"),
+    ("chosen", "land", "rewriting"),
     ("notes",),
     ("forgotten",),
     ("dependencies", "mode", "selection"),

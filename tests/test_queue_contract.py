@@ -303,6 +303,42 @@ def test_of_two_who_decide_on_a_held_batch_one_wins(again: Open) -> None:
     assert daemon.held() == []
 
 
+def test_who_means_to_end_a_held_batch_is_alone_with_it(again: Open) -> None:
+    daemon, command = again(), again()
+    claim = one(daemon)
+    daemon.hold(claim, report(claim, daemon.reserve(claim, "fix"), "held"), "")
+    [mine], [theirs] = daemon.held(), command.held()
+    daemon.intend(mine, report(mine, "fix"))
+    with pytest.raises(Busy):
+        command.publish(theirs, report(theirs, "fix", "discarded"), "")
+    [still] = command.held()
+    assert (still.held, still.held_since) == (True, mine.held_since)
+    daemon.hold(mine, report(mine, "fix", "held"), "")  # it did not land after all
+    [again_held] = command.held()
+    assert again_held == mine
+    command.publish(again_held, report(again_held, "fix", "discarded"), "")
+    with pytest.raises(Busy):
+        daemon.intend(mine, report(mine, "fix"))
+    assert daemon.load("fix") == report(claim, "fix", "discarded")
+
+
+def test_a_choice_stays_with_its_response(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    choice = {"edits": ["1"], "target": None}
+    claim = command.adopt(b"text", "fix.md", choice)
+    assert claim.choice == choice
+    command.close()
+    [back] = daemon.recover()
+    assert back.choice == choice
+    daemon.hold(back, report(back, daemon.reserve(back, "fix"), "held"), "")
+    [held] = daemon.held()
+    assert held.choice == choice
+    finish(daemon, held)
+    assert finish(daemon, one(daemon)) == "fix-2"
+    assert daemon.recover() == []
+
+
 def test_an_adopted_response_is_left_alone_while_its_owner_lives(again: Open) -> None:
     daemon, command = again(), again()
     daemon.acquire()

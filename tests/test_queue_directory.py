@@ -181,7 +181,7 @@ def test_the_oldest_comes_first_whatever_its_name(root: Path, queue: DirectoryQu
 # ------------------------------------------------------------------ complete, or not
 
 
-def test_a_file_that_is_being_written_waits(root: Path, queue: DirectoryQueue) -> None:
+def test_f01_a_file_that_is_being_written_waits(root: Path, queue: DirectoryQueue) -> None:
     with (root / "inbox/x.md").open("wb", buffering=0) as file:
         file.write(b"half")
         time.sleep(SETTLE + 0.05)
@@ -266,7 +266,7 @@ def test_a_file_that_stays_linked_is_copied(root: Path, queue: DirectoryQueue) -
     assert outside.read_bytes() == b"changed"
 
 
-def test_a_writer_that_goes_on_after_the_claim_changes_nothing(
+def test_f02_a_writer_that_goes_on_after_the_claim_changes_nothing(
     root: Path, queue: DirectoryQueue
 ) -> None:
     path = drop(root, "x.md")
@@ -341,7 +341,7 @@ def test_what_is_no_response_is_refused_unread_and_kept(
 
 
 @pytest.mark.parametrize("mode", ["ab", "r+b"], ids=["grows", "is written over"])
-def test_a_file_that_changes_without_end_is_refused(
+def test_f09_a_file_that_changes_without_end_is_refused(
     root: Path, queue: DirectoryQueue, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     drop(root, "x.md")
@@ -454,7 +454,7 @@ _MOUNTS = ["unshare", "-rm"]
     subprocess.run([*_MOUNTS, "true"], capture_output=True).returncode != 0,
     reason="needs mount namespaces",
 )
-def test_directories_on_different_file_systems_are_refused(root: Path) -> None:
+def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> None:
     acquire = (
         "import sys; from pathlib import Path\n"
         "from patchq.errors import UsageError\n"

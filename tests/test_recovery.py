@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import block, drop, report
+from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
 from patchq import config, land, worker
@@ -213,7 +213,7 @@ def visit(repo: Path) -> None:
     ],
     ids=["reset", "reset-by-reflog", "reset-by-record", "renamed", "pushed", "visited"],
 )
-def test_what_a_person_took_away_is_not_applied_again(repo: Path, steps: list[Step]) -> None:
+def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: list[Step]) -> None:
     commit = die_after_the_move(repo)
     for step in steps:
         step(repo)
@@ -317,6 +317,40 @@ def test_held_batch_that_landed_lands_once(repo: Path) -> None:
     told = recover(repo)
     assert (told["state"], told["commit"]) == ("applied", draft.commit)
     assert batches(repo) == ["x"]
+
+
+def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -> None:
+    (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
+    world = begin(repo)
+    drop(repo / ".patchq", RESPONSES)
+    worker.turn(world, lambda told: None)
+    (repo / ".git/BISECT_START").unlink()
+    tips, drafts = Tips(world), []
+    for claim in world.queue.held():
+        drafts.append(process(claim, world, tips))
+        tips.move(TARGET, str(drafts[-1].commit))
+    patchq("discard", "x", cwd=repo)
+    landed = land.land(drafts, world, tips)
+    assert (landed.done, [draft.id for draft in landed.again]) == ([], ["y"])
+    worker.work([draft.claim for draft in landed.again], world, lambda told: None)
+    world.queue.close()
+    assert report(repo / ".patchq", "x")["state"] == "discarded"
+    assert report(repo / ".patchq", "y")["state"] == "applied"
+    assert batches(repo) == ["y"]
+    assert list((repo / ".patchq/active").iterdir()) == []
+
+
+def test_batch_that_lands_at_this_very_moment_is_not_discarded(repo: Path) -> None:
+    (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
+    world = begin(repo)
+    drop(repo / ".patchq", {"x.md": RESPONSES["x.md"]})
+    worker.turn(world, lambda told: None)
+    (repo / ".git/BISECT_START").unlink()
+    (claim,) = world.queue.held()
+    land.land([process(claim, world, Tips(world))], world, Tips(world))
+    assert "gives x its verdict" in patchq("discard", "x", cwd=repo, code=3).err
+    world.queue.close()
+    assert recover(repo)["state"] == "applied"
 
 
 def test_what_a_landed_batch_replaces_does_not_go_on_waiting(repo: Path) -> None:

@@ -4,6 +4,8 @@ edits `accept` takes with a choice."""
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,12 +90,79 @@ def test_what_needs_a_left_out_edit_is_left_out(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto"], indirect=True)
-def test_a_part_is_never_held(repo: Path) -> None:
+def test_a_part_that_was_held_stays_a_part(repo: Path) -> None:
     run(repo, "x.md", MIXED, 1)
+    commit_files(repo, {"a.txt": "one\nlater\n"})
     (repo / ".git/MERGE_HEAD").write_text(git("rev-parse", "HEAD", cwd=repo) + "\n")
-    said = patchq("retry", "x", "--without", "2", cwd=repo, code=2).err
-    assert "target.busy" in said
-    assert not [*(repo / ".patchq/active").glob("*.report.json")]
+    assert "target.busy" in patchq("retry", "x", "--without", "2", cwd=repo).out
+    (repo / ".git/MERGE_HEAD").unlink()
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "x-2")
+    assert (told["state"], told["retry"]["of"]) == ("applied", "x")
+    assert [edit["state"] for edit in told["edits"]] == ["applied", "skipped", "applied"]
+    assert git("show", "main:a.txt", cwd=repo) == "1\nlater"
+    assert not [*(repo / ".patchq/active").iterdir()]
+
+
+# Ends a command where its response is claimed, its verdict intended, or its ref moved.
+DIES = """
+import os, sys
+from patchq import land, refs, worker
+from patchq.cli import main
+module, name = {
+    "claimed": (worker, "work"), "intended": (refs, "barrier"), "moved": (land, "publish")
+}[sys.argv.pop(1)]
+setattr(module, name, lambda *args, **more: os._exit(9))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def die(repo: Path, step: str, *words: str) -> None:
+    command = [sys.executable, "-c", DIES, step, *words]
+    died = subprocess.run(command, cwd=repo, capture_output=True, check=False)
+    assert died.returncode == 9, died.stderr
+
+
+@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
+def test_what_was_left_out_stays_out_when_the_command_is_killed(
+    repo: Path, mode: str, step: str
+) -> None:
+    run(repo, "x.md", MIXED, 1)
+    commit_files(repo, {"a.txt": "one\nlater\n"})  # so that all of it would fit
+    die(repo, step, "retry", "x", "--without", "2")
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "x-2")
+    assert (told["state"], told["retry"]["of"]) == (done(mode), "x")
+    assert [edit["state"] for edit in told["edits"]] == ["applied", "skipped", "applied"]
+    where = "main" if mode == "auto" else "patchq/x-2"
+    assert git("show", f"{where}:a.txt", cwd=repo) == "1\nlater"
+    assert not [*(repo / ".patchq/active").iterdir()]
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
+def test_a_killed_retry_leaves_one_of_the_two_waiting(repo: Path, step: str) -> None:
+    run(repo, "x.md", GOOD)
+    die(repo, step, "retry", "x")
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "x")["state"] == "superseded"
+    assert report(repo / ".patchq", "x-2")["state"] == "proposed"
+    assert (
+        git("branch", "--list", "patchq/*", "--format=%(refname:short)", cwd=repo) == "patchq/x-2"
+    )
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
+def test_a_killed_revert_lands_all_the_same(repo: Path, step: str) -> None:
+    run(repo, "x.md", GOOD)
+    patchq("accept", "x", cwd=repo)
+    die(repo, step, "revert", "x")
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "revert-x")["state"] == "applied"
+    assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
+    assert "reverted already" in patchq("revert", "x", cwd=repo, code=2).err
+    assert report(repo / ".patchq", "x")["state"] == "reverted"
 
 
 def test_an_edit_that_is_not_there(repo: Path) -> None:

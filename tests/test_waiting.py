@@ -6,6 +6,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +316,26 @@ def test_what_is_there_already_is_said(repo: Path) -> None:
     sound(repo, "x")
 
 
+def test_accept_of_what_is_there_already_says_so(repo: Path) -> None:
+    run(repo, x=change(5, 5))
+    commit_files(repo, {"a.txt": TEXT.replace("line 5\n", "LINE 5\n")})
+    done = patchq("accept", "x", cwd=repo, code=1)
+    assert "all that x changes is on main already" in done.err
+    assert "patchq discard x" in done.err
+
+
+def test_why_it_was_not_applied_stays_said(repo: Path) -> None:
+    configure(repo, "mode: auto\n")
+    (repo / "a.txt").write_text("mine\n")
+    run(repo, x=change(5, 5))
+    git("checkout", "-q", "a.txt", cwd=repo)
+    commit_files(repo, {"b.txt": "moved\n"})
+    run(repo)
+    sound(repo, "x")
+    assert tip(repo, "patchq/x^") == tip(repo)
+    assert [p["code"] for p in told(repo, "x")["problems"]] == ["worktree.dirty"]
+
+
 def test_branch_that_is_checked_out_stays(repo: Path) -> None:
     run(repo, x=change(5, 5))
     git("worktree", "add", "-q", "../look", "patchq/x", cwd=repo)
@@ -479,6 +500,25 @@ def test_decision_waits_for_whoever_rewrites_reports(repo: Path) -> None:
     assert (process.returncode, "it is accepted" in said) == (2, True), said
     assert told(repo, "x")["state"] == "accepted"
     assert git("for-each-ref", "refs/patchq/discarded", cwd=repo) == ""
+
+
+def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Path) -> None:
+    run(repo, x=change(2, 2))
+    mark, before = repo / ".git/mark", tip(repo)
+    mark.touch()
+    hook = f"while test -e {mark}; do sleep 0.05; done"
+    configure(repo, f"hooks: [{{id: slow, stage: pre-commit, run: '{hook}'}}]\n")
+    words = [sys.executable, "-m", "patchq", "accept", "x"]
+    with subprocess.Popen(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
+        threads = Path(f"/proc/{process.pid}/task")
+        while not any(file.read_text() for file in threads.glob("*/children")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        patchq("discard", "x", cwd=repo)
+        mark.unlink()
+        _, said = process.communicate()
+    assert (process.returncode, "it is discarded" in said) == (2, True), said
+    assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
 
 
 def test_death_in_the_middle_of_an_accept_is_put_right(repo: Path) -> None:

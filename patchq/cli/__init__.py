@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import sys
 import tempfile
 import traceback
@@ -19,7 +18,9 @@ from pathlib import Path
 from types import ModuleType
 
 from patchq import __version__
+from patchq.cli import streams
 from patchq.errors import Fault, disk_fault
+from patchq.quote import visible
 
 VERBS = (
     "init", "watch", "stop", "run", "submit", "check", "apply", "status", "log", "show",
@@ -31,34 +32,37 @@ VERBS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is the return value."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    gc.disable()
-    parser = _parser(words)
-    gc.freeze()  # what was imported stays: no collection has to look through it
-    gc.enable()
+    streams.settle()
+    code: int = 0
     try:
-        args = parser.parse_args(words)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    try:
+        args = _parsed(list(sys.argv[1:] if argv is None else argv))
         with ExitStack() as args.opened:
-            code: int = args.run(args)
+            code = args.run(args)
         sys.stdout.flush()
         return code
+    except SystemExit as stop:  # of the parser: help, or usage
+        return int(stop.code or 0)
     except Fault as fault:
         _complain(fault)
         return fault.exit_status
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader has gone; nothing more can be said, not even at the interpreter's end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+        streams.forget_reader()
+        return code
     except Exception as error:
         if isinstance(error, OSError) and (broken := disk_fault(error)):
             _complain(broken)
             return broken.exit_status
         return _crashed(error)
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    gc.disable()
+    parser = _parser(words)
+    gc.freeze()  # what was imported stays: no collection has to look through it
+    gc.enable()
+    return parser.parse_args(words)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -69,8 +73,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("-C", dest="directory", metavar="DIR", type=Path, default=Path())
     parser.add_argument("--config", metavar="FILE", type=Path, help="another configuration file")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print refusals and faults only")
-    parser.add_argument("-v", "--verbose", action="store_true", help="log more")
+    loud = parser.add_mutually_exclusive_group()
+    loud.add_argument("-q", "--quiet", action="store_true", help="print refusals and faults only")
+    loud.add_argument("-v", "--verbose", action="store_true", help="log more")
     parser.add_argument("--version", action="version", version=f"patchq {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     called = dict.fromkeys(word for word in words if word in VERBS)
@@ -87,9 +92,9 @@ def _module(verb: str) -> ModuleType:
 
 
 def _complain(fault: Fault) -> None:
-    print(f"patchq: {fault.code}: {fault.message}", file=sys.stderr)
+    print(visible(f"patchq: {fault.code}: {fault.message}", keep="\n"), file=sys.stderr)
     if fault.hint:
-        print(f"  {fault.hint}", file=sys.stderr)
+        print(visible(f"  {fault.hint}", keep="\n"), file=sys.stderr)
 
 
 def _crashed(error: Exception) -> int:

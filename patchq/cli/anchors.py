@@ -14,7 +14,9 @@ HELP = "print ranked anchor candidates of a file, as JSON"
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE")
-    parser.add_argument("--line", metavar="N", type=int, help="rank lines near this one higher")
+    parser.add_argument(
+        "--line", metavar="N", type=common.positive, help="rank lines near this one higher"
+    )
 
 
 def run(args: Namespace) -> int:

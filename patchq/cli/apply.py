@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 
-from patchq import waiting, worker
+from patchq import chosen, waiting, worker
 from patchq.cli import common, confirm
 from patchq.queue import Report
 from patchq.world import WHOLE
@@ -18,16 +19,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args)
-    common.setup_log(args, world.config)
     data, name = common.read_response(args.file)
     choice = WHOLE
     if args.file != "-" and confirm.possible(args, world.config):
         try:
-            choice = confirm.Asker(world)(common.unread(data, name))
+            choice = confirm.Asker(world)(common.unread(world, data, name))
         except confirm.Quit:
             return 130
     told: list[Report] = []
-    worker.work([world.queue.adopt(data, name)], world, told.append, choice)
+    claim = world.queue.adopt(data, name, chosen.to_json(choice))
+    claim = replace(claim, problem=common.oversize(world, data))
+    worker.work([claim], world, told.append, choice)
     waiting.settle(world)
     for report in told:
         common.say(args, report)

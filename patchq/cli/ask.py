@@ -26,7 +26,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict."""
     world = common.open_world(args)
-    common.setup_log(args, world.config)
     asked = request.write(prompt.asked(args, world.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     last: list[Report] = []

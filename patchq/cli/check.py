@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from patchq import report
 from patchq.cli import common
+from patchq.cli.streams import put
 from patchq.report_md import to_markdown
 
 HELP = "dry run: plan, diff and verdict of a response"
@@ -18,12 +19,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     world = common.open_world(args, writes=False)
     data, name = common.read_response(args.file)
-    draft = common.preview(world, common.unread(data, name))
+    draft = common.preview(world, common.unread(world, data, name))
     told = report.to_json(draft.outcome())
     if args.json:
         common.say(args, told)
     else:
-        print(f"would be {common.line(told)}")
+        put(f"would be {common.line(told)}")
         if not args.quiet:
-            print(to_markdown(told), end="")
+            put(to_markdown(told), end="")
     return 1 if told["state"] == "rejected" else 0

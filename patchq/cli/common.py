@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -13,18 +13,20 @@ from typing import Any
 
 from patchq import backup, logs, observed, rebuilt
 from patchq import config as configuration
+from patchq.cli.streams import put
 from patchq.config import Config
 from patchq.envelope import open_response
 from patchq.errors import UsageError
-from patchq.model import Envelope, Source
-from patchq.names import batch_id
+from patchq.model import Envelope, Problem, Source
 from patchq.pipeline import process
 from patchq.queue import Claim, Report, directory
 from patchq.queue.directory import DirectoryQueue
+from patchq.queue.inbox import too_large
 from patchq.queue.memory import MemoryQueue
 from patchq.quote import visible
 from patchq.repo import Repository
 from patchq.report import printed
+from patchq.secrecy import batch_id
 from patchq.world import WHOLE, Choice, Draft, Tips, World
 
 REFS = (
@@ -57,7 +59,23 @@ def load_config(args: Namespace, repo: Repository) -> Config:
     path = config_path(args, repo)
     config = configuration.load(path, required=args.config is not None)
     configuration.check_kept(path, config)
+    if "path" in config.queue.model_fields_set and (why := _not_a_queue(repo, config)):
+        where = configuration.place(path, "queue", "path")
+        raise configuration.ConfigError([f"{where}: expected a directory of its own, {why}"])
     return config
+
+
+def _not_a_queue(repo: Repository, config: Config) -> str | None:
+    """Why the queue cannot be where the configuration has it, though a directory is there."""
+    root = (root_of(repo) / config.queue.path).resolve()
+    if any(place.resolve().is_relative_to(root) for place in (root_of(repo), repo.commondir)):
+        return f"got `{config.queue.path}`, which holds the repository"
+    if root.is_file():
+        return f"got `{config.queue.path}`, which is a file"
+    there = {name for name in os.listdir(root) if name[0] != "."} if root.is_dir() else set()
+    if there - {"lost+found"} and not there.intersection(directory.PUBLIC):
+        return f"got `{config.queue.path}`, which holds other files"
+    return None
 
 
 def open_queue(args: Namespace, repo: Repository, config: Config) -> DirectoryQueue:
@@ -97,6 +115,7 @@ def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -
     """
     repo = Repository.open(args.directory)
     config = load_config(args, repo)
+    setup_log(args, config)
     target = _target(repo, config) if targeted else config.target or repo.head_branch() or ""
     root = root_of(repo) / config.queue.path
     looks = not writes and not root.is_dir()
@@ -135,9 +154,16 @@ def preview(world: World, claim: Claim, choice: Choice = WHOLE) -> Draft:
     return process(replace(claim, id=id), world, Tips(world), replace(choice, dry_run=True))
 
 
-def unread(data: bytes, name: str) -> Claim:
+def unread(world: World, data: bytes, name: str) -> Claim:
     """A response that the queue does not have, to look at."""
-    return Claim("", Source(name, sha256(data).hexdigest(), len(data)), data)
+    source = Source(name, sha256(data).hexdigest(), len(data))
+    return Claim("", source, data, oversize(world, data))
+
+
+def oversize(world: World, data: bytes) -> Problem | None:
+    """Why a response that does not come through the inbox would not be read there."""
+    most = world.config.limits.response_bytes
+    return too_large(len(data), most) if len(data) > most else None
 
 
 def find(world: World, id: str) -> tuple[Report, str]:
@@ -162,6 +188,13 @@ def setup_log(args: Namespace, config: Config, file: Path | None = None) -> None
     level = "debug" if args.verbose else "error" if args.quiet else config.log.level
     key = os.environ.get(config.llm.api_key_env or "", "")
     logs.setup(level, config.log.format, file, [key])
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number from 1."""
+    if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < 1:
+        raise ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+    return int(text)
 
 
 # ---------------------------------------------------------------- what is said
@@ -190,14 +223,14 @@ def line(report: Mapping[str, Any]) -> str:
 def say(args: Namespace, report: Mapping[str, Any]) -> None:
     """Print a verdict: a JSON object a line, or one plain line."""
     if args.json:
-        print(printed(report), flush=True)
+        put(printed(report))
     elif not args.quiet or report["state"] == "rejected":
-        print(line(report), flush=True)
+        put(line(report))
 
 
 def emit(args: Namespace, value: object, text: Callable[[], str]) -> None:
     """Print an answer: as JSON, or as `text` says it."""
-    print(printed(value, indent=1) if args.json else text(), flush=True)
+    put(printed(value, indent=1) if args.json else text())
 
 
 def read_response(name: str) -> tuple[bytes, str]:

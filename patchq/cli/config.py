@@ -19,7 +19,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     if args.what == "sample":
-        print(configuration.sample(), end="")
+        text = configuration.sample()
+        common.emit(args, {"sample": text}, lambda: text.removesuffix("\n"))
     elif args.what == "schema":
         print(json.dumps(configuration.json_schema(), indent=2))
     else:

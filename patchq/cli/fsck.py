@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from patchq.cli import common
-from patchq.fsck import Damage, files, records
+from patchq.errors import Fault
+from patchq.fsck import Damage, broken, files, records, shapes
+from patchq.queue import spool
 from patchq.quote import visible
 from patchq.world import World
 
@@ -27,33 +30,49 @@ def run(args: Namespace) -> int:
     if not world.queue_root.is_dir():
         common.emit(args, {"ok": True, "damage": []}, lambda: "there is no queue yet")
         return 0
+    found = left = check(world)
     if args.repair:
+        for damage in shapes.lock(world.queue_root):
+            if damage.mend:
+                damage.mend()
         world.queue.acquire()
-    found = check(world)
-    left = _repair(world, found) if args.repair else found
+        left = _repair(world, check(world))
     told = {"ok": not left, "damage": [_told(damage, left) for damage in _all(found, left)]}
     common.emit(args, told, lambda: "\n".join(_lines(told)))
     return 1 if left else 0
 
 
 def check(world: World) -> list[Damage]:
-    """All damage that can be seen now."""
+    """All damage that can be seen now: what cannot be read hides the rest."""
+    if found := [*shapes.check(world.queue_root)] or [*broken.check(world)]:
+        return found
     there = files.read(world.queue_root)
     return [*files.check(world, there), *records.check(world, there)]
 
 
 def _repair(world: World, found: list[Damage]) -> list[Damage]:
     """Mend what can be mended; what is left."""
+    failed: dict[Damage, Damage] = {}
     for _ in range(_ROUNDS):
-        mends = [damage for damage in found if damage.mend]
+        mends = [damage for damage in found if damage.mend and damage not in failed]
         if not mends:
             break
         for damage in [damage for damage in mends if damage.kind in _FIRST] or mends:
-            if damage.mend:
-                damage.mend()
+            try:
+                if damage.mend:
+                    damage.mend()
+            except (Fault, OSError) as error:
+                failed[damage] = _told_why(damage, error)
         world.queue.sync()
         found = check(world)
-    return found
+    return [failed.get(damage, damage) for damage in found]
+
+
+def _told_why(damage: Damage, error: Fault | OSError) -> Damage:
+    """The damage with what kept it from being mended."""
+    fault = error if isinstance(error, Fault) else spool.fault(error)
+    why = "; ".join(filter(None, (fault.message, fault.hint)))
+    return replace(damage, cure=f"not mended: {why}", mend=None)
 
 
 def _all(found: list[Damage], left: list[Damage]) -> list[Damage]:

@@ -7,6 +7,7 @@ What `install` changed is put down in the git directory: `uninstall` restores it
 from __future__ import annotations
 
 import json
+import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,10 +107,11 @@ def _enable(args: Namespace, repo: Repository) -> int:
         return _say(
             args,
             {"config": str(path), "changed": False, "add": enabling.GATE},
-            f"{path} has hooks of its own; add this to them:\n{enabling.GATE}".rstrip(),
+            f"{path} has hooks of its own, or is written in a way that leaves no room for lines; "
+            f"add this to its `hooks`:\n{enabling.GATE}".rstrip(),
         )
     _record(repo, "config", [str(path), before and before.decode(), made.decode()])
-    path.write_bytes(made)
+    _put(path, made)
     return _say(args, {"config": str(path), "changed": True}, f"{path}: switched the gate on")
 
 
@@ -163,18 +165,36 @@ def _restore(path: Path, before: str | None) -> None:
     if before is None:
         path.unlink()
     else:
-        path.write_bytes(before.encode())
+        _put(path, before.encode())
 
 
 def _recorded(repo: Repository) -> dict[str, Any]:
     path = repo.commondir / RECORD
-    found: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
-    return found
+    try:
+        found: Any = json.loads(path.read_bytes()) if path.exists() else {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(
+            f"{path} cannot be read, and it alone knows what `install` changed",
+            "remove it, and take the gate out of the configuration by hand, if it has to go",
+        )
+    return dict(found)
 
 
 def _record(repo: Repository, key: str, value: object) -> None:
     text = json.dumps({**_recorded(repo), key: value}, indent=1)
-    (repo.commondir / RECORD).write_text(text + "\n", encoding="utf-8")
+    _put(repo.commondir / RECORD, f"{text}\n".encode())
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Replace a file, or what it is a link to, as a whole."""
+    path = path.resolve()
+    new = path.with_name(f".{path.name}.tmp")
+    new.write_bytes(data)
+    if path.exists():
+        shutil.copymode(path, new)
+    new.replace(path)
 
 
 def _say(args: Namespace, told: object, text: str) -> int:
@@ -189,12 +209,13 @@ def _check(args: Namespace, repo: Repository) -> int:
     if repo.workdir is None:
         raise UsageError("a bare repository stages nothing", "run this in a work tree")
     config = _load(args, repo)
-    lines = (
-        staged.judge_message(config, args.message.read_text("utf-8", "replace"))
-        if args.message
-        else staged.judge(config, repo)
-    )
-    common.emit(args, {"refusals": lines}, lambda: "\n".join(lines))
+    if args.message:
+        data, _ = common.read_response(str(args.message))
+        lines = staged.judge_message(config, data.decode("utf-8", "replace"))
+    else:
+        lines = staged.judge(config, repo)
+    if lines or args.json:
+        common.emit(args, {"refusals": lines}, lambda: "\n".join(lines))
     return 1 if lines else 0
 
 

@@ -19,7 +19,9 @@ HELP = "list the batches, newest verdict first"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("-n", "--limit", metavar="N", type=int, help="at most N batches")
+    parser.add_argument(
+        "-n", "--limit", metavar="N", type=common.positive, help="at most N batches"
+    )
 
 
 def run(args: Namespace) -> int:

@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         metavar="N",
-        type=int,
+        type=common.positive,
         default=prompts.BUDGET,
         help="characters of files to show",
     )
@@ -55,6 +55,8 @@ def run(args: Namespace) -> int:
 
 def asked(args: Namespace, repo: Repository) -> Request:
     """What the arguments ask for; paths are relative to where the command was called."""
+    if not args.task.strip():
+        raise UsageError("--task: expected text, got nothing", "say what to do")
     files = [_path(name, args, repo) for name in args.files]
     lines: dict[str, int] = {}
     for said in args.line:

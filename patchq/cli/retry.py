@@ -20,7 +20,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False)
-    common.setup_log(args, world.config)
     refused = 0
 
     def tell(told: Report) -> None:

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from patchq import report
 from patchq.cli import common
+from patchq.queue import Report
 from patchq.report_md import to_markdown
 
 HELP = "show a batch: its page, its diff, or its report as JSON"
@@ -22,9 +23,13 @@ def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False, writes=False)
     told, note = common.find(world, args.id)
     if args.diff:
-        print(told["diff"], end="")
+        print(told["diff"] if not args.json else _as_json(told), end="")
     elif args.report or args.json:
         print(report.dumps(told), end="")
     else:
         print(to_markdown(told) + (f"\nNote: {note}\n" if note else ""), end="")
     return 0
+
+
+def _as_json(told: Report) -> str:
+    return report.printed({"id": told["id"], "diff": told["diff"]}) + "\n"

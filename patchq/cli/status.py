@@ -43,7 +43,7 @@ def _one(args: Namespace, world: World) -> int:
 
 def _overview(world: World) -> dict[str, Any]:
     owner = lock_owner(world.queue_root)
-    busy = worktree.busy(world.repo, world.target)
+    busy = worktree.busy(world.repo, world.target) if world.target else None
     needs = dependencies.held(world)
     known = list(observed.waiting(world))
     waiting = [(told, observed.observe(world, told)) for told in known]

@@ -13,10 +13,11 @@ from patchq.cli import common
 from patchq.envelope import open_response
 from patchq.errors import UsageError
 from patchq.model import Envelope
-from patchq.names import REQUEST, batch_id, response_name
+from patchq.names import REQUEST, response_name
 from patchq.queue import Report
 from patchq.queue.directory import DirectoryQueue, lock_owner
 from patchq.repo import Repository
+from patchq.secrecy import batch_id, file_name
 
 HELP = "drop a response into the queue; prints its id"
 
@@ -40,7 +41,7 @@ def run(args: Namespace) -> int:
     opened = open_response(data)
     named = opened.header.id if isinstance(opened, Envelope) else None
     id = queue.next_id(batch_id(named or PurePath(name).stem))
-    dropped = queue.submit(data, id + (PurePath(name).suffix or ".md"))
+    dropped = queue.submit(data, id + (PurePath(file_name(name)).suffix or ".md"))
     if named is None:
         id = batch_id(PurePath(dropped).stem)
     if not args.wait:

@@ -127,6 +127,8 @@ def _value(name: str, node: yamlio.Node) -> str | int | tuple[str, ...]:
         if not isinstance(node, yamlio.Sequence):
             raise _Unfit("a list of batch ids, `[schema-7, api-3]`")
         return tuple(_text(item) for item in node.items)
+    if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
+        raise _Unfit("a path without blanks round it")
     text = _text(node, "\n\t" if name == "message" else "")
     if name == "sha256" and not _SHA256.fullmatch(text):
         raise _Unfit("64 hexadecimal digits")

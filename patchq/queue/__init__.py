@@ -44,6 +44,8 @@ class Claim:
     """Whether the bytes ask for a response, and a model has still to be asked."""
     asked: Asked | None = None
     """What came of that, once it has; the bytes are then the answer, if there is one."""
+    choice: Mapping[str, Any] | None = None
+    """How a person wants the response taken (`chosen`), where that differs from what it says."""
 
 
 class Queue(Protocol):
@@ -83,7 +85,8 @@ class Queue(Protocol):
         """Record the verdict that will be published once its ref has moved.
 
         What is recorded with its markdown and made durable by `sync`, `publish` has only to make
-        visible; so a group of claims shares one flush.
+        visible; so a group of claims shares one flush.  A held claim is this process's from then
+        on, until `hold`: `errors.Busy` if another one ends it.
         """
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
@@ -99,9 +102,10 @@ class Queue(Protocol):
         It needs no lock: of two who publish the same held claim, one gets `errors.Busy`.
         """
 
-    def adopt(self, data: bytes, name: str) -> Claim:
+    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
         """A claim for a response that does not come through the inbox (`apply`).  It works beside
-        the holder of the lock: `recover` leaves it alone while this process lives."""
+        the holder of the lock: `recover` leaves it alone while this process lives, and then gives
+        it back with the same `choice`."""
 
     def sync(self) -> None:
         """Make everything done so far durable: one flush, however many claims."""

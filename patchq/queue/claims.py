@@ -10,21 +10,21 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from patchq.asked import Asked, from_json, to_json
+from patchq.errors import Busy
 from patchq.model import Source
 from patchq.names import REQUEST
-from patchq.queue import Claim, Report, spool
+from patchq.queue import Claim, Report, finished, spool
 from patchq.queue.ids import extension
 from patchq.queue.inbox import Snapshot, snapshot
 from patchq.queue.spool import Folder
 
-_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?")
 _NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
 
 
@@ -36,7 +36,10 @@ class Live:
     report: bytes | None = None
     page: bytes | None = None
     held: bool = False
-    asked: bool = False
+    ending: bool = False
+    """Whether this process means to end the wait."""
+    more: bool = False
+    """Whether a model's answer, or a person's choice, stands beside it."""
     inherited: bool = False
     noted: str | None = None
     """The digest under which the batch was noted."""
@@ -56,10 +59,27 @@ class Claims:
 
     def live(self, claim: Claim) -> Live:
         """The record of a claim, begun here for one that comes from elsewhere."""
-        return self._live.setdefault(
-            claim.token,
-            Live(id=claim.id, held=claim.held, asked=claim.asked is not None, inherited=True),
-        )
+        more = claim.asked is not None or claim.choice is not None
+        known = Live(id=claim.id, held=claim.held, more=more, inherited=True)
+        return self._live.setdefault(claim.token, known)
+
+    def ending(self, claim: Claim, id: str) -> Live:
+        """The record of a claim that is to get its verdict: of a held one, by one process only."""
+        live, active, token = self.live(claim), self._active.fd, claim.token
+        if live.held and not live.ending:
+            if not spool.move(active, f"{token}.held", active, f"{token}.ends"):
+                raise Busy(f"another process gives {id} its verdict", f"see `patchq show {id}`")
+            live.ending = live.inherited = True
+        return live
+
+    def hold(self, token: str, live: Live, id: str) -> None:
+        """Have the claim wait, for the first time or again."""
+        if live.ending:
+            spool.move(self._active.fd, f"{token}.ends", self._active.fd, f"{token}.held")
+            live.ending = False
+        elif not live.held:
+            self.put(token, f"{token}.held", spool.encode({"id": id, "since": time.time()}))
+            live.held = True
 
     def own(self, claims: list[Claim]) -> None:
         """Remember claims that were just taken."""
@@ -79,7 +99,7 @@ class Claims:
         taken = self._copy(token, name)
         return _claim(token, name, taken, request=name.endswith(REQUEST) and not taken.problem)
 
-    def adopt(self, data: bytes, name: str) -> Claim:
+    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None) -> Claim:
         """A claim from bytes, locked as long as this process lives."""
         active = self._active.fd
         while True:
@@ -91,14 +111,16 @@ class Claims:
             if os.fstat(lock).st_nlink:
                 break
             os.close(lock)
-        self._live[token] = Live(lock=lock)
+        self._live[token] = Live(lock=lock, more=choice is not None)
+        if choice is not None:
+            self.put(token, f"{token}.choice", spool.encode(choice), flush=True)
         self.put(token, f"{token}.body", data, flush=True)
-        spool.write(active, f"{token}/{_file_name(name)}", b"")
-        return _claim(token, name, Snapshot(data, len(data)))
+        spool.write(active, f"{token}/{spool.file_name(name)}", b"")
+        return _claim(token, name, Snapshot(data, len(data)), choice=choice)
 
     def recover(self) -> list[Claim]:
         """Take over the claims whose owner is dead, oldest first."""
-        self._remove_outlived_reports()
+        finished.remove_outlived(self._active, self._public)
         claims = []
         for token in self._foreign():
             with self._locked(token) as dead:
@@ -111,7 +133,8 @@ class Claims:
     def held(self) -> list[Claim]:
         """The held claims but those of a process that still works on them."""
         claims = []
-        for token in sorted(_tokens(spool.listing(self._active.fd), ".held")):
+        names = spool.listing(self._active.fd)
+        for token in sorted(_tokens(names, ".held") | _tokens(names, ".ends")):
             if token in self._live:
                 claims.append(self._read(token))
                 continue
@@ -126,7 +149,7 @@ class Claims:
         told = {"asked": to_json(asked), "data": data.decode("utf-8", "surrogateescape")}
         self.put(token, f"{token}.asked", spool.encode(told), flush=True)
         self.put(token, f"{token}.body", data)
-        live.asked = True
+        live.more = True
         source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
         return replace(claim, source=source, data=data, request=False, asked=asked)
 
@@ -137,15 +160,16 @@ class Claims:
     def clear(self, token: str, name: str) -> None:
         """Remove the response as it came, now that its copy is in its place."""
         active = self._active.fd
-        if not spool.remove(active, f"{token}/{_file_name(name)}"):
+        if not spool.remove(active, f"{token}/{spool.file_name(name)}"):
             for other in spool.listing(active, token):
                 spool.remove(active, f"{token}/{other}")
 
     def end(self, token: str) -> None:
         """Forget a claim that has its verdict."""
         live = self._live.pop(token, None)
-        if live is not None and live.asked:
-            spool.remove(self._active.fd, f"{token}.asked")
+        for suffix in (".ends", ".asked", ".choice"):
+            if live is not None and (live.more or live.ending):
+                spool.remove(self._active.fd, token + suffix)
         if live is None or live.lock is None:
             self._spare.append(token)
         else:
@@ -195,6 +219,7 @@ class Claims:
     def _revive(self, token: str) -> Claim | None:
         """A dead owner's claim as if its publishing had never begun; None for mere leftovers."""
         active = self._active.fd
+        spool.move(active, f"{token}.ends", active, f"{token}.held")
         told = spool.decode(spool.read(active, f"{token}.json"))
         if told is not None:
             body = f"{told['id']}{extension(told['source']['name'])}"
@@ -205,7 +230,7 @@ class Claims:
             spool.remove(active, token + name)
         claim = self._read(token)
         if claim is None:
-            for name in (".json", ".held", ".asked"):
+            for name in (".json", ".held", ".asked", ".choice"):
                 spool.remove(active, token + name)
             self._remove_directory(token)
         return claim
@@ -214,7 +239,8 @@ class Claims:
         """The claim as the files tell it; None when no response is left in them."""
         active = self._active.fd
         told = spool.decode(spool.read(active, f"{token}.json"))
-        hold = spool.decode(spool.read(active, f"{token}.held"))
+        held = spool.read(active, f"{token}.held") or spool.read(active, f"{token}.ends")
+        hold = spool.decode(held)
         answer = spool.decode(spool.read(active, f"{token}.asked"))
         names = spool.listing(active, token)
         name = names[0] if names else told["source"]["name"] if told else "response"
@@ -245,6 +271,7 @@ class Claims:
             held_since=hold["since"] if hold else None,
             request=name.endswith(REQUEST) and answer is None and not taken.problem,
             asked=from_json(answer["asked"]) if answer is not None else None,
+            choice=spool.decode(spool.read(active, f"{token}.choice")),
         )
 
     def _doubtful(self, token: str, name: str, taken: Snapshot, told: Report | None) -> bool:
@@ -261,33 +288,11 @@ class Claims:
             self.put(token, f"{token}.body", taken.data)
         return taken
 
-    def _remove_outlived_reports(self) -> None:
-        """Reports of held batches whose verdict came right before a crash."""
-        active = self._active.fd
-        for name in spool.listing(active):
-            if name.endswith(".report.json") and any(
-                os.access(name, os.F_OK, dir_fd=folder.fd) for folder in self._public
-            ):
-                spool.remove(active, name.removesuffix("json") + "md")
-                spool.remove(active, name)
-
 
 def _claim(token: str, name: str, taken: Snapshot, **more: Any) -> Claim:
     source = Source(name, sha256(taken.data).hexdigest(), taken.size)
     return Claim(token, source, taken.data, taken.problem, **more)
 
 
-def token_of(name: str, suffix: str = "") -> str | None:
-    """The claim that a file of `active/` belongs to, if it ends so."""
-    match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
-    return match[1] if match else None
-
-
 def _tokens(names: list[str], suffix: str = "") -> set[str]:
-    return {token for name in names if (token := token_of(name, suffix))}
-
-
-def _file_name(name: str) -> str:
-    """A file name for any text; for the name of an entry of the inbox, the name itself."""
-    plain = os.fsencode(name.replace("/", "_").replace("\0", "_"))[-255:]
-    return "response" if plain in (b"", b".", b"..") else os.fsdecode(plain)
+    return {token for name in names if (token := spool.token_of(name, suffix))}

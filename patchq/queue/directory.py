@@ -5,8 +5,9 @@ Where a response is says what has become of it, and each step is one rename:
     inbox/NAME -> active/TOKEN/NAME -> done/ID.md or rejected/ID.md, then ID.report.json beside it
 
 Beside `active/TOKEN/` stand `TOKEN.body` (a private copy: what a writer does later to a file that
-it still has open changes nothing), `TOKEN.json` (the intended report), `TOKEN.held`, and for a
-request `TOKEN.asked` (what a model answered).  The last step of a verdict renames `TOKEN.json` to
+it still has open changes nothing), `TOKEN.json` (the intended report), `TOKEN.held` (`TOKEN.ends`
+once a process means to end the wait), for a request `TOKEN.asked` (what a model answered), and
+`TOKEN.choice` (how a person wants it taken).  The last step of a verdict renames `TOKEN.json` to
 its public name: that publishes the report and ends the claim in one, so a claim has a verdict or
 can be recovered, never both and never neither.
 
@@ -18,12 +19,12 @@ Who wants to survive power cuts, too, keeps this order for any number of claims 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from patchq.asked import Asked
-from patchq.errors import Busy, DiskFault, UsageError
+from patchq.errors import DiskFault, UsageError
 from patchq.queue import Claim, Report, finished, spool
 from patchq.queue.claims import Claims, Live
 from patchq.queue.ids import Ids, extension, valid
@@ -35,13 +36,13 @@ from patchq.queue.spool import Folder, disk_faults
 REPORT = ".report.json"
 PAGE = ".report.md"
 PUBLIC = ("inbox", "active", "done", "rejected")
-_PRIVATE = ("ids", "sources")
+PRIVATE = ("ids", "sources")
 
 
 @disk_faults
 def create(root: Path) -> None:
     """Make the queue's directories; safe to repeat."""
-    for name in (*PUBLIC, *_PRIVATE):
+    for name in (*PUBLIC, *PRIVATE):
         (root / name).mkdir(parents=True, exist_ok=True)
 
 
@@ -150,6 +151,7 @@ class DirectoryQueue:
 
     @disk_faults
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+        self._claims.ending(claim, report["id"])
         self._intend(claim, report, markdown, flush=False)
 
     def _intend(self, claim: Claim, report: Report, markdown: str | None, *, flush: bool) -> None:
@@ -165,13 +167,10 @@ class DirectoryQueue:
 
     @disk_faults
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
-        live, active, token = self._claims.live(claim), self._active.fd, claim.token
+        live = self._claims.ending(claim, report["id"])
+        active, token = self._active.fd, claim.token
         place = (self._rejected if report["state"] == "rejected" else self._done).fd
         id, body = report["id"], f"{report['id']}{extension(claim.source.name)}"
-        if live.held:
-            if not spool.remove(active, f"{token}.held"):
-                raise Busy(f"another process gives {id} its verdict", f"see `patchq show {id}`")
-            live.held, live.inherited = False, True
         self._intend(claim, report, markdown, flush=True)  # what was not intended is not durable
         spool.move(active, f"{token}.md", place, id + PAGE)
         if not spool.move(active, f"{token}.body", place, body) and claim.problem:
@@ -190,10 +189,7 @@ class DirectoryQueue:
         for name in (f"{claim.token}.json", f"{claim.token}.md"):
             spool.remove(active, name)
         live.report = live.page = None
-        if not live.held:
-            since = {"id": id, "since": time.time()}
-            self._claims.put(claim.token, f"{claim.token}.held", spool.encode(since))
-            live.held = True
+        self._claims.hold(claim.token, live, id)
         self._remember(claim, live, id)
         self._claims.put(claim.token, id + PAGE, _page(markdown))
         self._claims.put(claim.token, id + REPORT, spool.encode(report))
@@ -203,8 +199,8 @@ class DirectoryQueue:
         return self._claims.held()
 
     @disk_faults
-    def adopt(self, data: bytes, name: str) -> Claim:
-        return self._claims.adopt(data, name)
+    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
+        return self._claims.adopt(data, name, choice)
 
     @disk_faults
     def sync(self) -> None:

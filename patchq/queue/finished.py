@@ -57,6 +57,16 @@ def remove(folder: Folder, *names: str) -> None:
             spool.remove(folder.fd, name)
 
 
+def remove_outlived(active: Folder, public: Sequence[Folder]) -> None:
+    """Remove the reports of held batches whose verdict came right before a crash."""
+    for name in spool.listing(active.fd):
+        if name.endswith(".report.json") and any(
+            os.access(name, os.F_OK, dir_fd=folder.fd) for folder in public
+        ):
+            spool.remove(active.fd, name.removesuffix("json") + "md")
+            spool.remove(active.fd, name)
+
+
 def verdicts(root: Path, start: int = 0) -> tuple[list[str], int]:
     """The ids of the verdicts since a place in the register, in their order, and the place behind
     the last of them."""

@@ -197,7 +197,7 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
         if status.st_nlink > 1 and status.st_uid != os.geteuid():
             return Snapshot(b"", status.st_size, _FOREIGN)
         if status.st_size > limit:
-            return Snapshot(b"", status.st_size, _too_large(status.st_size, limit))
+            return Snapshot(b"", status.st_size, too_large(status.st_size, limit))
         try:
             fd = os.open(name, _OPEN, dir_fd=folder)
         except PermissionError:
@@ -232,7 +232,8 @@ def _not_a_file(mode: int) -> Problem:
     )
 
 
-def _too_large(size: int, limit: int) -> Problem:
+def too_large(size: int, limit: int) -> Problem:
+    """Why a response of that many bytes is not read."""
     return Problem(
         "response.too_large",
         f"the response has {size} bytes; `limits.response_bytes` allows {limit}",

@@ -85,7 +85,7 @@ class Lock:
 def owner(path: Path) -> Owner | None:
     """Who holds the lock at `path` now, or None; takes nothing, creates nothing."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

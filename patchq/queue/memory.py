@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -27,6 +27,7 @@ class Store:
     inbox: dict[str, bytes] = field(default_factory=dict)
     active: dict[str, Claim] = field(default_factory=dict)
     adopters: dict[str, MemoryQueue] = field(default_factory=dict)
+    enders: dict[str, MemoryQueue] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
     pages: dict[str, str] = field(default_factory=dict)
@@ -65,9 +66,9 @@ class MemoryQueue:
 
     def close(self) -> None:
         self.release()
-        adopters = self.store.adopters
-        for token in [token for token, owner in adopters.items() if owner is self]:
-            del adopters[token]
+        for owners in (self.store.adopters, self.store.enders):
+            for token in [token for token, owner in owners.items() if owner is self]:
+                del owners[token]
 
     def recover(self) -> list[Claim]:
         dead = [
@@ -105,24 +106,26 @@ class MemoryQueue:
         return fresh
 
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+        self._end(claim, report["id"])
         known = self.store.active.get(claim.token, claim)
         intended = _copy(report)
         self.store.active[claim.token] = replace(known, id=report["id"], intended=intended)
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
-        if claim.held and claim.token not in self.store.active:
-            raise Busy(f"another process gives {report['id']} its verdict")
         id = report["id"]
+        self._end(claim, id)
         self.store.bodies[id] = claim.data
         self._tell(claim, report, markdown)
         self.store.verdicts.append(id)
         self.store.ended[id] = time.time()
         self.store.active.pop(claim.token, None)
         self.store.adopters.pop(claim.token, None)
+        self.store.enders.pop(claim.token, None)
         self._own.discard(claim.token)
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         known = self.store.active[claim.token]
+        self.store.enders.pop(claim.token, None)
         since = known.held_since if known.held else time.time()
         self.store.active[claim.token] = replace(
             known, id=report["id"], intended=None, held=True, held_since=since
@@ -138,10 +141,11 @@ class MemoryQueue:
             if claim.held and token not in foreign
         ]
 
-    def adopt(self, data: bytes, name: str) -> Claim:
-        claim = replace(self._take(data, name), request=False)
+    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
+        claim = replace(self._take(data, name), choice=choice)
+        self.store.active[claim.token] = claim
         self.store.adopters[claim.token] = self
-        return claim
+        return replace(claim, request=False)
 
     def sync(self) -> None:
         pass  # memory has nothing behind it
@@ -181,6 +185,12 @@ class MemoryQueue:
         free = next(n for n in itertools.chain((name,), names) if n not in self.store.inbox)
         self.store.inbox[free] = data
         return free
+
+    def _end(self, claim: Claim, id: str) -> None:
+        """Be the one who ends a held claim."""
+        there = claim.token in self.store.active
+        if claim.held and not (there and self.store.enders.setdefault(claim.token, self) is self):
+            raise Busy(f"another process gives {id} its verdict")
 
     def _take(self, data: bytes, name: str) -> Claim:
         size, problem = len(data), None

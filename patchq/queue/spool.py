@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,9 +23,12 @@ from patchq.errors import DiskFault, UsageError
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_FOREIGN = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO}
+"""A file where a directory belongs, or the reverse, or neither."""
+_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?")
 
 
 class _Guard(contextlib.ContextDecorator):
@@ -53,11 +57,14 @@ def fault(error: OSError) -> DiskFault | UsageError:
         return across_file_systems()
     where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
     name = errno.errorcode.get(error.errno or 0, "unknown")
-    hint = "make room on the queue's file system" if error.errno in _FULL else None
+    hint = "look at the queue directory and its permissions"
+    if error.errno in _FULL:
+        hint = "make room on the queue's file system"
+    elif error.errno in _FOREIGN:
+        hint = "move what stands there out of the queue"
     return DiskFault(
         f"the queue cannot be read or written: {where}{error.strerror} ({name})",
-        f"{hint or 'look at the queue directory and its permissions'}, then start again; "
-        "no response was lost",
+        f"{hint}, then start again; no response was lost",
     )
 
 
@@ -172,7 +179,7 @@ def lines(folder: int, name: str, prefix: bytes = b"") -> list[str]:
     if prefix not in data:
         return []
     found = (line for line in data.split(b"\n") if line and line.startswith(prefix))
-    return [line.decode() for line in found if b"\0" not in line]
+    return [line.decode("utf-8", "replace") for line in found if b"\0" not in line]
 
 
 def remove(folder: int, name: str) -> bool:
@@ -228,3 +235,15 @@ class Tokens:
     def next(self) -> str:
         self._last = max(time.time_ns(), self._last + 1)
         return f"{self._last:016x}-{os.getpid():x}"
+
+
+def token_of(name: str, suffix: str = "") -> str | None:
+    """The claim that a file of `active/` belongs to, if it ends so."""
+    match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
+    return match[1] if match else None
+
+
+def file_name(name: str) -> str:
+    """A file name for any text; for the name of an entry of the inbox, the name itself."""
+    plain = os.fsencode(name.replace("/", "_").replace("\0", "_"))[-255:]
+    return "response" if plain in (b"", b".", b"..") else os.fsdecode(plain)

@@ -54,7 +54,7 @@ def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
             flaw.code,
             path,
             f"the path {path!r} {flaw.reason}",
-            "name the file relative to the repository's root, with `/` between directories",
+            _spelled(path),
         )
     reason = rules.denied(path)
     if reason:
@@ -64,6 +64,15 @@ def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
             f"{path} may not be changed: {reason}",
             "leave this file out; a person has to change it, or `paths.deny`, by hand",
         )
+
+
+def _spelled(path: str) -> str:
+    """What to write in place of a path that cannot be used."""
+    parts = (part.strip() for part in path.split("/"))
+    likely = "/".join(part for part in parts if part not in ("", "."))
+    if path.startswith("/") or check_path(likely):
+        return "name the file relative to the repository's root, with `/` between directories"
+    return f"write it as {likely}"
 
 
 def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
