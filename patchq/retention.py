@@ -3,16 +3,19 @@
 Only files below `done/` and `rejected/` go.  What git knows stays (commit, record, trailers and
 notes), and so do the ids, none of which is ever given again, and what tells whose the bytes were.
 What waits for anything is never removed.  The sums are kept before the reports go (`tally`).
+The clock of the last round is kept as well (`clock`): one that was set ahead makes nothing old.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic
 
 from patchq import land, rewriting, tally
 from patchq.errors import Busy
-from patchq.queue import Report
+from patchq.queue import Report, spool
+from patchq.queue.spool import Folder, disk_faults
 from patchq.world import World
 
 _WAITING = ("proposed", "held")
@@ -20,6 +23,9 @@ _PAUSE_SECONDS = 3600.0
 MOST_REMOVED = 100
 _MOST_LOOKED_AT = 2000
 _DAY = 86_400.0
+NAME = "clock"
+_LEAP = 90 * _DAY
+"""Who was away for so long keeps its files a little longer; more often a clock was set."""
 
 
 class Retention:
@@ -35,11 +41,14 @@ class Retention:
         days = self._world.config.queue.retention_days
         if not days or (self._left is None and monotonic() < self._next):
             return True
-        if self._left is None:
-            self._left = iter(list(self._world.queue.ids()))
+        now = self._world.clock()
+        limit = now - days * _DAY
         try:
             with rewriting.locked(self._world, wait=0.0):
-                if self._piece(self._left, self._world.clock() - days * _DAY):
+                if self._left is None:
+                    young = _counts_from(self._world.queue_root, now) > limit
+                    self._left = iter([] if young else list(self._world.queue.ids()))
+                if self._piece(self._left, limit):
                     return False
         except Busy:
             return True  # a person decides on something; there is time
@@ -71,3 +80,20 @@ class Retention:
             return None
         report = self._world.queue.load(id)
         return report if report and report["state"] not in _WAITING else None
+
+
+@disk_faults
+def _counts_from(root: Path, now: float) -> float:
+    """Since when files have become older: the last time that the clock was far ahead of where the
+    round before had seen it.  They are no older for that."""
+    folder = Folder(root, lasting=False)
+    try:
+        told = spool.decode(spool.read(folder.fd, NAME)) or {}
+        seen, begun = told.get("seen"), told.get("from")
+        if not isinstance(seen, float) or not isinstance(begun, float):
+            seen, begun = now, 0.0
+        begun = now if now - seen > _LEAP else min(begun, now)
+        spool.put(folder.fd, NAME, spool.encode({"seen": now, "from": begun}))
+        return begun
+    finally:
+        folder.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import time
@@ -87,6 +89,9 @@ def test_repository_of_somebody_else(repo: Path) -> None:
         os.chown(path, 12345, 12345)
     found = doctor(repo, code=1)
     assert "safe.directory" in found["repository.format"]["cure"]
+    cure = found["repository.format"]["cure"].partition(": ")[2]
+    assert cured(repo, {"cure": cure}) == 0
+    assert doctor(repo, code=0)["repository.format"]["level"] == "ok"
 
 
 def test_work_tree_features_are_named(repo: Path) -> None:
@@ -221,11 +226,66 @@ def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
 def test_queue_that_cannot_be_written(repo: Path) -> None:
     (repo / ".patchq/active").rmdir()
     (repo / ".patchq/active").symlink_to("nowhere")
-    assert doctor(repo, code=1)["queue.there"]["level"] == "todo"
-    (repo / ".patchq/active").unlink()
-    (repo / ".patchq/active").mkdir()
+    found = doctor(repo, code=1)["queue.there"]
+    assert found["level"] == "fatal"
+    assert cured(repo, found) == 0
+    assert doctor(repo, code=0)["queue.there"]["level"] == "ok"
     (repo / ".patchq/ids").rmdir()
     assert doctor(repo, code=1)["queue.works"]["level"] == "fatal"
+
+
+def cured(repo: Path, found: dict[str, Any]) -> int:
+    """The exit code of the cure, typed as it stands."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path}
+    return subprocess.run(found["cure"], shell=True, cwd=repo, env=env, check=False).returncode
+
+
+def test_lock_that_is_no_file(repo: Path) -> None:
+    (repo / ".patchq/lock").unlink(missing_ok=True)
+    os.mkfifo(repo / ".patchq/lock")
+    assert doctor(repo, code=0)["daemon"]["level"] == "ok"
+    (repo / ".patchq/lock").unlink()
+    (repo / ".patchq/lock").symlink_to("lock")
+    found = doctor(repo, code=1)["daemon"]
+    assert (found["level"], cured(repo, found)) == ("fatal", 0)
+    doctor(repo, code=0)
+
+
+def test_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    if not mount(place, "size=9m"):
+        pytest.skip("needs to mount a tmpfs")
+    try:
+        repo = make_repo(place / "repo", {"a.txt": "a\n"})
+        patchq("init", cwd=repo)
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        found = doctor(repo, code=1)
+        for what in ("repository.links", "queue.works"):
+            assert found[what]["cure"] == f"mount -o remount,rw '{place}'"
+        assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
+        assert cured(repo, found["queue.works"]) == 0
+        assert "fatal" not in {each["level"] for each in doctor(repo, code=1).values()}
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_response_on_which_process_after_process_dies(repo: Path) -> None:
+    token = f"{time.time_ns():016x}-1"
+    (repo / ".patchq/active" / token).mkdir()
+    (repo / ".patchq/active" / token / "deadly.md").write_text("no edit")
+    (repo / ".patchq/tries").mkdir()
+    mark = repo / ".patchq/tries" / token
+    mark.write_bytes(b"x")
+    assert "queue.deadly" not in doctor(repo, code=0), "anybody may be killed once"
+    mark.write_bytes(b"xx")
+    found = doctor(repo, code=1)["queue.deadly"]
+    assert f"died 2 times while it decided on deadly.md (active/{token})" in found["message"]
+    (mark.with_name("0000000000000001-1")).write_bytes(b"xxx")  # its claim has its verdict
+    patchq("run", cwd=repo, code=1)
+    assert [*(repo / ".patchq/tries").iterdir()] == []
+    doctor(repo, code=0)
 
 
 def test_statistics_that_cannot_be_written(repo: Path) -> None:
@@ -265,13 +325,15 @@ def test_exhausted_watches(repo: Path) -> None:
     code = (
         "from pathlib import Path\nfrom patchq.checkup import queue\n"
         "Path('/proc/sys/user/max_inotify_instances').write_text('0')\n"
-        "print([f.level for f in queue._inotify(Path('.patchq/inbox'))])"
+        "print([(f.level, f.cure) for f in queue._inotify(Path('.patchq/inbox'))])"
     )
     command = ["unshare", "-Ur", sys.executable, "-c", code]
     done = subprocess.run(command, cwd=repo, capture_output=True, text=True)
     if "Permission denied" in done.stderr or "unshare" in done.stderr:
         pytest.skip("needs user namespaces")
-    assert done.stdout.strip() == "['weaker']", done.stderr
+    level, cure = ast.literal_eval(done.stdout)[0]
+    assert level == "weaker", done.stderr
+    assert re.fullmatch(r"sysctl -w fs\.inotify\.max_user_instances=\d{4,}", cure)
 
 
 def test_network_file_systems_are_told_by_name(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,43 @@ def edit_report(id: str, **fields: object) -> Callable[[Path], object]:
     return write
 
 
+def replaced(name: str, make: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Put something else in the place of what the pattern finds in the repository."""
+
+    def replace(repo: Path) -> None:
+        path = next(repo.glob(name)) if "*" in name else repo / name
+        path.unlink()
+        make(path)
+
+    return replace
+
+
+def pack(line: str, instead: str) -> Callable[[Path], object]:
+    """Change the line of a ref in `packed-refs`."""
+
+    def change(repo: Path) -> None:
+        git("pack-refs", "--all", cwd=repo)
+        path = repo / ".git/packed-refs"
+        lines = path.read_text().splitlines()
+        path.write_text("".join(f"{instead if it.endswith(line) else it}\n" for it in lines))
+
+    return change
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def spoil_held(repo: Path) -> None:
+    next((repo / ".patchq/active").glob("*.body")).write_text("something else")
+
+
+def leave_a_mark(repo: Path) -> None:
+    (repo / ".patchq/tries").mkdir()
+    (repo / ".patchq/tries/0000000000000001-1").write_bytes(b"xx")
+
+
+NOTHING = "1" * 40
 MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "page": (remove("done/applied.report.md"), {"page.missing"}),
     "empty page": (
@@ -154,6 +191,46 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "unfinished copy": (old_scrap("active/0000000000000001-1.tmp"), {"scrap"}),
     "unfinished submission": (old_scrap("inbox/.0000000000000001-1.tmp"), {"scrap"}),
     "lock of a killed process": (die_with_a_lock, {"scrap"}),
+    "report that is a directory": (
+        replaced(".patchq/done/applied.report.json", Path.mkdir),
+        {"entry.foreign"},
+    ),
+    "page that is a pipe": (
+        replaced(".patchq/done/applied.report.md", os.mkfifo),
+        {"entry.foreign"},
+    ),
+    "id that is a file": (replaced(".patchq/ids/applied", empty), {"entry.foreign"}),
+    "register that is a directory": (replaced(".patchq/verdicts", Path.mkdir), {"entry.foreign"}),
+    "sources behind a link": (
+        replaced(".patchq/sources/*", lambda path: path.symlink_to("/dev/null")),
+        {"entry.foreign"},
+    ),
+    "lock that is a directory": (replaced(".patchq/lock", Path.mkdir), {"entry.foreign"}),
+    "lock that is a pipe": (replaced(".patchq/lock", os.mkfifo), {"entry.foreign"}),
+    "copy of a held response": (spoil_held, {"body.differs"}),
+    "papers of a held batch": (replaced(".patchq/active/*.held", empty), {"claim.broken"}),
+    "report of a held batch": (remove("active/held.report.json"), {"claim.broken"}),
+    "count of tries": (leave_a_mark, {"scrap"}),
+    "empty branch": (replaced(".git/refs/heads/patchq/waits", empty), {"ref.broken"}),
+    "branch behind a link": (
+        replaced(".git/refs/heads/patchq/waits", lambda path: path.symlink_to("../main")),
+        {"ref.broken"},
+    ),
+    "empty mark": (replaced(".git/refs/patchq/waiting/waits", empty), {"ref.broken"}),
+    "empty record": (replaced(".git/refs/patchq/batches/applied", empty), {"ref.broken"}),
+    "empty notes": (replaced(".git/refs/notes/patchq", empty), {"ref.broken"}),
+    "branch that names nothing": (
+        pack("refs/heads/patchq/waits", f"{NOTHING} refs/heads/patchq/waits"),
+        {"ref.dangling"},
+    ),
+    "mark that names nothing": (
+        pack("refs/patchq/waiting/waits", f"{NOTHING} refs/patchq/waiting/waits"),
+        {"ref.dangling"},
+    ),
+    "notes that name nothing": (
+        pack("refs/notes/patchq", f"{NOTHING} refs/notes/patchq"),
+        {"ref.dangling"},
+    ),
     "trial of a jail": (
         lambda repo: (repo / ".patchq/hooks/probe-x/tree").mkdir(parents=True),
         {"scrap"},
@@ -171,10 +248,59 @@ def test_damage_is_mended(repo: Path, case: str) -> None:
     assert {each["cure"] for each in found} == {"patchq fsck --repair"}
     assert all(each["repaired"] for each in fsck(repo, "--repair", code=0))
     assert fsck(repo, code=0) == []
+    git("rev-parse", "--verify", "-q", "refs/heads/patchq/superseded-2", cwd=repo)
+    done = {id: repo / f".patchq/done/{id}.report.json" for id in ("applied", "superseded-2")}
+    states = {id: json.loads(path.read_bytes())["state"] for id, path in done.items()}
+    assert states == {"applied": "applied", "superseded-2": "proposed"}
     for name, data in bodies.items():
         if not name.endswith(".report.md"):
             assert (repo / ".patchq/done" / name).read_bytes() == data
     git("fsck", "--strict", "--no-dangling", cwd=repo)
+
+
+@pytest.mark.parametrize("case", ["empty branch", "empty mark", "branch that names nothing"])
+def test_damage_discards_nothing(repo: Path, case: str) -> None:
+    """A branch that is gone counts as discarded by hand; one that cannot be read does not."""
+    MENDED[case][0](repo)
+    fsck(repo, "--repair", code=0)
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "waits")["state"] == "proposed"
+    assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
+
+
+@pytest.mark.parametrize("case", ["papers of a held batch", "report of a held batch"])
+def test_batch_that_was_held_goes_on_being_held(repo: Path, case: str) -> None:
+    MENDED[case][0](repo)
+    fsck(repo, "--repair", code=0)
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "held")["state"] == "held"
+    drop(repo / ".patchq", {"later.md": block("g.txt", "g\n", "G\n")})
+    _batch(repo, "unrelated", "c", "auto")
+    patchq("run", cwd=repo)
+    assert fsck(repo, code=0) == []
+
+
+def test_what_stands_in_the_way_is_kept(repo: Path) -> None:
+    (repo / ".patchq/done/applied.report.md").unlink()
+    (repo / ".patchq/done/applied.report.md").mkdir()
+    (repo / ".patchq/done/applied.report.md/mine").write_text("of somebody")
+    for _ in range(2):
+        fsck(repo, "--repair", code=0)
+    kept = repo / ".patchq/damaged/applied.report.md/mine"
+    assert kept.read_text() == "of somebody"
+    spoil_held(repo)
+    fsck(repo, "--repair", code=0)
+    (copy,) = (repo / ".patchq/damaged").glob("*.body")
+    assert copy.read_text() == "something else"
+
+
+def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) -> None:
+    remove("done/applied.report.md")(repo)
+    ref("-d", "refs/patchq/batches/applied")(repo)
+    (repo / ".git/refs/patchq/batches/applied.lock").touch()
+    found = {each["kind"]: each for each in fsck(repo, "--repair", code=1)}
+    assert found["page.missing"]["repaired"]
+    assert "applied.lock" in found["record.missing"]["cure"]
 
 
 def test_what_git_tells_of_a_report(repo: Path) -> None:
@@ -286,6 +412,7 @@ LEFT: dict[str, tuple[Callable[[Path], object], str]] = {
     "commit": (forget_commit, "commit.missing"),
     "record of nothing": (dangle, "record.dangling"),
     "held response": (empty_claim, "claim.empty"),
+    "line that is no ref": (pack("refs/patchq/batches/applied", "garbage"), "ref.packed"),
     "two reports": (twice, "report.twice"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -62,6 +63,30 @@ def files(repo: Path) -> list[str]:
 def expire(repo: Path, days: int = 30) -> None:
     configure(repo, days)
     patchq("run", cwd=repo, code=None)
+
+
+def test_a_clock_that_was_set_ahead_makes_nothing_old(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD)
+    expire(repo)  # a round that sees the clock
+    before, clock = files(repo), repo / ".patchq/clock"
+    at = json.loads(clock.read_bytes())["seen"]
+    age(repo, 3650)
+    clock.write_text(json.dumps({"seen": at - 3650 * DAY, "from": 0.0}))
+    expire(repo)
+    assert files(repo) == before
+    clock.write_text(json.dumps({"seen": at, "from": at - 31 * DAY}))  # a month later
+    expire(repo)
+    assert files(repo) == []
+
+
+@pytest.mark.parametrize("garbage", ["", "[]", '{"seen": "x"}', "\0"])
+def test_a_clock_that_nobody_can_read_is_begun_again(repo: Path, garbage: str) -> None:
+    run(repo, good=EDIT)
+    age(repo, 31)
+    (repo / ".patchq/clock").write_text(garbage)
+    expire(repo)
+    assert files(repo) == []
+    assert json.loads((repo / ".patchq/clock").read_bytes())["from"] == 0.0
 
 
 def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:

@@ -7,8 +7,10 @@ no lock is taken; the files that are made to try out a file system are gone afte
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Level = Literal["fatal", "todo", "weaker", "ok"]
@@ -26,6 +28,17 @@ class Finding:
     level: Level
     message: str
     cure: str | None = None
+
+
+def writable(error: OSError, path: Path, otherwise: str) -> str:
+    """The cure for a place that could not be written."""
+    if error.errno == errno.EROFS:
+        while not path.is_mount():
+            path = path.parent
+        return f"mount -o remount,rw '{path}'"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room; `queue.retention_days` removes finished batches sooner"
+    return otherwise
 
 
 def needs_doing(findings: Iterable[Finding]) -> bool:

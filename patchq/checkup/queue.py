@@ -11,12 +11,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from patchq.checkup import Finding
+from patchq.checkup import Finding, writable
 from patchq.config import Config
-from patchq.queue.claims import token_of
-from patchq.queue.directory import PUBLIC, lock_owner
+from patchq.errors import Fault
+from patchq.queue.directory import PRIVATE, PUBLIC, lock_owner
 from patchq.queue.finished import claimed
 from patchq.queue.linux import being_written, rename_noreplace
+from patchq.queue.spool import token_of
+from patchq.recovery import MOST_TRIES, TRIES
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
 _FREE_BYTES = 64 << 20
@@ -28,6 +30,24 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
     """Everything about the queue at `root` of the repository at `gitdir`; the configuration's paths
     begin at `home`."""
     missing = [name for name in PUBLIC if not (root / name).is_dir()]
+    foreign = next((place for place in _places(root) if _is_foreign(place)), None)
+    if foreign is not None:
+        yield Finding(
+            "queue.there",
+            "fatal",
+            f"{foreign} is no directory of the queue",
+            f"mv '{foreign}' '{root.parent}/'; patchq fsck --repair",
+        )
+        return
+    closed = next((place for place in _places(root) if _is_closed(place)), None)
+    if closed is not None:
+        yield Finding(
+            "queue.there",
+            "fatal",
+            f"{closed} cannot be entered by the user that runs this",
+            f"chmod u+rwx '{closed}'",
+        )
+        return
     if missing:
         yield Finding(
             "queue.there",
@@ -44,6 +64,19 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
         yield from _inotify(root / "inbox")
     yield from _statistics(config, home)
     yield from _daemon(root)
+
+
+def _places(root: Path) -> Iterator[Path]:
+    yield root
+    yield from (root / name for name in (*PUBLIC, *PRIVATE))
+
+
+def _is_foreign(place: Path) -> bool:
+    return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
+
+
+def _is_closed(place: Path) -> bool:
+    return place.is_dir() and not os.access(place, os.R_OK | os.X_OK)
 
 
 def _file_systems(root: Path, gitdir: Path) -> Iterator[Finding]:
@@ -112,9 +145,13 @@ def _abilities(root: Path) -> Iterator[Finding]:
         yield Finding(
             "queue.works",
             "fatal",
-            f"the queue cannot be worked with: {error.strerror}: {error.filename}",
-            "let the user that runs patchq write in all of its directories, on a file system with "
-            "renames, hard and symbolic links",
+            f"the queue cannot be worked with: {error.strerror}: {error.filename or root}",
+            writable(
+                error,
+                root,
+                "let the user that runs patchq write in all of its directories, on a file system "
+                "with renames, hard and symbolic links",
+            ),
         )
         return
     finally:
@@ -163,12 +200,14 @@ def _inotify(inbox: Path) -> Iterator[Finding]:
     if not failed:
         yield Finding("queue.inotify", "ok", "the inbox can be watched")
         return
-    key = "max_user_watches" if fd >= 0 else "max_user_instances"
+    key, least = ("max_user_watches", 524288) if fd >= 0 else ("max_user_instances", 1024)
+    with suppress(OSError, ValueError):
+        least = max(least, 2 * int(Path(f"/proc/sys/fs/inotify/{key}").read_text()))
     yield Finding(
         "queue.inotify",
         "weaker",
         f"the inbox cannot be watched ({error}): it is looked at every `queue.poll_seconds`",
-        f"raise the limit: sysctl -w fs.inotify.{key}=…",
+        f"sysctl -w fs.inotify.{key}={least}",
     )
 
 
@@ -184,7 +223,11 @@ def _statistics(config: Config | None, home: Path) -> Iterator[Finding]:
 
 
 def _daemon(root: Path) -> Iterator[Finding]:
-    owner = lock_owner(root)
+    try:
+        owner = lock_owner(root)
+    except Fault as fault:
+        yield Finding("daemon", "fatal", fault.message, "patchq fsck --repair")
+        return
     if owner is None:
         yield Finding("daemon", "ok", "no daemon runs; responses wait until one does")
     else:
@@ -209,5 +252,23 @@ def _daemon(root: Path) -> Iterator[Finding]:
             f"{len(old)} responses were claimed over an hour ago and have no verdict yet",
             "see the log for what the daemon is at; `patchq stop`, then `patchq watch` begins anew",
         )
+    yield from _deadly(root)
     if held:
         yield Finding("queue.held", "ok", f"{len(held)} batches are held; `patchq status` says why")
+
+
+def _deadly(root: Path) -> Iterator[Finding]:
+    """Responses on which one process after the other died."""
+    folder = root / TRIES
+    for name in os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else ():
+        with suppress(OSError):
+            died = (folder / name).stat().st_size
+            response = next(iter(os.listdir(root / "active" / name)), None)
+            if died > 1 and response:
+                yield Finding(
+                    "queue.deadly",
+                    "todo",
+                    f"patchq died {died} times while it decided on {response} (active/{name})",
+                    f"the log says of what; after {MOST_TRIES} times `patchq run`, or the daemon "
+                    "at its start, refuses it as `fault.crashed`",
+                )

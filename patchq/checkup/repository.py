@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from patchq.checkup import Finding
+from patchq.checkup import Finding, writable
 from patchq.config import Config
 from patchq.repo import Repository
 from patchq.repo.features import features
@@ -70,7 +70,11 @@ def _links(repo: Repository) -> Iterator[Finding]:
             "repository.links",
             "fatal",
             f"{repo.commondir} takes no files, hard links or renames: {error.strerror}",
-            "let the user that runs patchq write there, on a file system with hard links",
+            writable(
+                error,
+                repo.commondir,
+                "let the user that runs patchq write there, on a file system with hard links",
+            ),
         )
     else:
         yield Finding("repository.links", "ok", "hard links and renames work in the git directory")

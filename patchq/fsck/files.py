@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from patchq import rebuilt, report, report_md
 from patchq.fsck import Damage
+from patchq.fsck.shapes import aside
 from patchq.model import State
 from patchq.queue import Report, finished, spool
 from patchq.queue.directory import PAGE, REPORT, shard
@@ -60,14 +61,15 @@ def _take(found: Batches, id: str, path: Path) -> None:
     told = spool.decode(path.read_bytes())
     if id in found.folders:
         found.twice.append(id)
-    if told is None or not _is_whole(told, id):
+    if told is None or not is_whole(told, id):
         found.broken[id] = path
         return
     found.reports[id] = told
     found.folders[id] = path.parent
 
 
-def _is_whole(told: dict[str, Any], id: str) -> bool:
+def is_whole(told: dict[str, Any], id: str) -> bool:
+    """Whether it is a report on the batch, with everything that a report has."""
     source = told.get("source")
     return (
         told.keys() == set(report.KEYS)
@@ -211,10 +213,8 @@ def put(folder: Path, told: Report) -> None:
 
 def _begin_again(root: Path, path: Path, body: Path) -> None:
     """Nobody knows the verdict: the response gets another one.  The report is kept, aside."""
-    aside = root / "damaged"
-    aside.mkdir(exist_ok=True)
     _to_inbox(root, body)
-    path.rename(aside / path.name)
+    aside(root, path)
 
 
 def _to_inbox(root: Path, path: Path) -> None:

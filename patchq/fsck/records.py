@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
@@ -12,11 +14,14 @@ from typing import Any
 from patchq import history, land, message, notes, observed, rebuilt, refs, worktree
 from patchq.fsck import Damage, files
 from patchq.fsck.files import Batches
+from patchq.fsck.shapes import aside
 from patchq.hooks.warm import remove
 from patchq.linklock import leftovers
 from patchq.model import LANDED
-from patchq.queue import Report
-from patchq.queue.claims import token_of
+from patchq.queue import Report, spool
+from patchq.queue.directory import REPORT
+from patchq.queue.spool import token_of
+from patchq.recovery import TRIES
 from patchq.reffiles import heads
 from patchq.repo import unwritten
 from patchq.world import World
@@ -32,6 +37,7 @@ def check(world: World, there: Batches) -> Iterator[Damage]:
     yield from _records(world, there)
     yield from _notes(world, there)
     yield from _claims(there.root)
+    yield from _tries(there.root)
     yield from _leftovers(world, there.root)
 
 
@@ -165,17 +171,81 @@ def _notes(world: World, there: Batches) -> Iterator[Damage]:
 
 
 def _claims(root: Path) -> Iterator[Damage]:
-    """A held batch whose response is gone can never be decided."""
+    """What stands beside the claims: a held batch whose response is gone can never be decided; one
+    whose papers cannot be read is decided anew, under its id."""
     active = root / "active"
     for name in sorted(os.listdir(active)):
-        token = token_of(name, ".held")
-        if token and not (active / f"{token}.body").exists() and not any(active.glob(f"{token}/*")):
+        path, told = active / name, _read(active / name)
+        token, held = token_of(name), name.endswith(".held")
+        if token is None:
+            continue
+        gone = not (active / f"{token}.body").exists() and not any(active.glob(f"{token}/*"))
+        if held and gone:
             yield Damage(
                 "claim.empty",
-                str(active / name),
+                str(path),
                 "a batch is held, and its response is gone",
                 f"put the response there as {token}.body, or remove {name}",
             )
+        elif (held and not _is_held(active, told)) or (
+            told is not None
+            and (
+                (path.suffix == ".json" and not files.is_whole(told, str(told.get("id"))))
+                or (path.suffix == ".asked" and told.keys() < {"asked", "data"})
+            )
+        ):
+            what = "what is noted of a claim is not whole, so its response is to be decided anew"
+            yield Damage("claim.broken", str(path), what, mend=partial(aside, root, path))
+        elif held and told:
+            yield from _held_body(active, token, _read(active / f"{told['id']}{REPORT}"))
+
+
+def _held_body(active: Path, token: str, told: dict[str, Any] | None) -> Iterator[Damage]:
+    """Whether the copy of the response is what the batch was held on; the response as it came
+    stands in the claim's directory."""
+    body, wanted = active / f"{token}.body", told and told["source"]["sha256"]
+    if not body.is_file() or not told or _sum(body) == wanted:
+        return
+    came = next((path for path in active.glob(f"{token}/*") if _sum(path) == wanted), None)
+    yield Damage(
+        "body.differs",
+        str(body),
+        "the response is not the one that the report is on",
+        "put the right one there",
+        partial(_copy_again, active.parent, came, body) if came else None,
+    )
+
+
+def _copy_again(root: Path, came: Path, body: Path) -> None:
+    aside(root, body)
+    shutil.copyfile(came, body)
+
+
+def _sum(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    return spool.decode(path.read_bytes()) if path.is_file() else None
+
+
+def _is_held(active: Path, told: dict[str, Any] | None) -> bool:
+    """Whether it says of which batch, and since when, and that one has its report."""
+    if told is None or not isinstance(told.get("since"), int | float):
+        return False
+    id = str(told.get("id"))
+    report = _read(active / f"{id}{REPORT}")
+    return report is not None and files.is_whole(report, id)
+
+
+def _tries(root: Path) -> Iterator[Damage]:
+    """A count of the tries of a claim that is not there any more."""
+    folder = root / TRIES
+    claims = {token_of(name) for name in os.listdir(root / "active")}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name not in claims:
+            what = "it counts the tries of a response that has its verdict"
+            yield Damage("scrap", str(path), what, mend=partial(path.unlink, missing_ok=True))
 
 
 def _leftovers(world: World, root: Path) -> Iterator[Damage]:
