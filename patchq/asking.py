@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 
+from patchq import secrecy
 from patchq.asked import Asked
 from patchq.llm import answers, request
 from patchq.llm.answers import Answered, Job
@@ -242,13 +243,15 @@ def _again(world: World, id: str, asked: Request) -> Job | tuple[Problem, ...]:
     if told is None or body is None or prompt is None:
         message = f"there is no refused response {id!r} to ask for again"
         return (Problem("frontmatter.value", message, "see `patchq log`"),)
-    if any(problem["code"] == "edit.secret" for problem in told["problems"]):
+    response = body.decode("utf-8", "replace")
+    found = any(problem["code"] == "edit.secret" for problem in told["problems"])
+    if found or secrecy.said(response, ""):
         message = f"the response {id} holds a secret, which is sent to nobody"
         return (Problem("frontmatter.value", message, "ask for the change anew"),)
     base = told["base"]["commit"] if told["base"] else None
     text = (
         "You were asked to change files of a repository. This was your response:\n\n"
-        f"{fence(body.decode('utf-8', 'replace'))}\n\n{prompt}"
+        f"{fence(response)}\n\n{prompt}"
     )
     mode = asked.mode or ("review" if told["mode"] == "review" else None)
     most = world.config.llm.max_attempts

@@ -44,6 +44,11 @@ def _value(value: object) -> object:
     return value.value if isinstance(value, Scalar) else value
 
 
+def _number(value: object) -> object:
+    """The value, if it is a whole number: to Python, `true` is 1 as well."""
+    return number if type(number := _value(value)) is int else None
+
+
 def _empty(value: object) -> object:
     """A list whose items are all commented out is an empty one."""
     return () if isinstance(value, Scalar) and value.value is None else value
@@ -70,7 +75,7 @@ Text = Annotated[StrictStr, BeforeValidator(_text), _matching(r"(?s).*\S.*", "te
 Flag = Annotated[StrictBool, BeforeValidator(_value)]
 Count = Annotated[StrictInt, BeforeValidator(_value), Field(gt=0)]
 Number = Annotated[StrictInt, BeforeValidator(_value), Field(ge=0)]
-Seconds = Annotated[float, BeforeValidator(_value), Field(strict=True, gt=0)]
+Seconds = Annotated[float, BeforeValidator(_value), Field(strict=True, gt=0, le=10**9)]
 Share = Annotated[float, BeforeValidator(_value), Field(strict=True, ge=0, le=1)]
 Pattern = Annotated[Text, AfterValidator(_pattern)]
 Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_empty)]
@@ -202,7 +207,7 @@ class Log(Section):
 class Config(Section):
     """All of `.patchq.yaml`; without arguments, the defaults."""
 
-    version: Annotated[Literal[1], BeforeValidator(_value)] = 1
+    version: Annotated[Literal[1], BeforeValidator(_number)] = 1
     target: Maybe[Branch] = Field(None, description="default: HEAD's branch")
     targets: Annotated[tuple[BranchPattern, ...], BeforeValidator(_empty)] = ()
     mode: Annotated[Literal["review", "auto"], BeforeValidator(_text)] = "review"

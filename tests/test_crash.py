@@ -40,8 +40,13 @@ def traced() -> None:
 
 
 @pytest.mark.usefixtures("traced")
-def test_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None:
-    names = ["auto/kill/renameat:3,link:1", "checkout/error/syncfs:1/EIO", "accept/kill/rename:2"]
+def test_g12_g14_g15_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None:
+    names = [
+        "auto/kill/renameat:3,link:1",
+        "checkout/error/syncfs:1/EIO",
+        "review/error/write:4/ENOSPC+",
+        "accept/kill/rename:2",
+    ]
     words = [word for name in names for word in ("--state", name)]
     done = bench("crash.py", *words, "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -29,7 +29,7 @@ def queue(tmp_path: Path) -> DirectoryQueue:
     return DirectoryQueue(root)
 
 
-def test_a_copy_that_a_power_cut_emptied_is_made_again(queue: DirectoryQueue) -> None:
+def test_g13_a_copy_that_a_power_cut_emptied_is_made_again(queue: DirectoryQueue) -> None:
     queue.acquire()
     (claim,) = queue.claim(9)
     (queue.root / "active" / f"{claim.token}.body").write_bytes(b"")

@@ -86,7 +86,7 @@ def test_list_says_what_works(repo: Path) -> None:
     assert states() == ({"pre-apply"}, {"installed"})
     lines = patchq("hooks", "list", cwd=repo).out.splitlines()
     assert sum(line.startswith("  on ") for line in lines) == 1 + len(NAMES)
-    assert all(any(name in line for line in lines) for name in (*shipped.names(), *NAMES))
+    assert all(any(name in line for line in lines) for name in (*shipped.SUMMARIES, *NAMES))
 
 
 OUTER = """\
@@ -244,6 +244,25 @@ def test_a_configuration_of_ones_own_is_left_alone(repo: Path) -> None:
     path.write_text(path.read_text() + "# more\n")
     assert "was changed since" in patchq("hooks", "uninstall", cwd=repo).out
     assert path.read_text().endswith("# more\n")
+
+
+def test_the_configuration_keeps_its_modes_and_its_link(repo: Path, tmp_path: Path) -> None:
+    elsewhere, path = tmp_path / "shared.yaml", repo / ".patchq.yaml"
+    elsewhere.write_text("mode: auto\n")
+    elsewhere.chmod(0o640)
+    path.symlink_to(elsewhere)
+    for word, text in (("install", f"mode: auto\n\n{GATE}"), ("uninstall", "mode: auto\n")):
+        patchq("hooks", word, cwd=repo)
+        assert (path.is_symlink(), elsewhere.read_text()) == (True, text)
+        assert elsewhere.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("text", ["{bad", "[]", ""])
+def test_a_damaged_record_is_named(text: str, repo: Path) -> None:
+    (repo / ".git/patchq-hooks.json").write_text(text)
+    for word in ("install", "uninstall"):
+        assert "patchq-hooks.json cannot be read" in patchq("hooks", word, cwd=repo, code=2).err
+    assert not (repo / ".patchq.yaml").exists()
 
 
 # ---------------------------------------------------------------- git am

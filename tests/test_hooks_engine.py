@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import block, drop, patchq, report
+from command import block, drop, fresh, patchq, report
 from gitrepo import commit_files, git, make_repo
 
 from patchq.hooks.running import NO_JAIL, can_jail
@@ -128,7 +128,7 @@ def test_a_hook_sees_a_clean_work_tree_of_its_own(repo: Path, jail: bool) -> Non
     assert (run["id"], run["stage"], run["exit"]) == ("h", "pre-commit", 0)
 
 
-def test_the_environment_is_scrubbed(
+def test_h12_the_environment_is_scrubbed(
     repo: Path, jail: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
@@ -252,6 +252,19 @@ def test_config_check_finds_what_cannot_start(repo: Path, run: str, expected: st
     assert expected is None or ".patchq.yaml:1:" in done.err
 
 
+MISFITS = [("ruff", "pre-apply"), ("notify", "pre-commit"), ("pre-apply", "post-reject")]
+
+
+@pytest.mark.parametrize(("name", "stage"), MISFITS)
+def test_a_shipped_hook_where_it_would_see_nothing(repo: Path, name: str, stage: str) -> None:
+    """It would pass everything, and seem to guard."""
+    configure(repo, hook(f"patchq:{name}", stage))
+    expected = f"expected a hook that sees something at {stage}, got `patchq:{name}`"
+    assert expected in patchq("config", "check", cwd=repo, code=2).err
+    drop(repo / ".patchq", {"r.md": EDIT})
+    assert expected in patchq("run", cwd=repo, code=3).err
+
+
 # ---------------------------------------------------------------- the end
 
 
@@ -260,7 +273,7 @@ HANGS = (
 )
 
 
-def test_a_hook_that_hangs_is_ended_with_all_its_processes(
+def test_h01_a_hook_that_hangs_is_ended_with_all_its_processes(
     repo: Path, jail: bool, mark: str
 ) -> None:
     configure(repo, hook(HANGS.format(mark), timeout_seconds=float(LEAST_SECONDS)))
@@ -285,7 +298,7 @@ def test_a_hook_that_kills_its_keeper_is_ended_as_well(repo: Path, jail: bool, m
     wait_for(lambda: not running(mark))
 
 
-def test_the_daemons_death_ends_its_hooks(repo: Path, jail: bool, mark: str) -> None:
+def test_h02_the_daemons_death_ends_its_hooks(repo: Path, jail: bool, mark: str) -> None:
     configure(repo, hook(f"(setsid sleep {mark} &); sleep {mark}"))
     drop(repo / ".patchq", {"r.md": EDIT})
     daemon = subprocess.Popen(
@@ -372,7 +385,7 @@ def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
     ["head -c 5G /dev/zero > big", "head -c 5G /dev/zero > /tmp/big", "yes > ~/big"],
     ids=["its-tree", "tmp", "home"],
 )
-def test_a_jailed_hook_cannot_fill_the_disk(
+def test_h03_a_jailed_hook_cannot_fill_the_disk(
     repo: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from patchq.hooks import keeper
@@ -386,7 +399,7 @@ def test_a_jailed_hook_cannot_fill_the_disk(
     assert not list(repo.rglob("big"))
 
 
-def test_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Path) -> None:
+def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Path) -> None:
     if not can_jail(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
     look = "grep -c : /proc/net/dev; readlink /proc/self/ns/net"
@@ -451,7 +464,7 @@ def test_what_a_fixing_hook_changes_becomes_part_of_the_batch(repo: Path, jail: 
     ],
     ids=["denied", "syntax", "link", "link-above", "fifo", "undone", "too-large"],
 )
-def test_fixes_pass_the_same_gate(repo: Path, jail: bool, fix: str, code: str) -> None:
+def test_h04_fixes_pass_the_same_gate(repo: Path, jail: bool, fix: str, code: str) -> None:
     configure(repo, hook(fix, fixes=True))
     [told] = settle(repo, code=1, r=EDIT)
     assert (told["state"], codes(told)) == ("rejected", [code])
@@ -592,6 +605,40 @@ def test_hooks_are_told_of_verdicts(repo: Path, tmp_path: Path) -> None:
         "post-reject bad bad.report.json",
     ]
     assert report(repo / ".patchq", "good")["state"] == "accepted"
+
+
+def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: Path) -> None:
+    if not can_jail(tmp_path / "probe"):
+        pytest.skip("there are no user namespaces here")
+    look = f"readlink /proc/self/ns/net > {tmp_path}/$PATCHQ_STAGE; pwd >> {tmp_path}/$PATCHQ_STAGE"
+    on, off = hook(look, "post-commit", "c"), hook(look, "post-reject", "r", network=False)
+    configure(repo, on, off)
+    settle(repo, code=1, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
+    seen = [(tmp_path / stage).read_text().split() for stage in ("post-commit", "post-reject")]
+    assert [where for _, where in seen] == [str(repo)] * 2
+    here = os.readlink("/proc/self/ns/net")
+    assert [space == here for space, _ in seen] == [True, False]
+
+
+@pytest.mark.parametrize("verb", ["accept", "revert"])
+def test_what_a_hook_said_is_logged_as_the_configuration_has_it(repo: Path, verb: str) -> None:
+    tell = "printf 'its \\033[31mkey: %s' ghp_" + "a1B2c3D4e5F6" * 3 + "; exit 1"
+    settle(repo, good=EDIT)
+    if verb == "revert":
+        patchq("accept", "good", cwd=repo)
+    configure(repo, hook(tell, "post-commit"), log={"format": "json"})
+    (line,) = fresh(verb, "good", cwd=repo).err.splitlines()
+    told = json.loads(line)
+    assert (told["level"], told["message"]) == ("warning", "(what was said holds a GitHub token)")
+
+
+def test_where_no_hook_can_be_jailed_those_that_are_told_run_all_the_same(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NO_JAIL, "1")
+    configure(repo, hook(f"touch {tmp_path}/told", "post-commit", network=False))
+    settle(repo, good=EDIT)
+    assert (tmp_path / "told").exists()
 
 
 # ---------------------------------------------------------------- git's own hooks

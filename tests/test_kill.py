@@ -56,7 +56,7 @@ class Life:
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.replace(", ", "-").replace(" ", "-"))
-def test_every_response_has_one_verdict_however_often_the_daemon_is_killed(
+def test_g12_every_response_has_one_verdict_however_often_the_daemon_is_killed(
     tmp_path: Path, mode: str
 ) -> None:
     lives = [make_life(tmp_path / str(number), mode, SEED + number) for number in range(LIVES)]

@@ -125,7 +125,7 @@ IN_THE_WAY = {
 
 
 @pytest.mark.parametrize(("text", "files"), IN_THE_WAY.values(), ids=IN_THE_WAY)
-def test_work_in_the_way_is_kept(repo: Path, text: str, files: dict[str, str]) -> None:
+def test_g07_work_in_the_way_is_kept(repo: Path, text: str, files: dict[str, str]) -> None:
     start = tip(repo)
     write_files(repo, files)
     before = snapshot(repo)
@@ -185,7 +185,7 @@ BUSY = {
 
 
 @pytest.mark.parametrize("doing", BUSY)
-def test_batch_for_a_busy_target_waits(repo: Path, doing: str) -> None:
+def test_g07_batch_for_a_busy_target_waits(repo: Path, doing: str) -> None:
     begin, end = BUSY[doing]
     fork(repo)
     if doing == "reverting":

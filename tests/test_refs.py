@@ -213,7 +213,7 @@ def test_names_that_are_not_ours_to_write(repo: Repository, old: str, ref: str) 
         create(repo, ref, old)
 
 
-def test_a_symbolic_ref_is_refused(path: Path, repo: Repository, old: str, new: str) -> None:
+def test_g08_a_symbolic_ref_is_refused(path: Path, repo: Repository, old: str, new: str) -> None:
     git("symbolic-ref", NEW, MAIN, cwd=path)
     with pytest.raises(RepositoryFault, match="symbolic ref"):
         refs.move(repo, NEW, old, new, "m", WHO)
@@ -224,7 +224,7 @@ def test_a_symbolic_ref_is_refused(path: Path, repo: Repository, old: str, new: 
 
 
 @pytest.mark.parametrize("what", ["refs/heads/main", "refs/heads"])
-def test_nothing_is_written_through_a_symbolic_link(
+def test_g08_nothing_is_written_through_a_symbolic_link(
     path: Path, repo: Repository, tmp_path: Path, old: str, new: str, what: str
 ) -> None:
     outside = tmp_path / "outside"
@@ -289,7 +289,7 @@ def test_a_foreign_lock_is_waited_for(path: Path, repo: Repository, old: str, ne
     assert move(repo, old, new, wait=10.0)
 
 
-def test_a_foreign_lock_that_stays_is_told_and_kept(
+def test_g03_a_foreign_lock_that_stays_is_told_and_kept(
     path: Path, repo: Repository, old: str, new: str
 ) -> None:
     lock = path / ".git/refs/heads/main.lock"

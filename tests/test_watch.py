@@ -227,7 +227,7 @@ def test_polling_looks_every_so_often_and_starts_no_thread(inbox: Path) -> None:
         doorbell.close()
 
 
-def test_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
+def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     starved = (
         "import os, resource, sys; from pathlib import Path\n"
         "from patchq.daemon.watch import Doorbell\n"

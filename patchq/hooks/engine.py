@@ -149,7 +149,7 @@ class Engine:
             jailed=jailed,
             tree=warm.tree if warm else None,
             stdin=b"" if step.git else candidate.plan_text,
-            network=step.network,
+            network=step.network or not jailed,
         )
 
     def _git_env(self) -> dict[str, str]:
@@ -162,7 +162,7 @@ class Engine:
 
     def tell(self, step: Step, report: Mapping[str, Any], path: Path, where: Path) -> HookRun:
         """Let a hook know of a verdict, whose report is at `path`; it runs in the directory
-        `where`, as a plain process."""
+        `where`, as a plain process; without a network if it is to have none."""
         with slot(self._rooms) as own:
             names = own.path / "files"
             paths = dict.fromkeys(edit["path"] for edit in report["edits"])
@@ -175,8 +175,17 @@ class Engine:
                 "PATCHQ_REPORT": str(path),
             }
             stdin = b"" if step.git else json.dumps(report).encode()
+            network = step.network or not self._jailed()
             job = Job(
-                step.argv, env, where, own.room, own.lock, step.timeout, jailed=False, stdin=stdin
+                step.argv,
+                env,
+                where,
+                own.room,
+                own.lock,
+                step.timeout,
+                jailed=False,
+                stdin=stdin,
+                network=network,
             )
             with run(job, Event()) as ended:
                 return as_run(step, ended)

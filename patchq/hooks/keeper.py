@@ -8,8 +8,8 @@ closes its end, or dies, the keeper ends everything and itself.
 Jailed, the hook runs in namespaces of its own (Linux): the kernel kills all of them with their
 first process; what it sees of the file system can be read only, but for overlays in memory of
 limited size on its work tree, the temporary directories and its home; there is no network but the
-loopback, unless it may have one.  Else it is a plain child of a keeper which adopts orphans, and so
-finds and kills what detached itself, too, where the kernel (Linux) lets it.
+loopback, unless it may have one.  Else it is a plain child, with or without a network, of a keeper
+which adopts orphans, and so finds and kills what detached itself, too, where Linux lets it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 # From linux/sched.h, sys/mount.h, linux/prctl.h and sys/socket.h.
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
+_JAIL = _NEWNS | _NEWPID | _NEWIPC
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
 _MS_BIND, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
@@ -43,20 +44,22 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def main(mode: str, fds: str, size: str, room: str, tree: str, where: str, *argv: str) -> None:
     """Run `argv` in the directory `where`.
 
-    `mode` is `plain`, `jailed` or `jailed,offline`.  `fds` are three descriptors: two lines go to
-    the first, the pid (of the jail's first process) and the exit code, 128 + n for a signal; the
-    second is the life line; the third only stays open.  `room` is an empty directory for what the
-    hook writes, `size` at most; `tree` its work tree, or empty.
+    `mode` is `plain` or `jailed`, with `,offline` for no network.  `fds` are three descriptors: two
+    lines go to the first, the pid (of the jail's first process) and the exit code, 128 + n for a
+    signal; the second is the life line; the third only stays open.  `room` is an empty directory
+    for what the hook writes, `size` at most; `tree` its work tree, or empty.
     """
-    jailed = mode != "plain"
+    jailed, offline = mode.startswith("jailed"), mode.endswith("offline")
     tell, line, lock = map(int, fds.split(","))
     for fd in (tell, line, lock):
         os.set_inheritable(fd, False)
     own, said = os.pipe()
     try:
-        if jailed:
-            _unshare("offline" in mode)
-        elif sys.platform == "linux":
+        if jailed or offline:
+            _unshare(_JAIL * jailed | _NEWNET * offline)
+        if offline:
+            _loopback()
+        if not jailed and sys.platform == "linux":
             _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         child = os.fork()
     except OSError as error:
@@ -65,7 +68,7 @@ def main(mode: str, fds: str, size: str, room: str, tree: str, where: str, *argv
     if not child:
         os.close(own)
         if jailed:
-            _first(said, line, (room, size, tree), where, argv, "offline" in mode)
+            _first(said, line, (room, size, tree), where, argv)
         _become(where, argv)
     os.close(said)
     os.write(tell, b"%d\n" % child)
@@ -165,7 +168,7 @@ def _children() -> list[int]:
 
 
 def _first(
-    said: int, life: int, places: tuple[str, ...], where: str, argv: tuple[str, ...], offline: bool
+    said: int, life: int, places: tuple[str, ...], where: str, argv: tuple[str, ...]
 ) -> None:
     """The first process of the jail: builds it, starts the hook in it, and says how that ended
     when nothing else is left running."""
@@ -174,8 +177,6 @@ def _first(
         os._exit(1)  # the keeper, or the daemon, died before that
     try:
         _build(*places)
-        if offline:
-            _loopback()
         hook = os.fork()
         if not hook:
             _drop_privileges()
@@ -197,11 +198,10 @@ def _first(
         signal.pause()
 
 
-def _unshare(offline: bool) -> None:
+def _unshare(spaces: int) -> None:
     """Namespaces of our own, in which we are who we were, with every capability."""
     user, group = os.getuid(), os.getgid()
-    spaces = _NEWUSER | _NEWNS | _NEWPID | _NEWIPC | (_NEWNET if offline else 0)
-    _checked(_libc.unshare(spaces), "unshare")
+    _checked(_libc.unshare(_NEWUSER | spaces), "unshare")
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),

@@ -49,7 +49,7 @@ class Job:
 
     `room` is an empty directory, in which `home` and `empty` are made for it, and `lock` is a
     descriptor that stays open until nothing of the hook runs.  `tree` is the work tree that it may
-    write, if any.  `jailed`: see the module.
+    write, if any.  `jailed`: see the module; where that cannot be, every job needs the `network`.
     """
 
     argv: Sequence[str]
@@ -93,15 +93,15 @@ def run(job: Job, stop: Event) -> Iterator[Ended]:
     with tempfile.TemporaryFile() as stdin:
         stdin.write(job.stdin)
         stdin.seek(0)
-        mode = "plain" if not job.jailed else "jailed" if job.network else "jailed,offline"
-        watch = _start(job, mode, stdin.fileno())
+        watch = _start(job, stdin.fileno())
     try:
         yield watch.to_the_end(job.timeout, stop)
     finally:
         watch.let_go()
 
 
-def _start(job: Job, mode: str, stdin: int) -> _Watch:
+def _start(job: Job, stdin: int) -> _Watch:
+    mode = ("jailed" if job.jailed else "plain") + ("" if job.network else ",offline")
     life, line = os.pipe()
     status, tell = os.pipe()
     fds = (tell, life, job.lock)
@@ -126,7 +126,7 @@ def _start(job: Job, mode: str, stdin: int) -> _Watch:
     finally:
         os.close(life)
         os.close(tell)
-    return _Watch(process, status, line, mode != "plain")
+    return _Watch(process, status, line, job.jailed)
 
 
 @dataclass
@@ -220,7 +220,7 @@ def can_jail(root: Path) -> bool:
         argv = ("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)"')
         env, lock = {"PATH": os.defpath}, nothing.fileno()
         job = Job(argv, env, tree, room, lock, _GRACE_SECONDS, jailed=True, tree=tree)
-        watch = _start(job, "jailed,offline", nothing.fileno())
+        watch = _start(job, nothing.fileno())
         try:
             return watch.to_the_end(_GRACE_SECONDS, Event()).code == 0 and (tree / "a/b").exists()
         finally:

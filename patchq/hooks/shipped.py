@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,21 @@ _JUDGES = {
 Judge = Callable[[dict[str, Any]], list[str]]
 
 
-def names() -> list[str]:
-    return list(SUMMARIES)
-
-
 def path(name: str) -> Path | None:
     """The script, an executable file; None if patchq ships none of that name."""
     return directory() / name if name in SUMMARIES else None
+
+
+def misfit(name: str, stage: str) -> str | None:
+    """Why there is no such hook for the stage: "expected …, got …"."""
+    if name not in SUMMARIES:
+        return f"expected a shipped hook ({', '.join(SUMMARIES)}), got `{PREFIX}{name}`"
+    own = SUMMARIES[name].partition(":")[0]
+    if fnmatchcase(stage, "pre-*" if name in _JUDGES else own):
+        return None
+    return (
+        f"expected a hook that sees something at {stage}, got `{PREFIX}{name}`, which is for {own}"
+    )
 
 
 def git_path(name: str) -> Path | None:

@@ -120,12 +120,9 @@ def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], shipp
     if not hook.run.startswith(shipped.PREFIX):
         return (SHELL, "-c", hook.run), None
     name = hook.run.removeprefix(shipped.PREFIX).strip()
-    words = shipped.command(name)
-    if words is None:
-        raise HookFault(
-            f"the hook {hook.id} names {hook.run}, and patchq ships no such hook",
-            f"it ships {', '.join(shipped.names())}; see `patchq hooks list`",
-        )
+    words, wrong = shipped.command(name), shipped.misfit(name, hook.stage)
+    if words is None or wrong:
+        raise HookFault(f"the hook {hook.id} cannot be used: {wrong}", "see `patchq hooks list`")
     return tuple(words), shipped.judge(name, env)
 
 
@@ -168,11 +165,7 @@ def cannot_start(config: Config) -> list[tuple[int, str]]:
 
 def _flaw(hook: Hook) -> str | None:
     if hook.run.startswith(shipped.PREFIX):
-        try:
-            _command(hook, _environment(hook.env))
-        except HookFault:
-            return f"expected a shipped hook ({', '.join(shipped.names())}), got `{hook.run}`"
-        return None
+        return shipped.misfit(hook.run.removeprefix(shipped.PREFIX).strip(), hook.stage)
     path = _environment(hook.env)["PATH"]
     shell = shutil.which(SHELL)
     if shell is None:

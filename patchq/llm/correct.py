@@ -17,7 +17,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from patchq import apply, syntax
+from patchq import apply, secrecy, syntax
 from patchq.llm import merge, places, questions
 from patchq.llm.asking import Asker
 from patchq.model import Correction, Edit, Plan, Problem, Tree
@@ -94,14 +94,15 @@ def misses(edits: Sequence[Edit], plan: Plan, tree: Tree) -> tuple[Miss, ...]:
 
 def _miss(edit: Edit, problem: Problem, tree: Tree) -> Miss | None:
     """What to ask about a refused edit; None if it is refused for another reason than its quote, or
-    quotes nothing, or means more than one place, or its file is no text of the base."""
+    quotes nothing, or means more than one place, or holds a secret, which no model is to see, or
+    its file is no text of the base."""
     entry = tree.entry(edit.path)
     old, new = halves(edit.op)
     if problem.code != "match.none" or not _quotes_once(edit.op):
         return None
     if entry is None or entry.kind != "file" or not old.strip():
         return None
-    if max(len(old), len(new)) > MOST_QUOTED or "\r" in old:
+    if max(len(old), len(new)) > MOST_QUOTED or "\r" in old or secrecy.said(f"{old}\n{new}", ""):
         return None
     text = Text(tree.read(edit.path))
     try:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from patchq import apply, syntax
+from patchq import apply, secrecy, syntax
 from patchq.llm import questions
 from patchq.llm.asking import Asker
 from patchq.llm.correct import MOST_QUOTED, Corrected
@@ -83,6 +83,8 @@ def _kinds(edit: Edit) -> list[str]:
     new = _new(edit)
     if len(new) > MOST_QUOTED or any("\ud800" <= sign <= "\udfff" for sign in new):
         return []
+    if secrecy.said(_ESCAPE.sub(" ", new), ""):
+        return []  # no model is to see it
     return sorted({match[1] for match in _ESCAPE.finditer(new)})
 
 

@@ -276,6 +276,19 @@ def test_what_was_dropped_is_not_sent_on(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+@pytest.mark.parametrize("find", [MISSED, DIFF], ids=["unseen", "seen"])
+def test_a_response_that_holds_a_secret_is_sent_to_nobody(find: str, tmp_path: Path) -> None:
+    with place(tmp_path, more=", correct: false") as at:
+        drop(at.queue, {"x.md": find.replace("hello {name}", TOKEN)})
+        patchq("run", cwd=at.root, code=1)
+        told = at.request("retries: x\n")
+        assert (codes(told), at.server.requests) == (["frontmatter.value"], [])
+        assert "holds a secret" in told["problems"][0]["message"]
+
+
 def test_ask(tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
         done = patchq("ask", "a.py", "--task", "Use an f-string", cwd=at.root)

@@ -56,6 +56,17 @@ def test_corrected_edit_lands_and_says_so(repo: Path) -> None:
     assert "The new text of edit 1 was corrected by the model." in body
 
 
+SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+def test_no_secret_is_sent(repo: Path) -> None:
+    with serving(RIGHT) as server:
+        configure(repo, server)
+        told = apply(repo, RESPONSE.replace("2)", f"{SECRET!r})"), code=1)
+    assert (told["state"], server.requests) == ("rejected", [])
+    assert SECRET not in json.dumps(told)
+
+
 def test_without_a_model_nothing_is_asked(repo: Path) -> None:
     with serving(RIGHT) as server:
         told = apply(repo, code=1)

@@ -72,8 +72,16 @@ def test_prose_is_no_answer() -> None:
         ("print((\n", FILE),
         ('print(\\"a)\n', FILE),
         (NEW, FILE + "print(\n"),
+        (NEW.replace("b", "ghp_" + "a1B2c3D4e5F6" * 3), FILE),
     ],
-    ids=["no escape", "it parses", "no escape is to blame", "none helps", "it never parsed"],
+    ids=[
+        "no escape",
+        "it parses",
+        "no escape is to blame",
+        "none helps",
+        "it never parsed",
+        "it holds a secret",
+    ],
 )
 def test_what_no_model_is_asked(new: str, file: str) -> None:
     asked = Scripted([])
