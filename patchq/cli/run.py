@@ -27,6 +27,7 @@ def run(args: Namespace) -> int:
     def tell(told: Report) -> None:
         nonlocal refused
         refused += told["state"] == "rejected"
+        upkeep.told(told)
         if bar is None:
             common.say(args, told)
         else:

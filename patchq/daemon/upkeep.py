@@ -1,4 +1,5 @@
-"""What the daemon does beside the work: say that it lives, remove what is old, write the numbers.
+"""What the daemon does beside the work: say that it lives, remove what is old, write the numbers,
+have git tidy up.
 
 Everything runs in the main loop, a bounded piece at a time, so it neither delays a response by much
 nor goes on when the loop hangs.
@@ -14,6 +15,7 @@ from patchq import land
 from patchq.daemon.systemd import Manager
 from patchq.prometheus import File, Numbers
 from patchq.queue import Report
+from patchq.repo.tidying import Tidying
 from patchq.retention import Retention
 from patchq.tally import Running
 from patchq.world import World
@@ -36,6 +38,7 @@ class Upkeep:
         self._world, self._home = world, home
         self._seen: Counter[str] = Counter()
         self._retention = Retention(world)
+        self._tidying = Tidying(world.repo)
         self._running: Running | None = None
         self._file: File | None = None
         self._started = world.clock()
@@ -47,8 +50,9 @@ class Upkeep:
         self._say()
 
     def told(self, report: Report) -> None:
-        """Note a verdict for the status line."""
+        """Note a verdict."""
         self._seen[report["state"]] += 1
+        self._tidying.due |= report["commit"] is not None
 
     def turn(self) -> None:
         """Called in each round of the main loop."""
@@ -64,6 +68,7 @@ class Upkeep:
             over = self._retention.turn()
             if time.monotonic() - self._wrote >= _WRITE_SECONDS:
                 self._write()
+        self._tidying.turn()
         self._worked = time.monotonic()
         self.pause = _LATER if over else _SOON
 
@@ -73,6 +78,7 @@ class Upkeep:
             pass
         self._retention.turn()
         self._write()
+        self._tidying.turn()
 
     def _count(self) -> bool:
         """Count some of what was not counted yet; True if nothing is left, or nobody asks."""

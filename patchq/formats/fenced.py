@@ -106,7 +106,9 @@ def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> No
                 )
             if not nests or path_of_info(mark.info, known):
                 return
-        elif _begins_next(lines, i, text.end, known):
+        elif _begins_next(lines, i, known) and (
+            i > text.end + 1 or not _may_be_inside(lines, i, nests)
+        ):
             return
 
 
@@ -123,16 +125,27 @@ def _closes_wrapper(lines: Sequence[str], i: int, mark: Fence, text: Fenced) -> 
     )
 
 
-def _begins_next(lines: Sequence[str], i: int, end: int, known: Known) -> bool:
-    """Whether line `i`, behind the fence line `end`, belongs to what follows the fenced text.
-
-    A path or `FILE:` right under the fence line may be the first line of a fence inside.
-    """
+def _begins_next(lines: Sequence[str], i: int, known: Known) -> bool:
+    """Whether line `i` can begin what follows the fenced text."""
     line = lines[i]
+    return bool(_begins_edit(lines, i) or file_line(line) or _is_heading(lines, i, known))
+
+
+def _begins_edit(lines: Sequence[str], i: int) -> bool:
     half = half_label(lines, i)
-    if (half and half.sure) or is_file_end(line) or opening(line) or line.startswith(_STARTS):
+    if half and half.sure:
         return True
-    return i > end + 1 and bool(file_line(line) or _is_heading(lines, i, known))
+    return is_file_end(lines[i]) or bool(opening(lines[i])) or lines[i].startswith(_STARTS)
+
+
+def _may_be_inside(lines: Sequence[str], i: int, nests: bool) -> bool:
+    """Whether line `i`, right under a fence line, may be the first line of a fence in the text: a
+    path or `FILE:`, but for one over a fence where the text holds none."""
+    if _begins_edit(lines, i):
+        return False
+    below = next_line(lines, i)
+    labels = file_line(lines[i]) and below < len(lines) and fence(lines[below])
+    return nests or not labels
 
 
 def _is_heading(lines: Sequence[str], i: int, known: Known) -> bool:

@@ -20,7 +20,7 @@ from patchq.repo import Repository
 from patchq.repo.faults import fault
 
 _SECONDS = 60.0
-_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+LOCAL_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
 _NOBODY = pygit2.Signature("patchq", "patchq@localhost", 0, 0)
 _KIND = re.compile(r"CONFLICT \([^)]*\)")
 _CONTENT = "CONFLICT (contents)"
@@ -83,7 +83,7 @@ def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
 
 def _environment(repo: Repository, objects: str) -> dict[str, str]:
     """This process's, without what says which repository a git that started it worked on."""
-    kept = {key: value for key, value in os.environ.items() if key not in _REPOSITORY}
+    kept = {key: value for key, value in os.environ.items() if key not in LOCAL_VARIABLES}
     return kept | {
         "GIT_DIR": str(repo.commondir),
         "GIT_OBJECT_DIRECTORY": objects,
