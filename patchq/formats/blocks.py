@@ -106,6 +106,17 @@ def is_suspect(line: str) -> bool:
     return signs and _SUSPECT.match(line) is not None
 
 
+def check_marker(line: str, index: int) -> None:
+    """Refuse a line outside a block that looks like a marker."""
+    if is_suspect(line):
+        raise Unreadable(
+            index,
+            f"{line.strip()[:40]!r} stands outside a block",
+            "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
+            "`>>>>>>> REPLACE`, each marker alone on its line and at its start",
+        )
+
+
 def is_cut(line: str, headed: bool) -> bool:
     """Whether a response's last line is the beginning of an opening marker or of a fence.
 

@@ -31,6 +31,8 @@ OTHER = re.compile(
 
 _LANGUAGE = re.compile(r"(?:diff|patch|udiff|git-diff)(?![\w+-])", re.IGNORECASE)
 _ENDINGS = (".diff", ".patch", ".udiff", ".rej")
+_OF_TEXT = re.compile(r"[^\s<>@*+\dBFd-]|\Z")
+"""A line that is none of any diff, nor of another form."""
 _NORMAL = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?\s*")
 _BETWEEN = re.compile(r"(?:diff -|Index: |={20,}|Only in )")
 
@@ -39,17 +41,17 @@ def fenced_diff(doc: Document, start: int) -> Piece | None:
     """The diff in the fence that opens on line `start` (an index); None if none does, or it holds
     none.  Raises `Unreadable`."""
     mark = fence(doc.lines[start])
-    if mark is None or mark.closing or not _LANGUAGE.match(mark.info):
+    if mark is None or not is_of_diff(mark):
         return None
-    if (path_of_info(mark.info, doc.known) or "").endswith(_ENDINGS):
+    if "." in mark.info and (path_of_info(mark.info, doc.known) or "").endswith(_ENDINGS):
         return None  # a file that holds a diff
-    path, top = heading(doc, start, mark)
     line = doc.lines[start]
     indent = line[: len(line) - len(line.lstrip(" "))]
     end, closed = _end(doc.lines, start, mark, len(indent))
     lines = [line.removeprefix(indent) for line in doc.lines[start + 1 : end]]
     if not _holds_diff(lines):
         return None
+    path, top = heading(doc, start, mark)
     reader = FileReader(Region(doc, lines, start + 1, fenced=True))
     _read(reader, path)
     if not reader.edits:
@@ -61,6 +63,11 @@ def fenced_diff(doc: Document, start: int) -> Piece | None:
     named |= {edit.op.to for edit in reader.edits if isinstance(edit.op, Rename)}
     own = top if path in named else None
     return Piece(tuple(reader.edits), end + closed, own, warnings=tuple(reader.warnings))
+
+
+def is_of_diff(mark: Fence) -> bool:
+    """Whether a fence line opens a fence of a diff's language."""
+    return not mark.closing and _LANGUAGE.match(mark.info) is not None
 
 
 def heading(doc: Document, i: int, mark: Fence | None) -> tuple[str | None, int | None]:
@@ -97,14 +104,19 @@ def _end(lines: Sequence[str], start: int, mark: Fence, indent: int) -> tuple[in
 
 def _holds_diff(lines: Sequence[str]) -> bool:
     """Whether there are lines of a diff, and no edit of another form before them."""
+    others: set[str] = set()
     for i, line in enumerate(lines):
+        if line in others or _OF_TEXT.match(line):
+            continue
         if opening(line) or v4a.opens(line) or mails.begins(line):
             return False
         if begins_file(lines, i) or HEADER.match(line) or INDENTED.match(line):
             return True
         if _NORMAL.fullmatch(line) or OTHER.fullmatch(line):
             return True
-        if line[:1] in ("+", "-") and line.strip("+- \t\r"):
+        if line[:1] not in ("+", "-"):
+            others.add(line)
+        elif line.strip("+- \t\r"):
             return True
     return False
 

@@ -163,8 +163,8 @@ class FileReader:
         line = self.region.offset + headers.start + 1
         message = f"line {line}, column 1: the mode {headers.mode} of {headers.new} is left out"
         hint = "a person has to change the file's mode"
-        code = "response.unreadable_edit"
-        self.warnings.append(Problem(code, message, hint, "warning", line=line))
+        warning = Problem("path.review", message, hint, "warning", path=headers.new, line=line)
+        self.warnings.append(warning)
 
 
 def _line(numbers: Numbers | None, quotes: bool) -> int | None:

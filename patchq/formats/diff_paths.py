@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from patchq.formats.paths import Known, as_meant, is_path
+from patchq.formats.paths import Known, as_meant, is_path, undotted
 
 NOWHERE = "/dev/null"
 
@@ -40,7 +40,8 @@ def side(line: str) -> str | None:
     if not text.startswith('"') and " " in text:
         text = _DATE.sub("", text, count=1).rstrip()
     for wrap in ("**", "`"):
-        text = text.removeprefix(wrap).removesuffix(wrap)
+        if text.startswith(wrap) and text.endswith(wrap):
+            text = text.removeprefix(wrap).removesuffix(wrap)
     return unquoted(text) or None
 
 
@@ -100,7 +101,7 @@ def plain(old: str, new: str, known: Known) -> tuple[str, str]:
         return old[2:], new[2:]
     if old != new and (_bare(old) == new or old == _bare(new)):
         return _bare(old), _bare(new)
-    return as_meant(old, known), as_meant(new, known)
+    return as_meant(undotted(old), known), as_meant(undotted(new), known)
 
 
 def _alone(path: str, prefix: str, known: Known) -> str:

@@ -6,15 +6,20 @@ its lines, which nobody else looks at again.  What nobody takes is prose.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from patchq.formats.fences import OpenFences
-from patchq.formats.members import speaks_of_edits
+from patchq.formats.json_values import WINDOW
+from patchq.formats.members import lines_with_keys, speaks_of_edits
 from patchq.formats.paths import Known
 from patchq.formats.relations import Stated
 from patchq.model import Edit, Problem
+
+_MANY = 1024
+"""So many runs of lines are remembered."""
 
 
 @dataclass
@@ -32,6 +37,9 @@ class Document:
     """Paths that earlier edits make."""
     no_json: int = 0
     """The first line (index) behind what was read as JSON and holds no edit."""
+    vain: set[tuple[str, ...]] = field(default_factory=set)
+    """Runs of `WINDOW` lines on the first of which no JSON begins that may be an edit, whatever
+    follows, while some may begin on the next."""
     calm: dict[bool, int] = field(default_factory=dict)
     """The first line (index) behind what was searched for further lines of a diff, and holds none:
     none that changes anything, and (True) none that is led by a sign."""
@@ -42,10 +50,31 @@ class Document:
     fences_read: int = 0
     """The first line (index) whose fence was not looked at."""
 
+    def is_vain(self, i: int) -> bool:
+        """Whether the JSON on line `i` (an index) is known to be no edit."""
+        if i < self.no_json:
+            return True
+        return i + WINDOW < len(self.lines) and tuple(self.lines[i : i + WINDOW]) in self.vain
+
+    def note_vain(self, i: int) -> None:
+        """Remember that no edit begins in JSON on line `i`, as it and the next few lines tell."""
+        if len(self.vain) < _MANY and i + WINDOW < len(self.lines):
+            self.vain.add(tuple(self.lines[i : i + WINDOW]))
+
     @cached_property
     def speaks_of_edits(self) -> bool:
         """Whether an edit's key in JSON stands anywhere in the text."""
         return speaks_of_edits("\n".join(self.lines))
+
+    @cached_property
+    def _named(self) -> list[int]:
+        """The lines (indices) on which an edit's key in JSON, or `edits`, begins."""
+        return lines_with_keys("\n".join(self.lines))
+
+    def names_edit(self, first: int, end: int) -> bool:
+        """Whether an edit's key in JSON, or `edits`, begins on lines `first` to `end` (indices)."""
+        k = bisect_left(self._named, first)
+        return k < len(self._named) and self._named[k] < end
 
     def known(self, path: str) -> bool:
         """Whether the base has the path, or an earlier edit makes it."""

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-_FIRST = frozenset("`~<")
 _SHORT = 120
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode)>([^<>]*)$")
@@ -33,7 +32,7 @@ class Fence:
 
 def fence(line: str) -> Fence | None:
     """The line as a fence, or None."""
-    if line.lstrip(" ")[:1] not in _FIRST:
+    if "```" not in line and "~~~" not in line and line[:1] != "<":
         return None
     return _recent(line) if len(line) < _SHORT else _read(line)
 
@@ -70,10 +69,12 @@ class OpenFences:
             start, _ = self._stack.pop()
             if start in self._holding:
                 self.wrappers |= {start, index}
-        elif not mark.closing and (mark.info or not self._stack):
-            self._stack.append((index, mark))
-            self._opened.add(index)
-        return index in self._opened
+            return False
+        if mark.closing or (self._stack and not mark.info):
+            return False
+        self._stack.append((index, mark))
+        self._opened.add(index)
+        return True
 
     def opens(self, mark: Fence) -> bool:
         """Whether the fence line `mark` would open a fence here."""

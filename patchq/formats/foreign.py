@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from enum import Enum
 
 from patchq.formats.fences import Fence, OpenFences, fence
 from patchq.formats.paths import Known, is_path, path_line, path_of_info, path_of_sentence, undress
@@ -35,6 +36,12 @@ _SIGNS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         re.compile(r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"),
     ),
 )
+_SIGN = re.compile(
+    "|".join(
+        f"(?i:{sign.pattern})" if sign.flags & re.IGNORECASE else f"(?:{sign.pattern})"
+        for _, _, sign in _SIGNS
+    )
+)
 _KEYS = re.compile(
     r"[\"'](?:old_?str(?:ing)?|new_?str(?:ing)?|file_text|insert_line|contextualEdits|"
     r"searchPattern)[\"']\s*[:>]",
@@ -42,17 +49,35 @@ _KEYS = re.compile(
 )
 _EDITS = re.compile(r"[\"']edits[\"']\s*:")
 _KEYS_OF_EDITS = re.compile(r"[\"'](?:anchor|target|afterText)[\"']\s*:")
+_QUOTED = re.compile(r"[\"']")
 _DIFF_LANGUAGES = ("diff", "patch", "udiff")
 _COMMENT = re.compile(r"\s*(?:#(?!!)|//)")
+
+
+class _Line(Enum):
+    """What a line is by its text alone."""
+
+    BLANK = 0
+    PLAIN = 1
+    MARKED = 2
+    """A fence line, or one with a sign or key of an edit."""
+
+
+def _kind(line: str) -> _Line:
+    if not line.strip():
+        return _Line.BLANK
+    marked = (
+        fence(line)
+        or _SIGN.match(line)
+        or (_QUOTED.search(line) and any(k.search(line) for k in (_KEYS, _EDITS, _KEYS_OF_EDITS)))
+    )
+    return _Line.MARKED if marked else _Line.PLAIN
 
 
 def find(prose: Iterable[tuple[int, str]], known: Known) -> Problem | None:
     """The first line of the prose (number, text) that resembles an edit, as a problem."""
     reader = _Reader(known)
-    for number, line in prose:
-        reader.read(number, line)
-        if reader.found:
-            break
+    reader.read(prose)
     reader.end_fence()
     if reader.found is None:
         return None
@@ -81,20 +106,33 @@ class _Reader:
         self.edits = False
         self.number = 0
         self.above = ""
+        self.named: dict[str, bool] = {}
+        """Whether a line over a fence names a path, as far as that was asked."""
 
-    def read(self, number: int, line: str) -> None:
-        """Take in the next line; numbers that are missing stand for blocks."""
-        if number != self.number + 1:
-            self.above, self.file_at, self.fresh = "", 0, False
-        self.number = number
-        if not line.strip():
-            return
-        if mark := fence(line):
-            self._fence(mark)
-            self.above = ""
-        else:
-            self._line(line)
-            self.above = line
+    def read(self, prose: Iterable[tuple[int, str]]) -> None:
+        """Take in the lines up to the first that is none of prose; numbers that are missing stand
+        for blocks."""
+        met: dict[str, _Line] = {}
+        for number, line in prose:
+            if number != self.number + 1:
+                self.above, self.file_at, self.fresh = "", 0, False
+            self.number = number
+            kind = met.get(line)
+            if kind is None:
+                kind = met[line] = _kind(line)
+            if kind is _Line.BLANK:
+                continue
+            if kind is _Line.PLAIN and not (self.fresh or self.diff):
+                self.above = line
+                continue
+            if mark := fence(line):
+                self._fence(mark)
+                self.above = ""
+            else:
+                self._line(line, kind)
+                self.above = line
+            if self.found:
+                return
 
     def end_fence(self) -> None:
         """A fence ends: one under a path, in which no block stood, is a file's text."""
@@ -111,14 +149,19 @@ class _Reader:
         self.diff = self.fresh and mark.info.split(" ")[0].lower() in _DIFF_LANGUAGES
         if not self.fresh:
             self.end_fence()
-        elif path_of_info(mark.info, self.known):
+        elif mark.info and path_of_info(mark.info, self.known):
             self._find(self.number, "a whole file", _HINT_FILE)
-        elif self.above and (
-            path_line(self.above, self.known) or path_of_sentence(self.above, self.known)
-        ):
+        elif self.above and self._names_path(self.above):
             self.file_at = self.number
 
-    def _line(self, line: str) -> None:
+    def _names_path(self, line: str) -> bool:
+        named = self.named.get(line)
+        if named is None:
+            path = path_line(line, self.known) or path_of_sentence(line, self.known)
+            named = self.named[line] = path is not None
+        return named
+
+    def _line(self, line: str, kind: _Line) -> None:
         if self.fresh and _COMMENT.match(line):
             path = undress(line)[0]
             if is_path(path, self.known) and ("." in path or self.known(path)):
@@ -126,6 +169,8 @@ class _Reader:
         self.fresh = False
         if self.diff and line[0] in "+-":
             self._find(self.number, "a unified diff", _hint("unified_diff"))
+        if kind is _Line.PLAIN:
+            return
         for what, form, sign in _SIGNS:
             if sign.match(line):
                 self._find(self.number, what, _hint(form))

@@ -8,6 +8,7 @@ prose.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 
@@ -15,15 +16,15 @@ from patchq.envelope.api_json import Call, call_of, calls_of
 from patchq.formats import contextual, edit_calls, edit_script, indexed, patch_calls
 from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document, Piece
-from patchq.formats.fences import fence
+from patchq.formats.fences import Fence, fence
 from patchq.formats.headings import line_above
+from patchq.formats.json_broken import HINT, check_broken
 from patchq.formats.json_values import Broken, Run, bare_run, begins, fenced_run, next_text
 from patchq.formats.members import (
     Members,
     Place,
     edits_of,
     holds_edit,
-    is_member,
     plain_key,
     speaks_of_edits,
 )
@@ -35,9 +36,6 @@ from patchq.model import Edit
 FORMS: tuple[ModuleType, ...] = (edit_script, indexed, contextual, edit_calls)
 """The forms that `read` knows, each with its NAME and INSTRUCTIONS."""
 
-_HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
-_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
-_UNQUOTED_LINES = 20
 _TYPES = frozenset({*contextual.TYPES, "insert_before", "insert_after", "replace", "delete"})
 _MEANT = edit_calls.READ | patch_calls.TEXTS | {"edits", "contextualedits", "type", "command"}
 """An object that is an edit, or like one, has one of these members."""
@@ -45,28 +43,42 @@ _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """The edits of the JSON that begins on line `i` (an index), bare or in a fence; None if there
-    is none, or none with edits.  Raises `Unreadable`."""
+    """The edits of the JSON that begins with a bracket on line `i` (an index); None if there is
+    none, or none with edits.  Raises `Unreadable`."""
     if i < doc.no_json:
         return None
-    line = doc.lines[i]
-    head, fenced = line.lstrip()[:1], False
-    if head in ("`", "~", "<"):
-        run, fenced = _fenced(doc, i), True
-    elif begins(line):
-        run = bare_run(doc.lines, i)
-    elif is_member(line):
-        raise Unreadable(i, "this looks like a part of an edit in JSON that cannot be read", _HINT)
-    else:
+    return _edits(doc, i, i, bare_run(doc.lines, i, _may_be_edit))
+
+
+def read_fenced(doc: Document, i: int) -> Piece | None:
+    """As `read`, of the JSON in the fence that opens on line `i`."""
+    mark = fence(doc.lines[i])
+    if mark is None or i < doc.no_json:
         return None
-    if run is None:
+    start = _in_fence(doc, i, mark)
+    if start is None or doc.is_vain(start):
         return None
+    return _edits(doc, i, start, fenced_run(doc.lines, start, mark, _may_be_edit))
+
+
+def refuse_member(doc: Document, i: int) -> Piece | None:
+    """Refuse a member of an edit outside of JSON that can be read."""
+    if i < doc.no_json:
+        return None
+    raise Unreadable(i, "this looks like a part of an edit in JSON that cannot be read", HINT)
+
+
+def _edits(doc: Document, i: int, start: int, run: Run | Broken) -> Piece | None:
+    """The edits of what begins on line `start`: on line `i`, or in the fence that opens there."""
+    fenced = start > i
     if isinstance(run, Broken):
-        _check_broken(doc, i, run, fenced)
+        check_broken(doc, i, start, run, fenced)
         return None
-    piece = _piece(doc, i, run)
+    piece = _piece(doc, i, run) if run.values else None
     if piece is None:
-        doc.no_json = max(doc.no_json, run.values[-1].end + 1)
+        doc.no_json = max(doc.no_json, run.last + 1)
+        if not run.values and run.last == start and _is_alone(doc.lines, start):
+            doc.note_vain(start)
         return None
     if run.behind is not None:
         raise Unreadable(
@@ -80,6 +92,11 @@ def read(doc: Document, i: int) -> Piece | None:
     return piece
 
 
+def _is_alone(lines: Sequence[str], i: int) -> bool:
+    """Whether the line under line `i` tells that no further value follows."""
+    return i + 1 < len(lines) and bool(lines[i + 1].strip()) and not begins(lines[i + 1])
+
+
 def read_call(doc: Document, call: Call) -> Piece | None:
     """The edits of a tool call of an API's answer; `doc` tells of paths, its lines do not matter.
 
@@ -90,52 +107,19 @@ def read_call(doc: Document, call: Call) -> Piece | None:
     return reader.piece(None, call.at[1])
 
 
-def _fenced(doc: Document, i: int) -> Run | Broken | None:
-    mark = fence(doc.lines[i])
-    if mark is None or not doc.open_fences.opens(mark):
+def _in_fence(doc: Document, i: int, mark: Fence) -> int | None:
+    """The line on which JSON begins in the fence that `mark` opens on line `i`, or None."""
+    if not doc.open_fences.opens(mark):
         return None
     if speaks_of_edits(mark.info):
         raise Unreadable(
-            i, "expected JSON below the line that opens its fence, found it beside", _HINT
+            i, "expected JSON below the line that opens its fence, found it beside", HINT
         )
+    start = next_text(doc.lines, i + 1)
+    if start is None or not begins(doc.lines[start]):
+        return None
     # A fence that names a path holds a file's text.
-    return None if path_of_info(mark.info, doc.known) else fenced_run(doc.lines, i, mark)
-
-
-def _check_broken(doc: Document, i: int, broken: Broken, fenced: bool) -> None:
-    """Refuse a value that cannot be read, if it may be an edit; else remember that it is none."""
-    asked = broken.index > i and begins(doc.lines[broken.index])  # for itself
-    region = doc.lines[i : broken.index + (not asked)]
-    if broken.cut:
-        start = next_text(doc.lines, i + 1) if fenced else i
-        first = doc.lines[start].lstrip() if start is not None else ""
-        closed = any(fence(line) for line in region[1:])
-        if speaks_of_edits("\n".join(region)) or (not closed and _opens_object(first)):
-            raise Unreadable(
-                i,
-                "the response ends inside the JSON that begins here",
-                _AGAIN,
-                "response.truncated",
-            )
-    rest = doc.lines[broken.index][broken.column - 1 :].split(":")[0].rstrip()
-    if rest.isidentifier() and doc.speaks_of_edits:  # an object of JavaScript
-        for line in doc.lines[broken.index + 1 : broken.index + _UNQUOTED_LINES]:
-            if not line.strip():
-                break
-            region = [*region, line]
-    if doc.speaks_of_edits and speaks_of_edits("\n".join(region)):
-        raise Unreadable(
-            broken.index,
-            f"this looks like an edit in JSON that cannot be read: {broken.message}",
-            _HINT,
-            column=broken.column,
-        )
-    doc.no_json = max(doc.no_json, i + 1, len(doc.lines) if broken.cut else broken.sync)
-
-
-def _opens_object(text: str) -> bool:
-    """Whether a text begins as an object or a list of objects does, as far as it goes."""
-    return text[1:].lstrip()[:1] in (("", '"') if text[:1] == "{" else ("", "{"))
+    return None if path_of_info(mark.info, doc.known) else start
 
 
 def _check_heading(doc: Document, i: int, piece: Piece) -> None:
@@ -159,8 +143,8 @@ def _check_heading(doc: Document, i: int, piece: Piece) -> None:
 def _piece(doc: Document, i: int, run: Run) -> Piece | None:
     alone = line_above(doc.lines, i, 0) < 0 and next_text(doc.lines, run.end) is None
     reader = _Reader(alone)
-    for value in run.values:
-        reader.value(value.node, Place(value.start + 1, None, doc.known, doc.default_path))
+    for start, value in run.values:
+        reader.value(value.node, Place(start + 1, None, doc.known, doc.default_path))
     return reader.piece(i, run.end)
 
 
@@ -186,7 +170,7 @@ class _Reader:
                 if isinstance(item.value, dict):
                     self.value(item, place)
                 elif holds_edit(item):
-                    raise place.error(item, "expected an object for every edit", _HINT)
+                    raise place.error(item, "expected an object for every edit", HINT)
         elif isinstance(node.value, dict) and node.value:
             if calls := calls_of(node) or [call for call in (call_of(node),) if call]:
                 for call in calls:
@@ -225,7 +209,7 @@ class _Reader:
                 )
             self.add([edit_calls.whole_file(members)], node, place)
         elif holds or _resembles(members):
-            raise members.error("expected an edit in a form that is known", _HINT)
+            raise members.error("expected an edit in a form that is known", HINT)
 
     def lists(self, members: Members) -> bool:
         """Read the lists of edits that an object holds; False if it holds none."""
@@ -234,10 +218,10 @@ class _Reader:
         if several is None and contexts is None:
             return False
         if edit_calls.is_call(members) or (several is None and members.get("edits")):
-            raise members.error("expected the edits in one form, found several", _HINT)
+            raise members.error("expected the edits in one form, found several", HINT)
         for key in members.keys() - {"edits", "contextualedits"}:
             if holds_edit(members[key]):
-                raise members.error(f"expected no edit in {members.written[key]!r}", _HINT)
+                raise members.error(f"expected no edit in {members.written[key]!r}", HINT)
         default = members.path() if members.names_path() else None
         self.first_of_object = before = len(self.edits)
         if several is not None:
@@ -246,13 +230,13 @@ class _Reader:
                 self.add([_item(item, place, default)], item, place)
         if contexts is not None:
             if not isinstance(contexts.value, list):
-                raise members.error("expected a list as `contextualEdits`", _HINT)
+                raise members.error("expected a list as `contextualEdits`", HINT)
             for item in contexts.value:
                 _check_object(item, members.place)
                 edit = contextual.read_edit(item, members.place, default)
                 self.add([edit], item, members.place)
         if len(self.edits) == before:
-            raise members.error("expected at least one edit, found none", _HINT)
+            raise members.error("expected at least one edit, found none", HINT)
         summary = members.get("summary")
         if summary is not None and isinstance(summary.value, str):
             self.summary = "\n\n".join(filter(None, (self.summary, summary.value.strip())))
@@ -285,6 +269,20 @@ def _item(node: Node, place: Place, default_path: str | None) -> Edit | None:
     return indexed.read_edit(node, place, default_path)
 
 
+def _may_be_edit(node: Node) -> bool:
+    """Whether a value is anything but prose to every form: one that is not is read in vain."""
+    if isinstance(node.value, list):
+        return any(map(_may_be_edit, node.value))
+    if not isinstance(node.value, dict):
+        return holds_edit(node)
+    if not node.value:
+        return False
+    if holds_edit(node) or calls_of(node) or call_of(node):
+        return True
+    keys = {plain_key(key) for key in node.value}
+    return len(keys) == len(node.value) and not keys.isdisjoint(_MEANT)
+
+
 def _resembles(members: Members) -> bool:
     """Whether an object without an edit's key is like an edit, or a list of them, all the same."""
     kind, edits = members.get("type"), members.get("edits")
@@ -296,4 +294,4 @@ def _resembles(members: Members) -> bool:
 
 def _check_object(node: Node, place: Place) -> None:
     if not isinstance(node.value, dict):
-        raise place.error(node, "expected an object for every edit", _HINT)
+        raise place.error(node, "expected an object for every edit", HINT)

@@ -1,55 +1,72 @@
 """Where JSON stands in a response's text: in a fence, or bare from a line's start.
 
 A value is read as far as it goes, not as far as its fence does: models put raw line ends into
-strings, and fence lines with them.  It is read from a few lines first and from more only when it
-needs them, so that no text costs more than its length, wherever the attempts begin.
+strings, and fence lines with them.  It is read from its own line first and from more only when it
+needs them, so that no text costs more than its length, wherever the attempts begin.  What a few
+lines hold is remembered, and so told relative to the line on which it begins: many short values
+are mostly the same.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from patchq import jsonish
 from patchq.formats.fences import Fence, fence
 from patchq.jsonish import JsonError, Node
 
-_FIRST_LINES = 4
+WINDOW = 4
+"""So many lines are mostly enough to see whether a value can be read."""
+_SHORT = 120
+_REMEMBERED = 600
+"""Longer texts than these are not judged at once, and not remembered."""
 _WORD_TO_END = re.compile(r"[\w.+/-]*\s*\Z")
 _FENCE_END = re.compile(r"`{3,}|~{3,}")
 
 
+Tells = Callable[[Node], bool]
+"""Whether a value may be an edit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value, with the index of the line that its own line 1 is, and where it ends."""
+    """One value; lines are counted from the one on which it begins, which is 0."""
 
     node: Node
-    start: int
     end: int
-    """The index of its last line."""
+    """Its last line."""
     column: int
     """Where in its last line the text behind it begins."""
+    plain: bool
+    """Whether it is known to be no edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """No value: what was wrong, on which line (index) and column (from 1)."""
+    """No value: what was wrong, on which line (counted from the value's, 0) and column (from 1)."""
 
-    index: int
+    line: int
     column: int
     message: str
     cut: bool
     """Whether the text ends inside of the value."""
     sync: int
-    """Before this line (index) no other value begins: all that stands there was read as JSON."""
+    """Before this line no other value begins: all that stands there was read as JSON."""
+    lines: int
+    """So many lines were read to tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """Values one behind the other, with blank lines and commas between them at most."""
 
-    values: tuple[Value, ...]
+    values: tuple[tuple[int, Value], ...]
+    """Those that may be edits, with the indices of the lines on which they begin."""
+    last: int
+    """The index of the line on which the last value of all ends."""
     end: int
     """The index of the first line behind the run, and behind its fence."""
     behind: int | None = None
@@ -62,46 +79,59 @@ def begins(line: str) -> bool:
     return line.lstrip()[:1] in ("{", "[")
 
 
-def value_at(lines: Sequence[str], index: int) -> Value | Broken:
+def value_at(lines: Sequence[str], index: int, tells: Tells) -> Value | Broken:
     """The value that begins on line `index`."""
-    count = _FIRST_LINES
+    line = lines[index]
+    alone = index + WINDOW < len(lines) and ("}" in line or "]" in line)
+    count = 1 if alone else WINDOW
     while True:
-        text = "\n".join(lines[index : index + count])
+        text = "\n".join(lines[index : index + count]) if count > 1 else line
         whole = index + count >= len(lines)
-        try:
-            node, end = jsonish.parse_at(text, 0)
-        except JsonError as error:
-            if error.cut and not whole:
-                count *= 4
-                continue
-            return _broken(text, index, error, whole)
-        last = text.count("\n", 0, end)
-        return Value(node, index, index + last, end - (text.rfind("\n", 0, end) + 1))
+        read = _recent if len(text) < _REMEMBERED else _read
+        if value := read(text, whole, tells):
+            return value
+        count *= 4
 
 
-def _broken(text: str, index: int, error: JsonError, whole: bool) -> Broken:
-    """An error with its place in the response."""
+def _read(text: str, whole: bool, tells: Tells) -> Value | Broken | None:
+    """The value with which a text begins; None if more lines have to tell, which the text has
+    unless it is the `whole` rest of the response."""
+    try:
+        node, end = jsonish.parse_at(text, 0)
+    except JsonError as error:
+        return None if error.cut and not whole else _broken(text, error, whole)
+    column = end - (text.rfind("\n", 0, end) + 1)
+    plain = len(text) < _SHORT and not tells(node)
+    return Value(node, text.count("\n", 0, end), column, plain)
+
+
+_recent = lru_cache(1024)(_read)
+"""A text of many short values has few different ones."""
+
+
+def _broken(text: str, error: JsonError, whole: bool) -> Broken:
+    """What is wrong with the value with which a text begins."""
     position = error.position
     cut = whole and (error.cut or _WORD_TO_END.match(text, position) is not None)
     # The last string may hide where another value begins; nothing before its first quote does.
     closing = text.rfind('"', 0, position)
     opening = text.rfind('"', 0, closing) if closing > 0 else -1
     sync = text.count("\n", 0, position if closing < 0 else max(opening, 0))
-    return Broken(index + error.line - 1, error.column, str(error), cut, index + sync)
+    return Broken(error.line - 1, error.column, str(error), cut, sync, text.count("\n") + 1)
 
 
-def bare_run(lines: Sequence[str], index: int) -> Run | Broken:
+def bare_run(lines: Sequence[str], index: int, tells: Tells) -> Run | Broken:
     """The values that stand without a fence from line `index` on."""
-    values = _values(lines, index)
-    if isinstance(values, Broken):
-        return values
-    last = values[-1]
+    found = _values(lines, index, tells)
+    if isinstance(found, Broken):
+        return found
+    values, last, rest = found
     behind: int | None = None
-    if lines[last.end][last.column :].strip():
-        behind = last.end
-    elif (following := next_text(lines, last.end + 1)) is not None and _goes_on(lines[following]):
+    if rest:
+        behind = last
+    elif (following := next_text(lines, last + 1)) is not None and _goes_on(lines[following]):
         behind = following
-    return Run(values, last.end + 1, behind)
+    return Run(values, last, last + 1, behind)
 
 
 def _goes_on(line: str) -> bool:
@@ -109,47 +139,47 @@ def _goes_on(line: str) -> bool:
     return line.strip()[:1] in (",", "]", "}")
 
 
-def fenced_run(lines: Sequence[str], index: int, mark: Fence) -> Run | Broken | None:
-    """The values in the fence that `mark` opens on line `index`; None if it begins with something
-    else."""
-    first = next_text(lines, index + 1)
-    if first is None or not begins(lines[first]):
-        return None
-    values = _values(lines, first)
-    if isinstance(values, Broken):
-        return values
-    last = values[-1]
-    rest = lines[last.end][last.column :].strip()
+def fenced_run(lines: Sequence[str], index: int, mark: Fence, tells: Tells) -> Run | Broken:
+    """The values from line `index` on, the first with text in the fence that `mark` opens."""
+    found = _values(lines, index, tells)
+    if isinstance(found, Broken):
+        return found
+    values, last, rest = found
     if _FENCE_END.fullmatch(rest):
-        return Run(values, last.end + 1)
-    text = last.end if rest not in ("", ",") else None
-    for i in range(last.end + 1, len(lines)):
-        if (found := fence(lines[i])) is not None:
-            if not mark.closed_by(found):
+        return Run(values, last, last + 1)
+    text = last if rest not in ("", ",") else None
+    for i in range(last + 1, len(lines)):
+        if (found_fence := fence(lines[i])) is not None:
+            if not mark.closed_by(found_fence):
                 break
-            return Run(values, i + 1, text)
+            return Run(values, last, i + 1, text)
         if text is None and lines[i].strip():
             text = i
     # The fence's end is missing: what stands behind the values is prose.
-    return Run(values, last.end + 1, last.end if rest else None)
+    return Run(values, last, last + 1, last if rest else None)
 
 
-def _values(lines: Sequence[str], index: int) -> tuple[Value, ...] | Broken:
-    """The value of line `index`, and those that follow it."""
-    first = value_at(lines, index)
-    if isinstance(first, Broken):
-        return first
-    values = [first]
+def _values(
+    lines: Sequence[str], index: int, tells: Tells
+) -> tuple[tuple[tuple[int, Value], ...], int, str] | Broken:
+    """The value of line `index` and those that follow it, as far as they may be edits; the index
+    of the line on which the last of all ends, and the text behind it there."""
+    value = value_at(lines, index, tells)
+    if isinstance(value, Broken):
+        return value
+    values: list[tuple[int, Value]] = []
     while True:
-        last = values[-1]
-        rest = lines[last.end][last.column :].strip()
-        following = next_text(lines, last.end + 1)
-        if rest not in ("", ",") or following is None or not begins(lines[following]):
-            return tuple(values)
-        value = value_at(lines, following)
-        if isinstance(value, Broken) or not isinstance(value.node.value, dict | list):
-            return tuple(values)
-        values.append(value)
+        if not value.plain:
+            values.append((index, value))
+        last = index + value.end
+        rest = lines[last][value.column :].strip()
+        following = next_text(lines, last + 1) if rest in ("", ",") else None
+        if following is None or not begins(lines[following]):
+            return tuple(values), last, rest
+        further = value_at(lines, following, tells)
+        if isinstance(further, Broken):
+            return tuple(values), last, rest
+        index, value = following, further
 
 
 def next_text(lines: Sequence[str], index: int) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from patchq.formats.fences import fence
 from patchq.formats.paths import Known, as_meant, undress
@@ -41,6 +42,7 @@ _CROWDED = re.compile(
     r" {0,3}(?:[-*+>][ \t]+|#{1,6}[ \t]*)?[*_]{0,2}"
     r"(?:(?P<find>FIND)|REPLACE(?:[ \t_-]*WITH)?)[*_]{0,2}[ \t]*(?:\(|:[*_]{0,2}[ \t]*\S)"
 )
+_MAY_LABEL = re.compile(r"[\s\d.)#*_`>+-]*[CcFfRr]")
 _LONGEST_HALF = 40
 _INDENTED = ("    ", "\t")
 
@@ -120,14 +122,10 @@ def half_label(lines: Sequence[str], index: int) -> Half | None:
     Without its colon it has to stand over a fence, and in capitals, bold or as a heading; without
     a capital, over a fence (`find:` is also a key in YAML).
     """
-    line = lines[index]
-    text = line.strip()
-    if not text or len(text) > _LONGEST_HALF or line.startswith(_INDENTED):
-        return None
-    core = text.lstrip("#").replace("*", "").replace("__", "").replace("`", "").strip()
-    match = _HALF.fullmatch(core)
+    match = _half(lines[index])
     if match is None:
         return None
+    text, core = lines[index].strip(), match.string
     shouted = core.isupper()
     fenced = _stands_over_fence(lines, index)
     if not fenced and (core.islower() or not match["colon"]):
@@ -135,6 +133,27 @@ def half_label(lines: Sequence[str], index: int) -> Half | None:
     if not match["colon"] and not shouted and core == text:
         return None
     return Half(finds=bool(match["find"]), sure=fenced or shouted)
+
+
+@lru_cache(256)
+def _dressed_half(text: str) -> re.Match[str] | None:
+    core = text.lstrip("#").replace("*", "").replace("__", "").replace("`", "").strip()
+    return _HALF.fullmatch(core)
+
+
+def _half(line: str) -> re.Match[str] | None:
+    """The label of a half that the line is but for its dressing, by its text alone."""
+    text = line.strip()
+    if not text or len(text) > _LONGEST_HALF or line.startswith(_INDENTED):
+        return None
+    return _dressed_half(text)
+
+
+def may_label(line: str) -> bool:
+    """Whether the line may be the label of a change or of a half, by its text alone."""
+    return _MAY_LABEL.match(line) is not None and bool(
+        _half(line) or change_line(line) or _CROWDED.match(line)
+    )
 
 
 def is_crowded_label(lines: Sequence[str], index: int) -> bool:

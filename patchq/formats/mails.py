@@ -32,6 +32,11 @@ def begins(line: str) -> bool:
     return line.startswith("From ") and _FROM.match(line) is not None
 
 
+def may_begin(line: str) -> bool:
+    """Whether the line may be the first of a mail's head."""
+    return line.startswith("From: ") or begins(line)
+
+
 def mail_at(lines: Sequence[str], start: int) -> Mail | None:
     """The mail whose headers begin on line `start` (an index), or None.
 
@@ -39,10 +44,11 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
     Raises `Unreadable` where its text is encoded.
     """
     opened = begins(lines[start])
-    if not opened and not lines[start].startswith("From: "):
+    if not may_begin(lines[start]):
         return None
     head = lines[start : start + _MAX_HEADERS]
-    if not opened and not any(line[:8].lower() == "subject:" for line in head):
+    below = "" if opened else "\n".join(head).lower()
+    if not opened and not ("\nsubject:" in below and "\ndate:" in below):
         return None
     fields, end = _fields(lines, start + opened)
     if not opened and not {"from", "date", "subject"} <= fields.keys():

@@ -33,6 +33,7 @@ _ANY_KEY = re.compile(
 )
 _MEMBER = re.compile(rf"\s*{_QUOTE}{_KEY}{_QUOTE}\s*:", re.IGNORECASE)
 _EDITS = re.compile(rf"(?:{_QUOTE}|\b)edits(?:{_QUOTE})?\s*:\s*\[", re.IGNORECASE)
+_NAMED = re.compile(rf"{_ANY_KEY.pattern}|{_EDITS.pattern}", re.IGNORECASE)
 _ITEM = re.compile(rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:", re.IGNORECASE)
 _MARKER = re.compile(
     r"^[ \t]*(?:<{5,9} ?(?:SEARCH|ORIGINAL|RENAME|DELETE)\b|\*\*\* Begin Patch)", re.MULTILINE
@@ -96,6 +97,9 @@ class Members(Mapping[str, Node]):
     def __getitem__(self, key: str) -> Node:
         return self._nodes[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._nodes
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._nodes)
 
@@ -108,7 +112,7 @@ class Members(Mapping[str, Node]):
     def one(self, *keys: str) -> Node | None:
         """The member that is written under one of the keys; under two it must say the same."""
         found = [key for key in keys if key in self]
-        if len({str(self[key].plain()) for key in found}) > 1:
+        if len(found) > 1 and len({str(self[key].plain()) for key in found}) > 1:
             names = " and ".join(repr(self.written[key]) for key in found)
             raise self.error(f"expected one value, found {names}", "give one of them")
         return self[found[0]] if found else None
@@ -252,10 +256,23 @@ def _is_edits(node: Node) -> bool:
 
 def speaks_of_edits(text: str) -> bool:
     """Whether a text that is no JSON holds an edit's key all the same."""
+    if ":" not in text:
+        return False
     found = _EDITS.search(text)
     return _ANY_KEY.search(text) is not None or (
         found is not None and _ITEM.search(text, found.end()) is not None
     )
+
+
+def lines_with_keys(text: str) -> list[int]:
+    """The lines (indices) on which something begins that `speaks_of_edits` looks for."""
+    found: list[int] = []
+    line = counted = 0
+    for match in _NAMED.finditer(text):
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        found.append(line)
+    return found
 
 
 def is_member(line: str) -> bool:
@@ -264,9 +281,9 @@ def is_member(line: str) -> bool:
 
 
 def _undressed(written: str, known: Known) -> str | None:
-    """A path as it is meant; None if it cannot be one."""
-    path = written.strip()
-    if not known(path):
+    """A path as it is meant; None if it cannot be one.  Blanks round it are data in JSON."""
+    path = written
+    if not known(path) and path == path.strip():
         plain = undress(path)[0]
         if known(as_meant(plain, known)) or (path[:1] in "`*\"'" and is_path(plain, known)):
             path = plain

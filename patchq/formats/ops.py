@@ -35,7 +35,7 @@ def _new_path(block: Block, known: Known) -> str:
             "expected one line with the new path, and nothing else, between the RENAME markers",
             "send `<<<<<<< RENAME`, the new path, `>>>>>>> RENAME`, each on a line of its own",
         )
-    return path.removeprefix("./")
+    return path
 
 
 def _deletion(block: Block) -> DeleteFile:

@@ -27,6 +27,8 @@ _LABEL = re.compile(
     rf"{_FILE}\s*:\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
     re.IGNORECASE,
 )
+_BARE = re.compile(r"[^\s#/*+\d><;_`\"'FfPp-](?:.*[^\s>/#:*_`\"'])?", re.DOTALL)
+"""A text without dressing round it, as its ends tell."""
 _LEADING = re.compile(
     r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+"
 )
@@ -45,7 +47,7 @@ def is_path(token: str, known: Known) -> bool:
         return False
     if known(token):
         return True
-    if _IMPOSSIBLE.search(token) or "://" in token:
+    if ("/" not in token and "." not in token) or _IMPOSSIBLE.search(token) or "://" in token:
         return False
     return "/" in token.strip("/") or bool(_ENDING.search(token))
 
@@ -55,6 +57,8 @@ def undress(line: str) -> tuple[str, bool]:
     whether backticks were among them."""
     text = line.strip()
     if len(text) > _LONGEST:
+        return text, False
+    if _BARE.fullmatch(text):
         return text, False
     return _recent(text) if len(text) < _SHORT else _undress(text)
 
@@ -115,29 +119,33 @@ def path_of_sentence(line: str, known: Known) -> str | None:
 
 def paths_named(line: str, known: Known) -> list[str]:
     """The distinct paths in backticks on a line of prose."""
+    if "`" not in line:
+        return []
     named = (token.strip() for token in _TICKED.findall(line))
     return list(dict.fromkeys(token for token in named if is_path(token, known)))
 
 
 def mentions_other(line: str, path: str, known: Known) -> bool:
     """Whether a line of prose names a file other than `path`."""
-    if any(_plain(named) != path for named in paths_named(line, known)):
+    path = undotted(path)
+    if any(undotted(named) != path for named in paths_named(line, known)):
         return True
     for word in (undress(line)[0], *_BETWEEN_WORDS.split(line)):
-        token = _plain(word if "://" in word else word.partition(":")[0].rstrip(".!?"))
+        token = undotted(word if "://" in word else word.partition(":")[0].rstrip(".!?"))
         named = token != path and is_path(token, known)
         if named and (known(token) or _NO_ABBREVIATION.match(token)):
             return True
     return False
 
 
-def _plain(path: str) -> str:
+def undotted(path: str) -> str:
+    """The path without `./`, which no path of the repository begins with: to compare, or where
+    git takes the first component off."""
     return path.removeprefix("./")
 
 
 def as_meant(path: str, known: Known) -> str:
-    """The path without `./`, and without a diff's `a/` or `b/` if only so the base has it."""
-    path = _plain(path)
+    """The path, without a diff's `a/` or `b/` if only so the base has it."""
     if not known(path) and path[:2] in ("a/", "b/") and known(path[2:]):
         return path[2:]
     return path
@@ -149,11 +157,10 @@ def path_of_info(info: str, known: Known) -> str | None:
     A language's name alone never is one, nor is an attribute (`title=path`).
     """
     info = info.strip().removesuffix(":")
-    if not info:
+    if not info or info.isalnum():
         return None
     label, colon, rest = info.partition(":")
-    rest = undress(rest)[0]
-    if colon and rest and _LANGUAGE.fullmatch(label):
+    if colon and _LANGUAGE.fullmatch(label) and (rest := undress(rest)[0]):
         return rest if known(rest) or not _IMPOSSIBLE.search(rest) else None
     words = info.split(maxsplit=1)
     if not words or (len(words) == 1 and words[0].isalnum()):

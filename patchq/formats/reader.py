@@ -1,14 +1,14 @@
 """Reading a whole response: who takes which lines, and what is left as prose.
 
-Every line is offered to the formats in a fixed order; the first that begins there takes its lines.
-The forms that may be a mere excerpt are asked only in a second round, when nobody else has found an
-edit.  What is left is looked through once more for anything that resembles an edit.
+Every line that may begin something is offered to the formats in a fixed order; the first that
+begins there takes its lines.  The forms that may be a mere excerpt are asked in a second round,
+when nobody else has found an edit.  What is left is looked through once more for anything that
+resembles an edit.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from patchq.envelope.wrappers import (
@@ -17,8 +17,9 @@ from patchq.envelope.wrappers import (
     opens_thought,
     without_close,
 )
-from patchq.formats import find_replace, foreign, json_edits, unified_diff, v4a, whole_file
-from patchq.formats.blocks import Unreadable, is_cut, is_suspect
+from patchq.formats import foreign, whole_file
+from patchq.formats.beginnings import NOTHING, Beginning, begins
+from patchq.formats.blocks import Unreadable, check_marker, is_cut
 from patchq.formats.document import Document, Piece
 from patchq.formats.fences import fence
 from patchq.formats.headings import line_above
@@ -27,21 +28,6 @@ from patchq.formats.relations import Stated
 from patchq.formats.search_replace import Blocks
 from patchq.model import Edit, Problem
 from patchq.ops import Create, Rename, Write
-
-Read = Callable[[Document, int], Piece | None]
-
-FORMS: tuple[Read, ...] = (
-    v4a.read, unified_diff.read, json_edits.read, find_replace.read, whole_file.read,
-)  # fmt: skip
-PROSE = re.compile(
-    r"\s*(?:(?!Bi|[Cc][Hh]|di|E|[Ff][Ii`*_]|Fr|[Rr][Ee`*_])[^\W\d_]"
-    r"|[)(}=/.,;:!?]|[^{\[]?\s*\Z)"
-)
-"""A line on which nothing begins: no marker, label, header or fence starts so."""
-_JSON_OR_FENCE = re.compile(r"\s*[{\[]| {0,3}(?:`{3,}|~{3,})[ \t]*\Z")
-"""A line on which only JSON, or what stands in a fence without an info, can begin."""
-_OF_BARE_FENCES = (json_edits.read, whole_file.read_quoting)
-_HINT = "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
 
 
 @dataclass
@@ -72,34 +58,37 @@ def read(text: str, known: Known, default_path: str | None = None) -> Reading:
     """
     if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
         text = text.replace("\r\n", "\n")
-    first = _Reader(text, known, default_path, FORMS)
+    met: dict[str, Beginning] = {}
+    first = _Reader(Document(text.split("\n"), known, default_path), met, quoting=False)
     first.read()
-    if first.found.edits or not first.fenced:
+    if first.found.edits or not first.quotes:
         return first.finish()
-    second = _Reader(text, known, default_path, (*FORMS, whole_file.read_quoting))
+    second = _Reader(Document(text.split("\n"), known, default_path), met, quoting=True)
     second.read()
     return second.finish()
 
 
 class _Reader:
-    def __init__(
-        self, text: str, known: Known, default_path: str | None, forms: tuple[Read, ...]
-    ) -> None:
-        self.doc = Document(text.split("\n"), known, default_path)
+    def __init__(self, doc: Document, met: dict[str, Beginning], *, quoting: bool) -> None:
+        self.doc = doc
+        self.met = met
+        """What may begin on the lines that were met."""
         self.blocks = Blocks(self.doc)
-        self.forms = forms
-        self.fence_forms = tuple(form for form in forms if form in _OF_BARE_FENCES)
+        self.quoting = quoting
+        """Whether to take what may be a mere excerpt for a file's text."""
         self.found = Reading()
-        self.prose: list[tuple[int, str]] = []
-        """The lines outside edits, with their numbers."""
-        self.fenced = False
-        """Whether a fence line was met outside of edits: without one, nothing is a mere excerpt."""
+        self.prose: list[tuple[int, int]] = []
+        """The lines outside edits before `behind`, as runs: the first index, and that behind."""
+        self.behind = 0
+        """The first line (index) behind what was left out of the prose last."""
+        self.quotes = False
+        """Whether there is anything that would be taken otherwise with `quoting`."""
         self.drafted = False
         """Whether the text began with a thinking block whose opening tag is left out."""
 
     def read(self) -> None:
         i = 0
-        while i < len(self.doc.lines):
+        while (i := self._next(i)) < len(self.doc.lines):
             try:
                 i = self._step(i)
             except Unreadable:
@@ -110,51 +99,82 @@ class _Reader:
                 i = end
         self._check_end()
 
+    def _next(self, i: int) -> int:
+        """The index of the first line from `i` on, where something may begin; the lines' number
+        if there is none."""
+        lines, met = self.doc.lines, self.met
+        while i < len(lines):
+            line = lines[i]
+            begun = met.get(line)
+            if begun is None:
+                begun = met[line] = begins(line)
+            if begun is not NOTHING and not (begun.json and self.doc.is_vain(i)):
+                break
+            i += 1
+        return i
+
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
         line = self.doc.lines[i]
-        if PROSE.match(line):
-            self.prose.append((i + 1, line))
-            return i + 1
-        if piece := self._piece(i):
-            return self._take(piece)
-        if opens_thought(line):
-            return self._thought(i)
-        if closes_thought(line):
-            self._end_of_thought(i)
-            return i
-        self._prose(i)
+        begun = self.met[line]
+        if piece := self._piece(i, begun):
+            return self._take(piece, i)
+        if begun.marker:
+            if opens_thought(line):
+                return self._thought(i)
+            if closes_thought(line):
+                self._end_of_thought(i)
+                return i
+            check_marker(line, i)
+        if begun.mark:
+            self.doc.open_fences.read(i, begun.mark)
         return i + 1
 
     def finish(self) -> Reading:
         """The reading, once nothing in the prose resembles an edit; raises `Unreadable`."""
-        wrappers = self.doc.open_fences.wrappers
-        prose = [(number, line) for number, line in self.prose if number - 1 not in wrappers]
+        lines, wrappers = self.doc.lines, self.doc.open_fences.wrappers
+        runs = [*self.prose, (self.behind, len(lines))]
+        prose = [(k + 1, lines[k]) for a, b in runs for k in range(a, b) if k not in wrappers]
         if left_out := foreign.find(prose, self.doc.known):
             raise Unreadable.of(left_out)
         self.found.prose = "\n".join(line for _, line in prose).strip()
         return self.found
 
-    def _piece(self, i: int) -> Piece | None:
-        bare = _JSON_OR_FENCE.match(self.doc.lines[i])
-        if not bare and (piece := self.blocks.read(i)):
+    def _piece(self, i: int, begun: Beginning) -> Piece | None:
+        if begun.marker and (piece := self.blocks.read(i)):
             return piece
-        for form in self.fence_forms if bare else self.forms:
+        for form in begun.forms:
             if piece := form(self.doc, i):
                 self.blocks.own = None
                 return piece
+        if begun.mark and self.quoting:
+            return self._quoted(i)
+        if begun.mark and not (self.quotes or self.found.edits):
+            self._skip_quoted(i)
         return None
 
-    def _take(self, piece: Piece) -> int:
-        """Take in what a format has read; the index of the line behind it."""
+    def _quoted(self, i: int) -> Piece | None:
+        """The file whose text stands in the fence of line `i`, where that may be an excerpt."""
+        piece = whole_file.read_quoting(self.doc, i)
+        self.blocks.own = None if piece else self.blocks.own
+        return piece
+
+    def _skip_quoted(self, i: int) -> None:
+        """Note whether a reading with `quoting`, which may come to this line as long as there are
+        no edits, would find something here."""
+        try:
+            self.quotes = whole_file.read_quoting(self.doc, i) is not None
+        except Unreadable:
+            self.quotes = True
+
+    def _take(self, piece: Piece, i: int) -> int:
+        """Take in what a format has read on line `i`; the index of the line behind it."""
         doc, found = self.doc, self.found
         for edit in piece.edits:
             doc.made.update(_makes(edit))
             doc.path = edit.path
-        if piece.top is not None:
-            while self.prose and self.prose[-1][0] > piece.top:
-                self.prose.pop()
-            self.prose += [(i + 1, doc.lines[i]) for i in piece.kept]
+        self._leave_out(i if piece.top is None else piece.top, piece.end)
+        self.prose += [(k, k + 1) for k in piece.kept]
         found.take(piece.edits, piece.stated)
         found.summary = found.summary or piece.summary
         found.author = found.author or piece.author
@@ -162,18 +182,15 @@ class _Reader:
         doc.low = piece.end
         return piece.end
 
-    def _prose(self, i: int) -> None:
-        line = self.doc.lines[i]
-        if is_suspect(line):
-            raise Unreadable(
-                i,
-                f"{line.strip()[:40]!r} stands outside a block",
-                f"{_HINT}`>>>>>>> REPLACE`, each marker alone on its line and at its start",
-            )
-        if mark := fence(line):
-            self.fenced = True
-            self.doc.open_fences.read(i, mark)
-        self.prose.append((i + 1, line))
+    def _leave_out(self, first: int, behind: int) -> None:
+        """Take the lines from `first` to `behind` (indices), the last that were read, for no
+        prose."""
+        runs = self.prose
+        runs.append((self.behind, max(first, self.behind)))
+        while runs and runs[-1][1] > first:
+            start, _ = runs.pop()
+            runs += [(start, first)] if start < first else []
+        self.behind = behind
 
     def _thought(self, i: int) -> int:
         end = blank_thought(self.doc.lines, i)
@@ -184,6 +201,7 @@ class _Reader:
                 "send the answer alone, without the thinking before it",
                 "response.truncated",
             )
+        self._leave_out(i, end)
         return end
 
     def _end_of_draft(self, i: int) -> int | None:
@@ -212,6 +230,7 @@ class _Reader:
         lines, old = self.doc.lines, self.doc
         lines[i] = without_close(lines[i])
         self.prose.clear()
+        self.behind = i
         if not self.drafted:  # what the draft opened is not open in the answer
             lines[:i] = [""] * i
             self.doc = Document(lines, old.base_has, old.default_path, low=i)

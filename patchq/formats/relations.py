@@ -52,7 +52,10 @@ def related(
     for i, edit in enumerate(edits):
         depends_on = (*stated.get(i, Stated()).depends_on, *needs.get(edit.id or "\0", ()))
         backs = edit.id if edit.format == CONTEXTUAL and edit.id in indexed else None
-        told.append(replace(edit, depends_on=tuple(dict.fromkeys(depends_on)), fallback_of=backs))
+        if depends_on or backs:
+            unique = tuple(dict.fromkeys(depends_on))
+            edit = replace(edit, depends_on=unique, fallback_of=backs)
+        told.append(edit)
     _check_cycles(told)
     return _numbered(told), tuple(warnings)
 

@@ -60,6 +60,16 @@ def read(doc: Document, i: int) -> Piece | None:
     return None
 
 
+def may_begin(line: str) -> bool:
+    """Whether a diff without a fence or a mail may begin on the line, by its text alone."""
+    if line[:1] in (" ", "\t", ">"):
+        return INDENTED.match(line) is not None
+    if line.startswith("From"):
+        return mails.may_begin(line)
+    starts = line.startswith(("diff --git ", "--- ", "+++ ")) or HEADER.match(line)
+    return bool(starts or OTHER.fullmatch(line))
+
+
 def _is_hunk(doc: Document, i: int) -> bool:
     """Whether a hunk's header stands on the line, and no code that happens to begin with `@@`."""
     line = doc.lines[i]

@@ -90,11 +90,9 @@ class _Section:
 def read(doc: Document, i: int) -> Piece | None:
     """The patch that begins on line `i` (an index); see `formats.document`."""
     line = doc.lines[i]
-    if "**" not in line[:_HEAD]:
+    if not may_begin(line):
         return None
     marker = _marker(line)
-    if marker is None and not _SUSPECT.match(line):
-        return None
     if marker is None or marker.word != "begin patch":
         raise Unreadable(
             i,
@@ -112,6 +110,13 @@ def read(doc: Document, i: int) -> Piece | None:
         )
     top, end = _heredoc(doc, i, stop)
     return Piece(tuple(_edits(doc, sections)), end, top)
+
+
+def may_begin(line: str) -> bool:
+    """Whether the line is a patch's marker, or like one."""
+    if "**" not in line[:_HEAD]:
+        return False
+    return _marker(line) is not None or _SUSPECT.match(line) is not None
 
 
 def opens(line: str) -> bool:

@@ -68,7 +68,7 @@ def read(doc: Document, i: int) -> Piece | None:
             "send `FILE: path`, the file's lines without a fence, `END FILE`",
         )
     mark = fence(line)
-    if mark is None or not _STRONG.match(mark.info) or _CITED.match(mark.info):
+    if mark is None or not is_named(mark) or _CITED.match(mark.info):
         return None
     path = path_of_info(mark.info, doc.known)
     if path is None:
@@ -80,23 +80,34 @@ def read(doc: Document, i: int) -> Piece | None:
     return _fenced(doc, i, mark, _one_name(doc, i, [(i, path), *above]))
 
 
+def is_named(mark: Fence) -> bool:
+    """Whether something stands behind a colon in a fence's info, as a file's name does."""
+    return _STRONG.match(mark.info) is not None
+
+
 def read_quoting(doc: Document, i: int) -> Piece | None:
     """The file that stands in the fence of line `i`, in a form that may also be an excerpt.
 
     Only for a response that holds no edit of another form.
     """
     mark = fence(doc.lines[i])
-    if mark is None or mark.closing or _STRONG.match(mark.info):
+    if mark is None or mark.closing or (mark.info and is_named(mark)):
+        return None
+    above = _text_above(doc, i)
+    if above is None and not mark.info and not _comments(doc, i):
+        return None
+    if not _opens(doc, i):
         return None
     path = path_of_info(mark.info, doc.known)
     named = [(i, path)] if path else []
-    named += _path_above(doc, i)
+    told = path_line(doc.lines[above], doc.known) if above is not None else None
+    if above is not None and told and not _LISTED.match(doc.lines[above]):
+        named.append((above, told))
     if named:
-        if not _opens(doc, i):
-            return None
         return _fenced(doc, i, mark, _one_name(doc, i, named), quoting=True)
-    _check_sentence(doc, i, mark)
-    if (path := _commented(doc, i)) and _opens(doc, i):
+    if above is not None:
+        _check_sentence(doc, i, mark, told or path_of_sentence(doc.lines[above], doc.known))
+    if path := _commented(doc, i):
         return _fenced(doc, i, mark, Name(path, i, in_info=False), quoting=True)
     return None
 
@@ -104,10 +115,16 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
 # ---------------------------------------------------------------- which file it is
 
 
+def _text_above(doc: Document, i: int) -> int | None:
+    """The line right above a fence, if it holds text and is no fence line."""
+    above = line_above(doc.lines, i, doc.low)
+    return None if above < doc.low or fence(doc.lines[above]) else above
+
+
 def _path_above(doc: Document, i: int) -> list[tuple[int, str]]:
     """The line right above a fence and its path, if it is one and no item of a list."""
-    above = line_above(doc.lines, i, doc.low)
-    if above < doc.low or fence(doc.lines[above]) or _LISTED.match(doc.lines[above]):
+    above = _text_above(doc, i)
+    if above is None or _LISTED.match(doc.lines[above]):
         return []
     path = path_line(doc.lines[above], doc.known)
     return [(above, path)] if path else []
@@ -125,17 +142,12 @@ def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> Name:
     return Name(paths[0], min(at for at, _ in named), in_info)
 
 
-def _check_sentence(doc: Document, i: int, mark: Fence) -> None:
-    """Refuse a fence under a sentence that names a file: nobody can tell what it is.
+def _check_sentence(doc: Document, i: int, mark: Fence, path: str | None) -> None:
+    """Refuse a fence under a sentence that names the file `path`: nobody can tell what it is.
 
     Commands and output stand under such sentences far more often than files.
     """
-    above = line_above(doc.lines, i, doc.low)
-    if above < doc.low or fence(doc.lines[above]) or mark.info.lower() in _COMMANDS:
-        return
-    line = doc.lines[above]
-    path = path_line(line, doc.known) or path_of_sentence(line, doc.known)
-    if path and _opens(doc, i):
+    if path and mark.info.lower() not in _COMMANDS:
         raise Unreadable(
             i,
             f"the text in this fence may be {path!r}, or quote from it",
@@ -145,13 +157,11 @@ def _check_sentence(doc: Document, i: int, mark: Fence) -> None:
 
 def _commented(doc: Document, i: int) -> str | None:
     """The path in the comment that is the first line of the fence on line `i`."""
-    match = _COMMENT.fullmatch(doc.lines[i + 1]) if i + 1 < len(doc.lines) else None
+    match = _comments(doc, i)
     if match is None:
         return None
     path = as_meant(match[1], doc.known)
     if doc.known(path):
-        if not _opens(doc, i):
-            return None
         raise Unreadable(
             i,
             f"the text in this fence may be all of {path!r}, or quote from it: a comment on its "
@@ -159,6 +169,11 @@ def _commented(doc: Document, i: int) -> str | None:
             _IN_INFO,
         )
     return path if is_path(path, doc.known) and _FILE_NAME.fullmatch(path) else None
+
+
+def _comments(doc: Document, i: int) -> re.Match[str] | None:
+    """The comment that stands alone on the line under line `i`."""
+    return _COMMENT.fullmatch(doc.lines[i + 1]) if i + 1 < len(doc.lines) else None
 
 
 def _opens(doc: Document, i: int) -> bool:

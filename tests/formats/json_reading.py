@@ -10,12 +10,14 @@ import pytest
 from effort import effort
 
 from patchq.formats import json_edits
+from patchq.formats.beginnings import begins
 from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document, Piece
 from patchq.formats.fences import fence
 from patchq.model import Edit, Problem
 from patchq.ops import Op
 
+OF_JSON = (json_edits.read, json_edits.read_fenced, json_edits.refuse_member)
 BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}
 
 
@@ -25,7 +27,8 @@ def read(text: str, default_path: str | None = None) -> list[Piece]:
     pieces: list[Piece] = []
     i = 0
     while i < len(doc.lines):
-        piece = json_edits.read(doc, i)
+        forms = [form for form in begins(doc.lines[i]).forms if form in OF_JSON]
+        piece = forms[0](doc, i) if forms else None
         if piece is None:
             if mark := fence(doc.lines[i]):
                 doc.open_fences.read(i, mark)

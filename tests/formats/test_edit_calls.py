@@ -124,7 +124,10 @@ def test_parses_to(value: Any, ops: list[Op]) -> None:
     ("path", "meant"),
     [
         ("a.py", "a.py"),
-        ("./a.py", "a.py"),
+        ("./a.py", "./a.py"),
+        ("a.py ", "a.py "),
+        (" a.py", " a.py"),
+        ("a.py\r", "a.py\r"),
         ("a/src/b.py", "src/b.py"),
         ("a/own.py", "a/own.py"),
         ("`a.py`", "a.py"),

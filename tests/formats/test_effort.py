@@ -6,8 +6,21 @@ import pytest
 from effort import effort
 
 from patchq import formats
-from patchq.formats.reader import PROSE
+from patchq.formats import find_replace, unified_diff, v4a, whole_file
+from patchq.formats.beginnings import NOTHING, begins
+from patchq.formats.document import Document
 
+FORMS = (v4a.read, unified_diff.read, find_replace.read, whole_file.read)
+LINES = [
+    "FIND:", "find:", "**Find:**", "F`IND:`", "1. FIND:", "# Find", "REPLACE WITH:", "replace:",
+    "re*place*:", "FILE: a", "## FILE: a", "END FILE", "CHANGE 1: x", "change 1:", "{", "[1]",
+    f"From {'0' * 40} Mon Sep ", "From: a", "Files a and b differ",
+    "Binary files a and b differ", "@@", "@@ x",
+    "diff --git a b", "  diff --git a b", "--- a", "+++ b", "*** Begin Patch", "```", "  ~~~",
+    "<source>", "<think>", "</think>", "<<<<<<< SEARCH", "  >>>>>>> REPLACE", "> <<<<< SEARCH",
+    "1. <<<<<<< SEARCH", '"old_str": "x"', "\u201cold_str\u201d: 1", "\u200b<<<<<<< SEARCH",
+    "```diff", "```FIND:", "```python:a.py", "~~~ x",
+]  # fmt: skip
 BLOCK = "src/a.py\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 
 
@@ -42,20 +55,68 @@ def test_reading_is_linear(head: str, unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("unit", "most"),
     [
-        "FIND:", "find:", "**Find:**", "F`IND:`", "1. FIND:", "# Find", "REPLACE WITH:", "replace:",
-        "re*place*:", "FILE: a", "## FILE: a", "END FILE", "CHANGE 1: x", "change 1:", "{", "[1]",
-        "From 0123", "From: a", "Files a and b differ", "Binary files a and b differ", "@@", "@@ x",
-        "diff --git a b", "  diff --git a b", "--- a", "+++ b", "*** Begin Patch", "```", "  ~~~",
-        "<source>", "<think>", "</think>", "<<<<<<< SEARCH", "  >>>>>>> REPLACE", "> <<<<< SEARCH",
-        "1. <<<<<<< SEARCH", '"old_str": "x"', "\u201cold_str\u201d: 1", "\u200b<<<<<<< SEARCH",
+        ("{\n", 6), ("{}\n", 20), ('{"a": 1}\n', 20), ("{ key: 1 }\n", 8), ("[\n", 7),
+        ("**\n", 6), ("re\n", 6), ("- a\n", 6), ("```\n", 45), ("```\n{}\n", 80),
+        ("```diff\n", 80), ("```diff\nx\n", 130), ("Find\n", 35), ("From: a\n", 32),
+        ("From: a\nSubject: x\n", 36), ('{"\n[]\n~~~~\n', 120), ("x\nFILE: a\n", 115),
+        ('{"path": "a.py", "old_str": "x", "new_str": "y"}\n', 370),
     ],
 )  # fmt: skip
+def test_equal_short_lines_cost_a_few_calls_each(unit: str, most: int) -> None:
+    def work(count: int) -> int:
+        return effort(lambda: formats.parse(unit * count, {"src/a.py"}.__contains__))
+
+    assert work(2_000) - work(1_000) < 1_000 * most
+
+
+@pytest.mark.parametrize(
+    ("unit", "most"),
+    [
+        ("x{}\n", 15), ("*{}\n", 42), ("```x{}\n", 76), ('{{"a": {}}}\n', 130), ("[{}\n", 82),
+        ("```diff\n[{}\n", 225),
+    ],
+)  # fmt: skip
+def test_short_lines_that_differ_cost_some_calls_each(unit: str, most: int) -> None:
+    def work(count: int) -> int:
+        text = "".join(unit.format(i) for i in range(10_000, 10_000 + count))
+        return effort(lambda: formats.parse(text, {"src/a.py"}.__contains__))
+
+    assert work(2_000) - work(1_000) < 1_000 * most
+
+
+@pytest.mark.parametrize("line", LINES)
 def test_a_line_that_may_begin_an_edit_is_no_prose(line: str) -> None:
-    assert not PROSE.match(line)
+    assert begins(line) is not NOTHING
 
 
-@pytest.mark.parametrize("line", ["", "  ", "x", "  yield x", "Then run it.", "}", ")", "#", "5"])
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("below", ["", "x", "@@ -1 +1 @@", "+x", "```\nx\n```", "REPLACE WITH:"])
+def test_a_form_that_is_not_asked_would_find_nothing(line: str, below: str) -> None:
+    doc = Document([line, *below.split("\n"), "x"], {"a"}.__contains__)
+    asked = begins(line).forms
+    assert [form for form in FORMS if form not in asked and form(doc, 0)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "  ",
+        "x",
+        "  yield x",
+        "Then run it.",
+        "}",
+        ")",
+        "#",
+        "5",
+        "- a",
+        "**b**",
+        "<a>",
+        "Fig",
+        "re",
+    ],
+)
 def test_prose_is_known_at_once(line: str) -> None:
-    assert PROSE.match(line)
+    assert begins(line) is NOTHING

@@ -52,7 +52,7 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("only-path-of-a-sentence", f"Now change `src/a.py` so:\n{BLOCK}", A),
         case("sentence-above-the-fence", f"In `src/a.py`:\n\n```python\n{BLOCK}```\n", A),
         case("note", f"src/new.py (new file)\n{CREATION}", ("src/new.py", NEW)),
-        case("dot-slash", f"./src/a.py\n{BLOCK}", A),
+        case("dot-is-left-to-the-rules", f"./src/a.py\n{BLOCK}", ("./src/a.py", OLD_NEW)),
         case("diff-prefix", f"b/src/a.py\n{BLOCK}", A),
         case("known-blank", f"docs/my file.md\n{BLOCK}", ("docs/my file.md", OLD_NEW)),
         case("windows-is-left-to-the-rules", f"src\\a.py\n{BLOCK}", ("src\\a.py", OLD_NEW)),
@@ -141,7 +141,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         ),
         case("delete", f"src/a.py\n{DELETION}", ("src/a.py", GONE)),
         case("rename", f"src/a.py\n{RENAME}", ("src/a.py", MOVE)),
-        case("rename-dot", f"src/a.py\n{RENAME.replace('src/', './src/')}", ("src/a.py", MOVE)),
         case("rename-fenced", f"src/a.py\n```\n{RENAME}```\n", ("src/a.py", MOVE)),
         case(
             "edit-under-the-new-path",

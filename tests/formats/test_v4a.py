@@ -151,7 +151,9 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     "a move alone": (update("*** Move to: n.py"), [("a.py", Rename("n.py"))]),
     "a move to where it is": (update("*** Move to: a.py", "-a", "+b"), [A_TO_B]),
     "dressed paths": (
-        patch("*** Delete File: `a.py`", "*** Delete File: ./src/b.py", "*** Delete File: b/a.py"),
+        patch(
+            "*** Delete File: `a.py`", "*** Delete File: **src/b.py**", "*** Delete File: b/a.py"
+        ),
         [("a.py", DeleteFile()), ("src/b.py", DeleteFile()), ("a.py", DeleteFile())],
     ),
     "a directory of that name": (patch("*** Delete File: a/own.py"), [("a/own.py", DeleteFile())]),

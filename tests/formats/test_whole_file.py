@@ -58,7 +58,7 @@ def test_the_instructions_hold_a_file() -> None:
         pytest.param("```c++:a/src/a.py\na\n```", [("src/a.py", "a\n")], id="diff-prefix"),
         pytest.param("```python:src/a.py\n```", [("src/a.py", "")], id="empty"),
         pytest.param("~~~py:src/a.py\r\na\r\n~~~\r", [("src/a.py", "a\r\n")], id="crlf"),
-        pytest.param("src/a.py\n```py:./src/a.py\na\n```", [("src/a.py", "a\n")], id="named-twice"),
+        pytest.param("src/a.py\n```py:src/a.py\na\n```", [("src/a.py", "a\n")], id="named-twice"),
         pytest.param("FILE: docs/my file.md\n```\n```", [("docs/my file.md", "")], id="blank"),
         pytest.param("FILE: my notes\n```\na\n```", [("my notes", "a\n")], id="rest-of-the-line"),
         pytest.param("FILE: src/n.py (new)\n```\na\n```", [("src/n.py", "a\n")], id="note"),
@@ -92,6 +92,11 @@ def test_the_instructions_hold_a_file() -> None:
             "```md:README.md\na\n```\n\nFILE: src/a.py\n```\nb\n```\n",
             [("README.md", "a\n"), ("src/a.py", "b\n")],
             id="next-path-ends-the-doubt",
+        ),
+        pytest.param(
+            "FILE: src/a.py\n```\na\n```\nFILE: src/b.py\n```\nb\n```\n",
+            [("src/a.py", "a\n"), ("src/b.py", "b\n")],
+            id="file-line-right-under-a-fence",
         ),
         pytest.param(
             "FILE: README.md\n# A\n```sh\nmake\n```\nEND FILE",
