@@ -13,9 +13,10 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from patchq.errors import RepositoryFault
 from patchq.objects import Leaf, blob_id, is_regular
@@ -233,3 +234,21 @@ def _text(path: Path) -> str:
         return os.fsdecode(path.read_bytes()).strip()
     except (FileNotFoundError, NotADirectoryError):
         return ""
+
+
+def refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
+    """Renew the times of the paths' entries in the index where the content is the same."""
+    there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
+    if there:
+        checkout.git("add", "--refresh", "--", *there, index=index)
+    else:
+        checkout.git("update-index", "-q", "--refresh", index=index)
+
+
+def delete(workdir: Path, path: str) -> None:
+    """Remove the file, and like git the directories that it leaves empty."""
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        (workdir / path).unlink()
+    with suppress(OSError):
+        for parent in list(PurePath(path).parents)[:-1]:
+            (workdir / parent).rmdir()

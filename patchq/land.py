@@ -251,7 +251,14 @@ def move_target(
             follows.append(follow)
         if follows:
             refs.barrier(*(f.checkout.workdir for f in follows))
-        moved = refs.move(world.repo, name, old, new, log, who, through=through, wait=wait)
+
+        def first() -> None:
+            for follow in follows:
+                follow.swap()
+
+        moved = refs.move(
+            world.repo, name, old, new, log, who, through=through, first=first, wait=wait
+        )
     except Fault:
         _undo(follows)
         raise

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,15 +60,17 @@ def move(
     identity: Identity,
     *,
     through: Sequence[tuple[str, str]] = (),
+    first: Callable[[], None] = lambda: None,
     wait: float = WAIT_SECONDS,
 ) -> bool:
     """Move the ref (full name) from `old` to `new`; False if `old` is not its tip.
 
-    `through` are commits on the way, with their messages: each gets its own reflog entry.  The move
-    is atomic at once and durable after `barrier`.  `errors.Busy` if others hold the ref
+    `through` are commits on the way, with their messages: each gets its own reflog entry.  `first`
+    is called when nothing else can move the ref any more, and the move is all that is left.  The
+    move is atomic at once and durable after `barrier`.  `errors.Busy` if others hold the ref
     for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref.
     """
-    return _swap(repo, ref, old, new, message, identity, wait, through)
+    return _swap(repo, ref, old, new, message, identity, wait, through, first)
 
 
 def create(
@@ -167,6 +169,7 @@ def _swap(
     identity: Identity,
     wait: float,
     through: Sequence[tuple[str, str]] = (),
+    first: Callable[[], None] = lambda: None,
 ) -> bool:
     staged = new if isinstance(new, Staged) else stage(repo, new)
     try:
@@ -187,6 +190,7 @@ def _swap(
         _make_room(path)
         steps = [*through, (staged.oid, message)]
         _log(repo, ref, _log_lines(old or _NULL, steps, identity))
+        first()
         staged.lock.publish(path)
     except OSError as error:
         raise DiskFault(f"cannot write {ref}: {error}") from error

@@ -1,11 +1,16 @@
 """Landing on a branch that is checked out: the work tree and its index follow, or nothing moves.
 
 Moving only the ref would make the person's next commit silently revert the batch.  So the work
-tree goes first, under git's own `index.lock`, then the ref, then the index:
+tree goes first, under git's own `index.lock`, then the index, then the ref:
 
     lock -> check -> note "begun" -> git read-tree -m -u on a copy of the index   (prepare)
-    -> the caller flushes and moves the ref ->
-    rename the copy to the index, unlock                                          (commit)
+    -> the caller flushes and locks the ref ->
+    rename the copy to the index                                                  (swap)
+    -> the caller moves the ref ->
+    unlock                                                                        (commit)
+
+`git commit` reads the branch, then the index, and only then locks it.  So at no moment may the
+branch be ahead of the index; one that it finds behind makes its own move fail.
 
 The lock is a link to an own file that names both commits, so that whoever finds it after a crash
 (`recover`) can tell by the ref which of the two the work tree shall be at.  Only files that hold
@@ -19,7 +24,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from patchq import refs
 from patchq.backup import keep
@@ -27,11 +32,12 @@ from patchq.checkout import (
     Checkout,
     busy,
     checkouts,
+    delete,
     dirty,
     holds,
     listed,
     obstacle,
-    pathspec,
+    refresh,
     same_entry,
 )
 from patchq.errors import RepositoryFault
@@ -68,7 +74,8 @@ class Follow:
         self._copies: list[Path] = []
         self._lock: LinkLock | None = None
         self._torn = False
-        """Whether the files are not what the index says."""
+        """Whether files and index are not what the branch says."""
+        self._swapped = False
 
     def prepare(self) -> list[str]:
         """Bring the files to `new`, and a copy of the index, which stays locked.
@@ -93,15 +100,21 @@ class Follow:
             self._free()
         return found
 
-    def commit(self) -> None:
-        """The ref has moved: the index follows, and the lock is gone."""
+    def swap(self) -> None:
+        """The ref is about to move, and nothing can come between: the index is at `new`."""
         self._copy.replace(self.checkout.gitdir / "index")
+        self._swapped = True
+
+    def commit(self) -> None:
+        """The ref has moved: the lock is gone."""
         self._torn = False
         self._free()
 
     def rollback(self) -> None:
         """The ref did not move: files and index are as they were."""
         try:
+            if self._swapped:
+                _copy_index(self.checkout.gitdir, self._copy)
             if self._switch(self.new, self.old):
                 _settle(self.checkout, self.old, self.new, self.old, self._copy)
             _publish(self._copy, self.checkout)
@@ -156,7 +169,7 @@ class Follow:
         # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
         done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
         if done.returncode:
-            _refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
+            refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
             done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
         said = done.stderr.decode("utf-8", "replace").strip() or f"git gave {done.returncode}"
         return said if done.returncode else None
@@ -229,10 +242,10 @@ def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> 
     checkout.ask("update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines)))
     for path, leaf in outdated:
         if leaf is None:
-            _delete(checkout.workdir, path)
+            delete(checkout.workdir, path)
     written = b"".join(os.fsencode(path) + b"\0" for path, leaf in outdated if leaf)
     checkout.ask("checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written)
-    _refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
+    refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
 
 
 def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
@@ -260,24 +273,6 @@ def _publish(copy: Path, checkout: Checkout) -> None:
     """The copy becomes the index, once it and the files that it speaks of are durable."""
     refs.barrier(checkout.workdir, checkout.gitdir)
     copy.replace(checkout.gitdir / "index")
-
-
-def _refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
-    """Renew the times of the paths' entries in the index where the content is the same."""
-    there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
-    if there:
-        checkout.git("add", "--refresh", "--", *there, index=index)
-    else:
-        checkout.git("update-index", "-q", "--refresh", index=index)
-
-
-def _delete(workdir: Path, path: str) -> None:
-    """Remove the file, and like git the directories that it leaves empty."""
-    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        (workdir / path).unlink()
-    with suppress(OSError):
-        for parent in list(PurePath(path).parents)[:-1]:
-            (workdir / parent).rmdir()
 
 
 def _copy_of(lock: LinkLock) -> Path:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -73,8 +74,9 @@ def follow(path: Path, old: str, new: str, wait: float = 0.05) -> Follow:
     return Follow(only(path), old, new, wait=wait)
 
 
-def move(path: Path, old: str, new: str) -> None:
-    assert refs.move(Repository.open(path), "refs/heads/main", old, new, "m", WHO)
+def move(path: Path, old: str, new: str, step: Follow | None = None) -> None:
+    first = step.swap if step else lambda: None
+    assert refs.move(Repository.open(path), "refs/heads/main", old, new, "m", WHO, first=first)
 
 
 def files(path: Path) -> dict[str, tuple[bytes, bool]]:
@@ -111,7 +113,7 @@ def test_the_work_tree_follows(path: Path, tmp_path: Path, old: str, new: str) -
     step = follow(path, old, new)
     assert step.prepare() == []
     assert (path / ".git/index.lock").exists()
-    move(path, old, new)
+    move(path, old, new, step)
     step.commit()
     assert files(path) == expected
     assert git("diff-files", cwd=path) == ""
@@ -137,7 +139,7 @@ def test_other_changes_of_the_person_stay(path: Path, old: str, new: str) -> Non
     before = git("status", "--porcelain", "--ignored", cwd=path)
     step = follow(path, old, new)
     assert step.prepare() == []
-    move(path, old, new)
+    move(path, old, new, step)
     step.commit()
     assert git("status", "--porcelain", "--ignored", cwd=path) == before
 
@@ -153,7 +155,7 @@ def test_a_change_as_young_as_the_index_is_not_hidden(path: Path, old: str, new:
     os.utime(path / ".git/index", instant)
     step = follow(path, old, new)
     assert step.prepare() == []
-    move(path, old, new)
+    move(path, old, new, step)
     step.commit()
     assert git("status", "--porcelain", cwd=path) == " M unrelated"
 
@@ -167,7 +169,7 @@ def test_a_linked_work_tree_follows(path: Path, tmp_path: Path, old: str, new: s
     step = follow(path, old, new)
     assert step.prepare() == []
     assert not (path / ".git/index.lock").exists()
-    move(path, old, new)
+    move(path, old, new, step)
     step.commit()
     assert files(linked) == expected
     assert git("status", "--porcelain", cwd=linked) == ""
@@ -183,7 +185,7 @@ def test_every_style_of_index_follows(path: Path, old: str, new: str, style: str
     git("update-index", "--force-write-index", cwd=path)
     step = follow(path, old, new)
     assert step.prepare() == []
-    move(path, old, new)
+    move(path, old, new, step)
     step.commit()
     assert git("status", "--porcelain", cwd=path) == ""
     git("fsck", "--strict", cwd=path)
@@ -194,7 +196,7 @@ def test_stale_times_are_no_changes(path: Path, old: str, new: str) -> None:
         os.utime(path / name, (1, 1))
     step = follow(path, old, new)
     assert step.prepare() == []
-    move(path, old, new)
+    move(path, old, new, step)
     step.commit()
     assert git("status", "--porcelain", cwd=path) == ""
 
@@ -405,7 +407,7 @@ def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, 
     def land() -> None:
         step = follow(path, old, new)
         assert step.prepare() == []
-        move(path, old, new)
+        move(path, old, new, step)
         step.commit()
 
     ends = []
@@ -422,12 +424,15 @@ def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, 
     assert git("rev-parse", "main", cwd=path) == new
 
 
-def test_death_at_every_step_of_a_rollback(path: Path, old: str, new: str) -> None:
+@pytest.mark.parametrize("swapped", [False, True])
+def test_death_at_every_step_of_a_rollback(path: Path, old: str, new: str, swapped: bool) -> None:
     before = files(path)
 
     def back() -> None:
         step = follow(path, old, new)
         assert step.prepare() == []
+        if swapped:
+            step.swap()
         step.rollback()
 
     for _ in deaths(back):
@@ -505,11 +510,66 @@ def test_recovery_keeps_what_the_person_wrote_since(path: Path, old: str, new: s
     assert git("diff", "--name-only", "--cached", cwd=path) == ""
 
 
+def test_who_reads_the_branch_and_then_the_index_finds_no_older_one(
+    path: Path, old: str, new: str
+) -> None:
+    """`git commit` does so before it locks the index, and would take the batch back."""
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert git("diff-index", "--cached", old, cwd=path) == ""
+    move(path, old, new, step)
+    assert (path / ".git/index.lock").exists()
+    assert git("rev-parse", "main", cwd=path) == new
+    assert git("diff-index", "--cached", new, cwd=path) == ""
+    step.commit()
+    assert rest(path) == []
+
+
+@pytest.mark.skipif(
+    subprocess.run(["sh", "-c", "strace -V"], capture_output=True).returncode != 0,
+    reason="needs strace",
+)
+@pytest.mark.parametrize("reads", ["before the branch moves", "after the branch moved"])
+def test_commit_that_read_the_index_before_it_was_locked_takes_nothing_back(
+    path: Path, tmp_path: Path, old: str, new: str, reads: str
+) -> None:
+    trace, lock = tmp_path / "trace", path / ".git/index.lock"
+    hold = ("-P", str(lock), "-e", "trace=openat", "-e", "inject=openat:delay_enter=3000000")
+    words = ["strace", "-f", "-o", str(trace), *hold, "git", "commit", "-q", "-m", "mine"]
+    write_files(path, {"mine": "mine\n"})
+    git("add", "mine", cwd=path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    commits: list[subprocess.Popen[bytes]] = []
+
+    def begin_to_commit() -> None:
+        commits.append(subprocess.Popen(words, cwd=path, stderr=subprocess.PIPE))
+        time.sleep(1)  # it has read the branch and the index, and is about to lock
+
+    def first() -> None:
+        step.swap()
+        if reads.startswith("before"):
+            begin_to_commit()
+
+    assert refs.move(Repository.open(path), "refs/heads/main", old, new, "m", WHO, first=first)
+    if reads.startswith("after"):
+        begin_to_commit()
+    step.commit()
+    (commit,) = commits
+    _, said = commit.communicate()
+    assert (commit.returncode, b"cannot lock ref" in said) in ((0, False), (128, True)), said
+    if commit.returncode:
+        git("commit", "-q", "-m", "mine", cwd=path)
+    assert git("diff", "--name-status", new, "HEAD", cwd=path) == "A\tmine"
+    assert git("rev-parse", "HEAD^", cwd=path) == new
+    assert git("status", "--porcelain", cwd=path) == ""
+
+
 def test_recovery_leaves_the_living_alone(path: Path, old: str, new: str) -> None:
     step = follow(path, old, new)
     assert step.prepare() == []
     assert recover(Repository.open(path), wait=0.0) == []
-    move(path, old, new)
+    move(path, old, new, step)
     step.commit()
     assert git("status", "--porcelain", cwd=path) == ""
 
