@@ -748,6 +748,26 @@ def test_a_torn_intent_counts_as_none(root: Path, queue: DirectoryQueue) -> None
     assert queue.reserve(back, "x") == "x"
 
 
+def test_a_claim_keeps_its_name_when_a_second_crash_tears_the_intent(
+    root: Path, queue: DirectoryQueue
+) -> None:
+    drop(root, "x.py")
+    [claim] = queue.claim(1)
+    refusal = report(claim, queue.reserve(claim, "x"), "rejected")
+    queue.intend(claim, refusal, "# refused\n")
+    (root / "active" / f"{claim.token}.body").rename(root / "rejected/x.py")
+    next((root / "active" / claim.token).iterdir()).unlink()
+    queue.release()
+    queue.recover()
+    (root / "active" / f"{claim.token}.json").write_bytes(b"")
+    queue.release()
+    [back] = queue.recover()
+    assert (back.source, back.data, back.intended) == (claim.source, b"text", None)
+    finish(queue, back, queue.reserve(back, "x"), "rejected")
+    queue.release()
+    assert tree(root) == [f"rejected/x.{end}" for end in ("py", "report.json", "report.md")]
+
+
 def test_a_torn_report_is_none(root: Path, queue: DirectoryQueue) -> None:
     drop(root, "x.md")
     finish(queue, queue.claim(1)[0], "x")

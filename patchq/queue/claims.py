@@ -126,8 +126,7 @@ class Claims:
             with self._locked(token) as dead:
                 if dead and (claim := self._revive(token)):
                     claims.append(claim)
-        for claim in claims:
-            self.live(claim)
+                    self.live(claim)
         return claims
 
     def held(self) -> list[Claim]:
@@ -226,6 +225,9 @@ class Claims:
             for folder in self._public:
                 spool.move(folder.fd, body, active, f"{token}.body")
                 spool.remove(folder.fd, f"{told['id']}.report.md")
+            if not spool.listing(active, token):  # the report alone has the name, and may change
+                with contextlib.suppress(FileNotFoundError):
+                    spool.write(active, f"{token}/{spool.file_name(told['source']['name'])}", b"")
         for name in (".md", ".tmp"):
             spool.remove(active, token + name)
         claim = self._read(token)
@@ -282,8 +284,7 @@ class Claims:
         return os.lstat(f"{token}/{name}", dir_fd=self._active.fd).st_size > 0
 
     def _copy(self, token: str, name: str) -> Snapshot:
-        active = self._active.fd
-        taken = snapshot(active, f"{token}/{name}", self._limit)
+        taken = snapshot(self._active.fd, f"{token}/{name}", self._limit)
         if taken.problem is None:
             self.put(token, f"{token}.body", taken.data)
         return taken
