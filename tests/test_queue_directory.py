@@ -709,17 +709,23 @@ def _check_verdicts(root: Path, count: int) -> None:
     queue.close()
 
 
-def test_a_half_published_verdict_can_still_become_another(
-    root: Path, queue: DirectoryQueue
-) -> None:
-    drop(root, "x.md")
+def half_published(root: Path, queue: DirectoryQueue, name: str) -> tuple[Claim, dict[str, Any]]:
+    """A claim whose owner died while it published the refusal, which is returned with it."""
+    drop(root, name)
     [claim] = queue.claim(1)
     refusal = report(claim, queue.reserve(claim, "x"), "rejected")
     queue.intend(claim, refusal, "# refused\n")
     (root / "active" / f"{claim.token}.md").rename(root / "rejected/x.report.md")
-    (root / "active" / f"{claim.token}.body").rename(root / "rejected/x.md")
+    (root / "active" / f"{claim.token}.body").rename(root / "rejected" / name)
     next((root / "active" / claim.token).iterdir()).unlink()
     queue.release()
+    return claim, refusal
+
+
+def test_a_half_published_verdict_can_still_become_another(
+    root: Path, queue: DirectoryQueue
+) -> None:
+    claim, refusal = half_published(root, queue, "x.md")
     [back] = queue.recover()
     assert (back.source, back.data, back.intended, back.id) == (claim.source, b"text", refusal, "x")
     finish(queue, back, "x", "applied")
@@ -751,13 +757,7 @@ def test_a_torn_intent_counts_as_none(root: Path, queue: DirectoryQueue) -> None
 def test_a_claim_keeps_its_name_when_a_second_crash_tears_the_intent(
     root: Path, queue: DirectoryQueue
 ) -> None:
-    drop(root, "x.py")
-    [claim] = queue.claim(1)
-    refusal = report(claim, queue.reserve(claim, "x"), "rejected")
-    queue.intend(claim, refusal, "# refused\n")
-    (root / "active" / f"{claim.token}.body").rename(root / "rejected/x.py")
-    next((root / "active" / claim.token).iterdir()).unlink()
-    queue.release()
+    claim, _ = half_published(root, queue, "x.py")
     queue.recover()
     (root / "active" / f"{claim.token}.json").write_bytes(b"")
     queue.release()

@@ -132,6 +132,7 @@ def _begins_next(lines: Sequence[str], i: int, known: Known) -> bool:
 
 
 def _begins_edit(lines: Sequence[str], i: int) -> bool:
+    """Whether line `i` can stand nowhere but behind the text."""
     half = half_label(lines, i)
     if half and half.sure:
         return True
