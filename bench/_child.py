@@ -145,7 +145,7 @@ def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
 
 
 def _no_barrier() -> None:
-    from patchq import linklock, refs
+    from patchq.git import linklock, refs
     from patchq.queue import directory
 
     _replace(refs, "barrier", lambda *paths: None)
@@ -154,7 +154,7 @@ def _no_barrier() -> None:
 
 
 def _no_healing() -> None:
-    from patchq.repo.writing import Writer
+    from patchq.git.writing import Writer
 
     _replace(Writer, "_keep", lambda writer, write: write())
 
@@ -179,6 +179,6 @@ def _no_intent() -> None:
 
 
 def _no_dedupe() -> None:
-    from patchq import stages
+    from patchq.pipeline import stages
 
     _replace(stages, "recognise", lambda draft: None)

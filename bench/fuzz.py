@@ -23,11 +23,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from types import FrameType
 
-from patchq import apply, formats
-from patchq.envelope import open_response
-from patchq.model import Entry, Envelope, Parsed, Plan
+from patchq import formats
+from patchq.formats.envelope.opening import open_response
+from patchq.model.values import Entry, Envelope, Parsed, Plan
+from patchq.plan import batch as apply
+from patchq.plan.targets import Rules
 from patchq.resolve.readings import RUNGS
-from patchq.resolve.targets import Rules
 
 RULES = Rules(RUNGS, lambda path: None, 4 << 20)
 HANG_SECONDS = 10

@@ -19,11 +19,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from patchq import apply, formats
-from patchq.model import Edit, Entry
-from patchq.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq import formats
+from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.model.values import Edit, Entry
+from patchq.plan import batch as apply
+from patchq.plan.targets import Rules
 from patchq.resolve.readings import RUNGS
-from patchq.resolve.targets import Rules
 
 RULES = Rules(RUNGS, lambda path: None, 64 << 20)
 PATH = "src/big.py"

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from trees import PATH, RULES, DictTree
 
-from patchq import apply
-from patchq.model import Edit, Plan
-from patchq.ops import Op
-from patchq.resolve.targets import Rules
+from patchq.model.ops import Op
+from patchq.model.values import Edit, Plan
+from patchq.plan import batch as apply
+from patchq.plan.targets import Rules
 
 
 def edit(op: Op, id: str = "1", format: str = "edit_calls", path: str = PATH) -> Edit:

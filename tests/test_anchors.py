@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ops import batch, plan, result
 
-from patchq.ops import Anchored
+from patchq.model.ops import Anchored
 
 CODE = """\
 import os

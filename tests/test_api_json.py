@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.envelope.api_json import Call, Opened, Text, call_of, calls_of, open_api
-from patchq.jsonish import parse
+from patchq.formats.envelope.api_json import Call, Opened, Text, call_of, calls_of, open_api
+from patchq.text.jsonish import parse
 
 ARGUMENTS = {"path": "a.py", "old_str": "x", "new_str": "y"}
 

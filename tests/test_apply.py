@@ -11,10 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from trees import PATH, RULES, DictTree, edits, planned, told, written
 
-from patchq import apply
-from patchq.model import FileChange, Plan
-from patchq.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.text import Text
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.values import FileChange, Plan
+from patchq.plan import batch as apply
+from patchq.text.lines import Text
 
 
 def states(plan: Plan) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from patchq.carry_lines import Touch, carry_lines, image
-from patchq.repo.hunks import line_hunks
+from patchq.git.hunks import line_hunks
+from patchq.pipeline.rebase.lines import Touch, carry_lines, image
 
 TEN = "".join(f"{number}\n" for number in range(10)).encode()
 

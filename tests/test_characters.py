@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ops import batch, plan, result
 
-from patchq.ops import InContext, Occurrences, Op, ReplaceText
+from patchq.model.ops import InContext, Occurrences, Op, ReplaceText
 
 
 @pytest.mark.parametrize(

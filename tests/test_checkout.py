@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from gitrepo import commit_files, git, make_repo, write_files
 
-from patchq.checkout import Checkout, busy, checkouts, dirty
-from patchq.repo import Repository
+from patchq.git.checkout import Checkout, busy, checkouts, dirty
+from patchq.git.repository import Repository
 
 FILES = {
     "README": "read me\n",

@@ -15,7 +15,7 @@ import pytest
 from command import block, drop, fresh, patchq, report
 from gitrepo import commit_files, git, make_repo
 
-from patchq.formats.forms import FORMATS
+from patchq.formats.registry import FORMATS
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")

@@ -11,7 +11,8 @@ import pytest
 from command import block, drop, patchq, report
 from gitrepo import make_repo
 
-from patchq import cli, config
+from patchq import cli
+from patchq.config import reading as config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")

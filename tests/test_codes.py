@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq import codes
-from patchq.codes import CODES
+from patchq.report import codes
+from patchq.report.codes import CODES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs" / "report-codes.md"

@@ -9,10 +9,11 @@ from typing import Any, get_args
 
 import pytest
 
-from patchq import config, yamlio
-from patchq.config import Config, ConfigError
-from patchq.config_schema import RUNGS, Rung
+from patchq.config import reading as config
+from patchq.config.reading import Config, ConfigError
+from patchq.config.schema import RUNGS, Rung
 from patchq.resolve import readings
+from patchq.text import yamlio
 
 ROOT = Path(__file__).parent.parent
 

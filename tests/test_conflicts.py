@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.conflicts import Claimed, Overlay
-from patchq.model import Hunk
+from patchq.model.values import Hunk
+from patchq.plan.overlay import Claimed, Overlay
 
 BASE = b"0123456789"
 

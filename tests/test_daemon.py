@@ -20,7 +20,7 @@ import pytest
 from command import block, drop, fresh, patchq
 from gitrepo import git, make_repo
 
-from patchq.repo.opening import OPEN_PACKS
+from patchq.git.opening import OPEN_PACKS
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -468,7 +468,7 @@ def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
         die(
             repo,
             "from pathlib import Path\n"
-            "from patchq.linklock import LinkLock\n"
+            "from patchq.git.linklock import LinkLock\n"
             "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
             "lock.hold(Path('.git/refs/heads/main.lock').resolve())",
         )

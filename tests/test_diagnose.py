@@ -7,10 +7,10 @@ from random import Random
 import pytest
 from trees import PATH, edits, planned, told, written
 
-from patchq.model import Problem
+from patchq.model.values import Problem
 from patchq.resolve.candidates import symbol_at
 from patchq.resolve.diagnose import nearest
-from patchq.text import Text
+from patchq.text.lines import Text
 
 FILE = """\
 import os

@@ -12,9 +12,9 @@ from effort import effort
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patchq.diff import unified
-from patchq.lcs import line_diff
-from patchq.model import FileChange
+from patchq.model.values import FileChange
+from patchq.text.line_diff import line_diff
+from patchq.text.unified import unified
 
 # ---------------------------------------------------------------- line_diff
 

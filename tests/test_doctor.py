@@ -15,8 +15,8 @@ import pytest
 from command import fresh, patchq
 from gitrepo import git, make_repo
 
-from patchq.checkup import queue as queue_checkup
-from patchq.checkup import system
+from patchq.service.doctor import queue as queue_checkup
+from patchq.service.doctor import system
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_young_lock_of_another_program_is_no_reason_to_act(repo: Path) -> None:
 
 def test_own_lock_is_told_from_others(repo: Path) -> None:
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom patchq.linklock import LinkLock\n"
+        "import os, sys\nfrom pathlib import Path\nfrom patchq.git.linklock import LinkLock\n"
         "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
         "lock.hold(Path('.git/refs/heads/main.lock').resolve())\n"
         "print('held', flush=True)\nsys.stdin.read()\nos._exit(0)"
@@ -323,7 +323,7 @@ def test_exhausted_watches(repo: Path) -> None:
         pytest.skip("needs root")
     # Another user's limit, lowered in a user namespace, harms nobody beside.
     code = (
-        "from pathlib import Path\nfrom patchq.checkup import queue\n"
+        "from pathlib import Path\nfrom patchq.service.doctor import queue\n"
         "Path('/proc/sys/user/max_inotify_instances').write_text('0')\n"
         "print([(f.level, f.cure) for f in queue._inotify(Path('.patchq/inbox'))])"
     )

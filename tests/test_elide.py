@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import written
 
-from patchq.ops import Replace
+from patchq.model.ops import Replace
 from patchq.resolve import elide
 from patchq.resolve.ladder import Found, Missed, resolve
 from patchq.resolve.readings import RUNGS, Lines, Quote, levels
-from patchq.text import Text
+from patchq.text.lines import Text
 
 EXACT = next(iter(levels(("exact",))))
 

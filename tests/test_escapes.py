@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from trees import RULES, DictTree
 
-from patchq import apply
-from patchq.model import Edit
-from patchq.ops import Create, Occurrences, Op, Replace, ReplaceText
+from patchq.model.ops import Create, Occurrences, Op, Replace, ReplaceText
+from patchq.model.values import Edit
+from patchq.plan import batch as apply
 
 BASE = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
 ONE = "    return 1\n"

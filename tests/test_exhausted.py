@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from gitrepo import git, make_repo
 
-from patchq.errors import disk_fault
-from patchq.identity import Identity
-from patchq.model import FileChange
+from patchq.git.identity import Identity
+from patchq.git.repository import Repository
+from patchq.model.errors import disk_fault
+from patchq.model.values import FileChange
 from patchq.queue.directory import DirectoryQueue, create
-from patchq.repo import Repository
 
 WHO = Identity("Ada", "ada@example.org", 1, 0)
 MANY = 40

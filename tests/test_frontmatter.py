@@ -7,9 +7,9 @@ import hashlib
 import pytest
 from effort import effort
 
-from patchq.envelope import open_response
-from patchq.envelope.frontmatter import KEYS, MAX_BYTES
-from patchq.model import Envelope, Header, Problem
+from patchq.formats.envelope.frontmatter import KEYS, MAX_BYTES
+from patchq.formats.envelope.opening import open_response
+from patchq.model.values import Envelope, Header, Problem
 
 BODY = "a.py\nedits\n"
 

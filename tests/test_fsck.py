@@ -115,7 +115,7 @@ def break_report(id: str, folder: str = "done") -> Callable[[Path], object]:
 
 def die_with_a_lock(repo: Path) -> None:
     code = (
-        "import os\nfrom pathlib import Path\nfrom patchq.linklock import LinkLock\n"
+        "import os\nfrom pathlib import Path\nfrom patchq.git.linklock import LinkLock\n"
         "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
         "lock.hold(Path('.git/refs/heads/main.lock').resolve())\nos._exit(0)"
     )

@@ -10,8 +10,8 @@ from pathlib import Path
 FUZZ = Path(__file__).parent.parent / "bench" / "fuzz.py"
 BREAK = """
 import runpy, sys
-from patchq import apply
-from patchq.model import Plan
+from patchq.plan import batch as apply
+from patchq.model.values import Plan
 sys.argv = sys.argv[1:]
 apply.plan = lambda edits, *rest: Plan()
 runpy.run_path(sys.argv[0], run_name="__main__")

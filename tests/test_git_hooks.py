@@ -11,8 +11,8 @@ import pytest
 from command import block, patchq, report
 from gitrepo import commit_files, git, make_repo, write_files
 
-from patchq import config
-from patchq.config import Config
+from patchq.config import reading as config
+from patchq.config.reading import Config
 from patchq.hooks import enabling, shipped
 
 NAMES = list(shipped.GIT_SUMMARIES)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from patchq import grammars
-from patchq.model import FileChange
-from patchq.syntax import check
+from patchq.model.values import FileChange
+from patchq.plan.syntax import check
+from patchq.text import grammars
 
 SOURCES = {
     "js": (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from trees import RULES, edits, planned, told, written
 
-from patchq.ops import Create, DeleteFile
+from patchq.model.ops import Create, DeleteFile
 
 
 @pytest.mark.parametrize(

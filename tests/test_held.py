@@ -9,11 +9,12 @@ from command import block, drop
 from effort import effort
 from gitrepo import make_repo
 
-from patchq import config, worker
+from patchq.config import reading as config
+from patchq.git.repository import Repository
+from patchq.land import worker
+from patchq.pipeline.world import World
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
-from patchq.repo import Repository
-from patchq.world import World
 
 
 def hold(path: Path, count: int) -> World:

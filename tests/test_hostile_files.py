@@ -19,8 +19,8 @@ from command import block, drop, fresh, patchq
 from command import report as told_of
 from gitrepo import git, make_repo
 
-from patchq import quote
-from patchq.recovery import MOST_TRIES
+from patchq.land.recovery import MOST_TRIES
+from patchq.text import quote
 
 EDIT = block("a.txt", "two\n", "2\n")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
@@ -184,7 +184,7 @@ def test_f15_f18_a_link_in_the_place_of_a_directory_is_not_followed(repo: Path, 
 
 DIES = """
 import os, signal, sys
-from patchq import stages
+from patchq.pipeline import stages
 from patchq.cli import main
 whole = stages.parse
 def parse(draft, *rest):

@@ -19,9 +19,9 @@ from test_names import ALL
 from trees import RULES, DictTree, edits
 from trees import told as told_by
 
-from patchq import apply
-from patchq.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.policy import Policy
+from patchq.config.policy import Policy
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.plan import batch as apply
 
 ZWNJ, BOM, LRM, RLO = "\u200c", "\ufeff", "\u200e", "\u202e"
 MORE = [

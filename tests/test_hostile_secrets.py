@@ -12,7 +12,8 @@ import pytest
 from command import block, drop, patchq
 from gitrepo import git, make_repo
 
-from patchq import names, secrecy
+from patchq.model import names
+from patchq.report import secrecy
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 PART = TOKEN[:14]

@@ -22,8 +22,11 @@ from gitrepo import git, make_repo
 from test_report_md import outside_of_quotations
 from test_shipped_hooks import SECRETS
 
-from patchq import formats, logs, quote, secrecy, syntax
-from patchq.model import FileChange
+from patchq import formats
+from patchq.model.values import FileChange
+from patchq.plan import syntax
+from patchq.report import logs, secrecy
+from patchq.text import quote
 
 LINES = "".join(f"line {number % 7}\n" for number in range(3_000))
 FILES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ops import batch, plan, result
 
-from patchq.ops import InsertAt, PatchHunk
+from patchq.model.ops import InsertAt, PatchHunk
 
 TWICE = "class A\n  x\nclass B\n  x\n"
 

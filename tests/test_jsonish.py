@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.jsonish import JsonError, Node, parse, parse_at, parse_each
+from patchq.text.jsonish import JsonError, Node, parse, parse_at, parse_each
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import RULES, edits, planned, written
 
-from patchq import text as text_module
-from patchq.ops import Replace
+from patchq.model.ops import Replace
 from patchq.resolve import search
 from patchq.resolve.ladder import Found, Missed, resolve, taken_place
 from patchq.resolve.readings import (
@@ -26,7 +25,8 @@ from patchq.resolve.readings import (
     without_numbers,
 )
 from patchq.resolve.search import Shift, places
-from patchq.text import Text
+from patchq.text import lines as text_module
+from patchq.text.lines import Text
 
 # ------------------------------------------------------------ every rung
 

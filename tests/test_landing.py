@@ -10,7 +10,7 @@ import pytest
 from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
-from patchq.report import KEYS
+from patchq.report.document import KEYS
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")

@@ -1,4 +1,4 @@
-"""The import graph is linear: a module knows only what stands above it in `LAYERS`."""
+"""The import graph is linear: a room knows only those before it in `LAYERS`."""
 
 from __future__ import annotations
 
@@ -12,84 +12,30 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "patchq"
 
-# Lowest first.  A name covers the module, or the package and all in it; the longest name counts.
-# Names on one line may import each other, as long as no circle comes of it.
-PURE = (
-    ("patchq",),  # the version alone
-    ("errors", "concern"),
-    ("ops",),
-    ("model",),
-    ("asked",),
-    ("yamlio",),
-    ("names",),
-    ("haystack",),
-    ("grammars", "text", "lcs", "quote", "jsonish"),
-    ("policy", "codes", "diff", "message"),
-    ("envelope",),
-    ("formats",),
-    ("resolve",),
-    ("conflicts", "files", "apply", "guards", "precedence", "escapes", "syntax", "carry_lines"),
-    ("llm.client", "llm.merge", "llm.places", "llm.questions"),
-)
-EFFECTS = (
-    ("config_schema",),
-    ("config",),
-    ("identity", "reffiles", "linklock", "objects", "packedrefs"),
-    ("repo",),
-    ("refs", "checkout"),
-    ("backup",),
-    ("worktree",),
-    ("queue",),
-    ("report_md", "secrecy"),
-    ("report",),
-    ("history", "inverse", "overlaps"),
-    ("move",),
-    ("carry_files",),
-    ("hooks",),
-    ("telling", "logs"),
-    ("llm.cache", "llm.chat"),
-    ("world",),
-    ("chosen", "land", "rewriting"),
-    ("notes",),
-    ("forgotten",),
-    ("dependencies", "mode", "selection"),
-    ("llm",),
-    ("bases",),
-    ("stages",),
-    ("fixes",),
-    ("checking",),
-    ("pipeline",),
-    ("recovery", "supersede"),
-    ("observed", "pending"),
-    ("waiting",),
-    ("rebuilt",),
-    ("review",),
-    ("asking",),
-    ("worker",),
-    ("tally",),
-    ("retention", "prometheus"),
-    ("checkup",),
-    ("fsck",),
-    ("revert", "retry"),
-    ("daemon",),
-    ("cli",),
-    ("__main__",),
-)
-LAYERS = PURE + EFFECTS
-RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+LAYERS = (
+    "model", "text", "config", "report", "git", "queue", "formats", "resolve", "plan", "hooks",
+    "llm", "pipeline", "land", "review", "service", "cli",
+)  # fmt: skip
+"""The rooms, lowest first: a module imports from its own room and from those before it."""
+RANKS = {room: rank for rank, room in enumerate(LAYERS)}
+PURE = {"model", "text", "formats", "resolve", "plan"}
+"""The core: bytes and frozen values; no files, no processes, no clock."""
 
 # The one module, or package, that may import each of these.
 SOLE_IMPORTERS = {
-    "pygit2": "patchq.repo",
-    "yaml": "patchq.yamlio",
-    "watchdog": "patchq.daemon.watch",
+    "pygit2": "patchq.git",
+    "yaml": "patchq.text.yamlio",
+    "watchdog": "patchq.service.doorbell",
 }
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {
     "datetime", "os", "random", "secrets", "shutil", "signal", "socket", "subprocess",
     "tempfile", "threading", "time",
 }  # fmt: skip
-MAX_LINES = 300
+SCREEN = 55
+"""Lines of a function, at most."""
+MOST_ENTRIES = 20
+"""Of a room at one level; `cli` has one for each verb."""
 
 
 def module_name(path: Path) -> str:
@@ -100,13 +46,10 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def layer_of(module: str) -> str | None:
-    """The entry of `LAYERS` that covers the module, or None."""
-    if module == "patchq":
-        return module
-    parts = module.split(".")[1:]
-    covering = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-    return next((name for name in covering if name in RANKS), None)
+def room_of(module: str) -> str | None:
+    """The room that holds the module; None for the package itself and `__main__`."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
 
 
 def imports(module: str) -> Iterator[str]:
@@ -129,19 +72,27 @@ def own_imports(module: str) -> set[str]:
     return {name for name in imports(module) if name.split(".")[0] == "patchq"} - {module}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_module_has_a_layer(module: str) -> None:
-    assert layer_of(module) is not None, f"{module}: give it a place in LAYERS"
+def test_the_package_is_its_rooms() -> None:
+    there = {path.name for path in PACKAGE.iterdir()} - {"__pycache__", "py.typed"}
+    assert there == {*LAYERS, "__init__.py", "__main__.py"}
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_module_imports_only_lower_layers(module: str) -> None:
-    layer = layer_of(module)
-    assert layer is not None
+def test_module_imports_only_lower_rooms(module: str) -> None:
+    room = room_of(module)
+    if room is None:
+        return
     for name in own_imports(module):
-        other = layer_of(name)
-        assert other is not None, f"{module} imports {name}, which has no layer"
-        assert RANKS[other] <= RANKS[layer], f"{module} ({layer}) imports {name} ({other})"
+        other = room_of(name)
+        if other is not None:
+            assert RANKS[other] <= RANKS[room], f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("room", [room for room in LAYERS if room != "cli"])
+def test_room_can_be_overlooked(room: str) -> None:
+    for place in [PACKAGE / room, *(PACKAGE / room).rglob("*/")]:
+        entries = [path.name for path in place.iterdir() if path.name != "__pycache__"]
+        assert len(entries) <= MOST_ENTRIES, f"{place} has {len(entries)} entries"
 
 
 def test_imports_go_in_no_circle() -> None:
@@ -160,13 +111,14 @@ def test_libraries_have_one_importer(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_core_is_pure(module: str) -> None:
-    layer = layer_of(module)
-    assert layer is not None
-    if RANKS[layer] < len(PURE):
+    if room_of(module) in PURE:
         assert {name.split(".")[0] for name in imports(module)}.isdisjoint(IMPURE), module
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_module_is_short(module: str) -> None:
-    lines = MODULES[module].read_text(encoding="utf-8").count("\n")
-    assert lines < MAX_LINES, f"{module} has {lines} lines"
+def test_functions_fit_on_a_screen(module: str) -> None:
+    tree = ast.parse(MODULES[module].read_bytes(), module)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= SCREEN, f"{module}:{node.lineno} {node.name} has {lines} lines"

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from gitrepo import commit_files, git, make_repo
 
-from patchq.model import FileChange
-from patchq.repo import Repository, merges
-from patchq.repo.merges import Merged, merge
+from patchq.git import merges
+from patchq.git.merges import Merged, merge
+from patchq.git.repository import Repository
+from patchq.model.values import FileChange
 
 TEN = "".join(f"{number}\n" for number in range(10))
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patchq.message import MAX_BYTES, compose, subject, trailers
-from patchq.model import EditOutcome, EditState, FileChange, Header, Source
+from patchq.model.values import EditOutcome, EditState, FileChange, Header, Source
+from patchq.report.message import MAX_BYTES, compose, subject, trailers
 
 SOURCE = Source("fix.md", "5e" * 32, 99)
 BASE = "ba5e" * 10

@@ -10,7 +10,7 @@ from gitrepo import git, make_repo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.names import (
+from patchq.model.names import (
     batch_id,
     check_path,
     collision_key,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.identity import Identity, make_identity, parse_identity
-from patchq.objects import (
+from patchq.git.identity import Identity, make_identity, parse_identity
+from patchq.git.objects import (
     EXECUTABLE,
     FILE,
     TREE,
@@ -21,7 +21,7 @@ from patchq.objects import (
     object_id,
     parse_tree,
 )
-from patchq.reffiles import is_ref_name
+from patchq.git.reffiles import is_ref_name
 
 Files = Mapping[str, Leaf]
 

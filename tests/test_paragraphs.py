@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ops import result
 
-from patchq.ops import InParagraph
+from patchq.model.ops import InParagraph
 
 TEXT = "The API is old. Use it.\n\nThe CLI is old. Do not.\n"
 API = "contains('API')"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.policy import DENY, REVIEW, Policy, pattern_error
+from patchq.config.policy import DENY, REVIEW, Policy, pattern_error
 
 DEFAULT = Policy()
 

@@ -8,8 +8,8 @@ import pytest
 from ops import edit, plan, stating
 from trees import RULES, told
 
-from patchq.model import Edit, Plan
-from patchq.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.model.values import Edit, Plan
 
 
 def states(done: Plan) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from trees import written
 
-from patchq.model import Hunk
+from patchq.model.values import Hunk
 from patchq.resolve.preserve import Rewrite
 from patchq.resolve.readings import Unreadable
 from patchq.resolve.search import Shift
-from patchq.text import BOM, Text
+from patchq.text.lines import BOM, Text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from patchq.errors import Busy, DiskFault, QueueLocked
+from patchq.model.errors import Busy, DiskFault, QueueLocked
 from patchq.queue import Claim, Queue
 from patchq.queue.directory import DirectoryQueue, create
 from patchq.queue.memory import MemoryQueue, Store

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from patchq.errors import DiskFault, Fault, QueueLocked, UsageError
+from patchq.model.errors import DiskFault, Fault, QueueLocked, UsageError
 from patchq.queue import Claim
 from patchq.queue.directory import DirectoryQueue, create, lock_owner
 from patchq.queue.linux import being_written
@@ -457,7 +457,7 @@ _MOUNTS = ["unshare", "-rm"]
 def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> None:
     acquire = (
         "import sys; from pathlib import Path\n"
-        "from patchq.errors import UsageError\n"
+        "from patchq.model.errors import UsageError\n"
         "from patchq.queue.directory import DirectoryQueue\n"
         "try: DirectoryQueue(Path(sys.argv[1])).acquire()\n"
         "except UsageError as error: print(error.message, '|', error.hint)\n"

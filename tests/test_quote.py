@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq import quote
+from patchq.text import quote
 
 
 @pytest.mark.parametrize(

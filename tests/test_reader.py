@@ -15,8 +15,8 @@ from gitrepo import git, make_repo
 from reader import answer
 
 from patchq import formats
-from patchq.envelope import open_response
-from patchq.model import Envelope
+from patchq.formats.envelope.opening import open_response
+from patchq.model.values import Envelope
 
 TWINS = """\
 class One:

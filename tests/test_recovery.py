@@ -10,14 +10,17 @@ import pytest
 from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
-from patchq import config, land, worker
-from patchq.pipeline import process
+from patchq.config import reading as config
+from patchq.git.repository import Repository
+from patchq.land import landing as land
+from patchq.land import worker
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.process import process
+from patchq.pipeline.world import Tips, World, flush
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
-from patchq.repo import Repository
-from patchq.report import to_json
-from patchq.report_md import to_markdown
-from patchq.world import Draft, Tips, World
+from patchq.report.document import to_json
+from patchq.report.page import to_markdown
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 RESPONSES = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
@@ -64,7 +67,7 @@ def die_before_the_move(repo: Path, mode: str = "auto") -> list[str]:
     """The commits of the batches, whose objects are there."""
     world = begin(repo, mode)
     drafts = decide(world, RESPONSES)
-    land.flush(world)
+    flush(world)
     world.queue.close()
     return [str(draft.commit) for draft in drafts]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from gitrepo import commit_files, git, make_repo
 
-from patchq import refs
-from patchq.errors import Busy, DiskFault, RepositoryFault
-from patchq.identity import Identity
-from patchq.repo import Repository
+from patchq.git import refs
+from patchq.git.identity import Identity
+from patchq.git.repository import Repository
+from patchq.model.errors import Busy, DiskFault, RepositoryFault
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
 MAIN = "refs/heads/main"
@@ -441,9 +441,9 @@ def test_death_at_every_step_of_create_and_delete(
 WRITER = """
 import sys
 from pathlib import Path
-from patchq import refs
-from patchq.identity import Identity
-from patchq.repo import Repository
+from patchq.git import refs
+from patchq.git.identity import Identity
+from patchq.git.repository import Repository
 repo = Repository.open(Path(sys.argv[1]))
 who = Identity("W", "w@x", 1, 0)
 done = 0

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from ops import batch, plan
 
-from patchq.ops import Anchored, InParagraph, InsertAt, Occurrences, Op, PatchHunk, ReplaceText
+from patchq.model.ops import (
+    Anchored,
+    InParagraph,
+    InsertAt,
+    Occurrences,
+    Op,
+    PatchHunk,
+    ReplaceText,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from gitrepo import commit_files, git, make_repo
 
-from patchq.errors import RepositoryFault, UsageError
-from patchq.identity import Identity
-from patchq.model import FileChange
-from patchq.repo import Repository
+from patchq.git.identity import Identity
+from patchq.git.repository import Repository
+from patchq.model.errors import RepositoryFault, UsageError
+from patchq.model.values import FileChange
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 120)
 FILES = {
@@ -523,9 +523,9 @@ def test_no_identity(path: Path, home: Path) -> None:
 MEASURE = """
 import sys
 from pathlib import Path
-from patchq.model import FileChange
-from patchq.repo import Repository
-from patchq.identity import Identity
+from patchq.model.values import FileChange
+from patchq.git.repository import Repository
+from patchq.git.identity import Identity
 repo = Repository.open(Path(sys.argv[1]))
 who = Identity("A", "a@x", 1, 0)
 tip = repo.branch_tip("main")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from outcomes import EVIL, GOOD, MISSED, PROPOSED, REFUSED, SEVERAL
 
-from patchq import quote
-from patchq.model import Outcome, Problem, Source, State
-from patchq.report import MAX_BYTES, dumps, to_json, with_problems, with_state
-from patchq.report_md import to_markdown
+from patchq.model.values import Outcome, Problem, Source, State
+from patchq.report.document import MAX_BYTES, dumps, to_json, with_problems, with_state
+from patchq.report.page import to_markdown
+from patchq.text import quote
 
 TEXT, NUMBER, NONE = str, (int, float), type(None)
 SCHEMA: dict[str, Any] = {

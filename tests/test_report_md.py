@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from outcomes import COLLIDES, EVIL, GOOD, MISSED, PROPOSED, REFUSED
 
-from patchq import quote
-from patchq.model import Candidate, Collision, Problem, State
-from patchq.report import to_json, with_state
-from patchq.report_md import to_markdown
+from patchq.model.values import Candidate, Collision, Problem, State
+from patchq.report.document import to_json, with_state
+from patchq.report.page import to_markdown
+from patchq.text import quote
 
 
 def test_a_refused_page_tells_a_model_what_to_do() -> None:

@@ -14,8 +14,8 @@ import pytest
 from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
-from patchq import tally
 from patchq.queue.directory import DirectoryQueue
+from patchq.service import stats as tally
 
 DAY = 86_400
 EDIT = block("a.txt", "a\n", "A\n")

@@ -107,7 +107,7 @@ def test_a_part_that_was_held_stays_a_part(repo: Path) -> None:
 # Ends a command where its response is claimed, its verdict intended, or its ref moved.
 DIES = """
 import os, sys
-from patchq import land, refs, worker
+from patchq.land import landing as land, worker; from patchq.git import refs
 from patchq.cli import main
 module, name = {
     "claimed": (worker, "work"), "intended": (refs, "barrier"), "moved": (land, "publish")

@@ -20,7 +20,7 @@ import pytest
 from command import drop, patchq
 from gitrepo import git
 
-from patchq.report import KEYS
+from patchq.report.document import KEYS
 
 SCENARIOS = Path(__file__).with_name("scenarios")
 NAMES = sorted(place.name for place in SCENARIOS.iterdir() if place.is_dir())

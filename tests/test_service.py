@@ -20,8 +20,8 @@ import pytest
 from command import block, drop, fresh, patchq
 from gitrepo import git, make_repo
 
-from patchq import concern, logs
-from patchq.daemon.systemd import Manager
+from patchq.report import concern, logs
+from patchq.service.systemd import Manager
 
 ROOT = Path(__file__).parent.parent
 WAIT_SECONDS = 60.0

@@ -20,9 +20,10 @@ from command import block, drop, patchq
 from command import report as told_of
 from gitrepo import commit_files, git, make_repo, write_files
 
-from patchq.diff import unified
 from patchq.hooks import shipped
-from patchq.model import FileChange
+from patchq.model.values import FileChange
+from patchq.report import secrecy
+from patchq.text.unified import unified
 
 RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
 GATES = ("pre-apply", "no-secrets", "protected-paths", "size-limits")
@@ -67,9 +68,9 @@ def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
 
 def test_every_hook_is_listed_and_is_a_program() -> None:
     helpers = {"gate.py", "changed.py"}
-    there = {p.name for p in shipped.directory().iterdir() if p.is_file()} - helpers
+    there = {p.name for p in secrecy.directory().iterdir() if p.is_file()} - helpers
     assert there == set(shipped.SUMMARIES)
-    in_git = {p.name for p in (shipped.directory() / "git").iterdir()} - {"common"}
+    in_git = {p.name for p in (secrecy.directory() / "git").iterdir()} - {"common"}
     assert in_git == set(shipped.GIT_SUMMARIES)
     for name in there:
         script = shipped.path(name)
@@ -88,7 +89,7 @@ def test_the_wheel_carries_them() -> None:
     wheel = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
     carried = wheel["build"]["targets"]["wheel"]["force-include"]
     assert carried == {"hooks": "patchq/hooks/scripts"}
-    assert shipped.directory() in (root / "hooks", root / carried["hooks"])
+    assert secrecy.directory() in (root / "hooks", root / carried["hooks"])
 
 
 def test_unknown_names_are_none() -> None:

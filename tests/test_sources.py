@@ -15,12 +15,13 @@ from command import block, drop, patchq, report
 from gitrepo import git, make_repo
 from trees import RULES, DictTree
 
-from patchq import apply, formats
-from patchq.envelope import open_response
-from patchq.formats import find_replace
+from patchq import formats
+from patchq.formats.envelope.opening import open_response
+from patchq.formats.find_replace import reading as find_replace
 from patchq.llm.prompts import File, Task, build, is_large_file
 from patchq.llm.questions import NEW, OLD
-from patchq.model import Edit, Envelope, Plan, Problem
+from patchq.model.values import Edit, Envelope, Plan, Problem
+from patchq.plan import batch as apply
 from patchq.resolve.readings import unescape
 
 Files = Mapping[str, str]

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ops import batch, plan, result
 
-from patchq.ops import Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.model.ops import Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.resolve.readings import RUNGS
 from patchq.resolve.spots import Spot, spots, within
-from patchq.text import Text
+from patchq.text.lines import Text
 
 LETTERS = st.text(st.sampled_from(list('ab"“é\n\r')), max_size=12)
 

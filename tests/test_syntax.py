@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.model import FileChange
-from patchq.syntax import MAX_BYTES, check
+from patchq.model.values import FileChange
+from patchq.plan.syntax import MAX_BYTES, check
 
 PASSES = {
     "python": ("a.py", b"x = 1\n", b"x = 2\n"),

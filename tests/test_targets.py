@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from trees import RULES, DictTree, edits, told
 
-from patchq import apply
-from patchq.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.resolve.targets import NewPaths, Refused, likely_path
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.plan import batch as apply
+from patchq.plan.targets import NewPaths, Refused, likely_path
 
 TREE = DictTree(
     {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq import text
-from patchq.text import BOM, Text, View, plain_typography, split_lines
+from patchq.text import lines as text
+from patchq.text.lines import BOM, Text, View, plain_typography, split_lines
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"a\r", b"\xff", b"\r", b"a a"]), max_size=8)
 DATA = st.builds(

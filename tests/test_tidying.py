@@ -10,8 +10,8 @@ import pytest
 from command import drop, patchq
 from gitrepo import git, make_repo
 
-from patchq.repo import Repository
-from patchq.repo.tidying import Tidying
+from patchq.git.repository import Repository
+from patchq.git.tidying import Tidying
 
 
 @pytest.fixture

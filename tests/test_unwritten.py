@@ -12,10 +12,11 @@ from threading import Event, Thread
 import pytest
 from gitrepo import git, make_repo
 
-from patchq.errors import RepositoryFault
-from patchq.identity import Identity
-from patchq.model import FileChange
-from patchq.repo import Repository, unwritten
+from patchq.git import unwritten
+from patchq.git.identity import Identity
+from patchq.git.repository import Repository
+from patchq.model.errors import RepositoryFault
+from patchq.model.values import FileChange
 
 WHO = Identity("Ada", "ada@example.org", 1, 0)
 FEW, MANY = 3, 40
@@ -128,7 +129,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from test_unwritten import commit
-from patchq.repo import Repository
+from patchq.git.repository import Repository
 repo = Repository.open(Path())
 commit(repo, int(sys.argv[2]))
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)

@@ -14,8 +14,8 @@ import pytest
 from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
-from patchq import waiting
-from patchq.errors import UsageError
+from patchq.model.errors import UsageError
+from patchq.review import restack as waiting
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(LINES)
@@ -440,7 +440,7 @@ def test_proposal_whose_dependency_was_reverted_needs_a_retry(repo: Path) -> Non
 # mark, the move of its branch, its report.
 DIES = """
 import os, sys
-from patchq import refs, rewriting
+from patchq.git import refs; from patchq.land import reports as rewriting
 from patchq.cli import main
 left = int(sys.argv.pop(1))
 

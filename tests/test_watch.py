@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.daemon.watch import Doorbell
+from patchq.service.doorbell import Doorbell
 
 LONG = 20.0
 """Seconds: a wait that lasts so long has not been rung."""
@@ -131,7 +131,7 @@ def test_a_ring_from_a_thread_ends_the_wait(doorbell: Doorbell) -> None:
 def test_a_ring_from_a_signal_handler_ends_the_wait(inbox: Path) -> None:
     ringing = (
         "import signal, sys, time; from pathlib import Path\n"
-        "from patchq.daemon.watch import Doorbell\n"
+        "from patchq.service.doorbell import Doorbell\n"
         "doorbell = Doorbell(Path(sys.argv[1]), sys.argv[2], 20)\n"
         "signal.signal(signal.SIGTERM, lambda *_: doorbell.ring())\n"
         "print(flush=True)\n"
@@ -230,7 +230,7 @@ def test_polling_looks_every_so_often_and_starts_no_thread(inbox: Path) -> None:
 def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     starved = (
         "import os, resource, sys; from pathlib import Path\n"
-        "from patchq.daemon.watch import Doorbell\n"
+        "from patchq.service.doorbell import Doorbell\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
         "fds = []\n"
         "try:\n"

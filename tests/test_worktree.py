@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from gitrepo import commit_files, git, make_repo, write_files
 
-from patchq import refs
-from patchq.errors import Busy, RepositoryFault
-from patchq.identity import Identity
-from patchq.model import FileChange
-from patchq.repo import Repository
-from patchq.worktree import Checkout, Follow, checkouts, recover
+from patchq.git import refs
+from patchq.git.identity import Identity
+from patchq.git.repository import Repository
+from patchq.git.worktree import Checkout, Follow, checkouts, recover
+from patchq.model.errors import Busy, RepositoryFault
+from patchq.model.values import FileChange
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
 FILES = {

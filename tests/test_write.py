@@ -8,7 +8,7 @@ import pytest
 from ops import batch, plan, result
 from trees import RULES, told
 
-from patchq.ops import DeleteFile, Op, Replace, Write
+from patchq.model.ops import DeleteFile, Op, Replace, Write
 
 TEN = "".join(f"{i}\n" for i in range(10))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from effort import effort
 
-from patchq import yamlio
-from patchq.yamlio import Mapping, Scalar, YamlError
+from patchq.text import yamlio
+from patchq.text.yamlio import Mapping, Scalar, YamlError
 
 
 @pytest.mark.parametrize(

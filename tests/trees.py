@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from patchq import apply
-from patchq.model import Edit, Entry, EntryKind, Plan
-from patchq.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.values import Edit, Entry, EntryKind, Plan
+from patchq.plan import batch as apply
+from patchq.plan.targets import Rules
 from patchq.resolve.readings import RUNGS
-from patchq.resolve.targets import Rules
 
 RULES = Rules(rungs=RUNGS, denied=lambda path: None, file_bytes=1 << 20)
 PATH = "f.txt"

@@ -19,8 +19,8 @@ from types import ModuleType
 
 from patchq import __version__
 from patchq.cli import streams
-from patchq.errors import Fault, disk_fault
-from patchq.quote import visible
+from patchq.model.errors import Fault, disk_fault
+from patchq.text.quote import visible
 
 VERBS = (
     "init", "watch", "stop", "run", "submit", "check", "apply", "status", "log", "show",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from patchq import review
 from patchq.cli import common
-from patchq.quote import visible
-from patchq.review import Decided
+from patchq.review import decide as review
+from patchq.review.decide import Decided
+from patchq.text.quote import visible
 
 HELP = "land a proposal on its target"
 

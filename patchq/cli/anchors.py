@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
 from patchq.cli import common
-from patchq.report import printed
+from patchq.report.document import printed
 from patchq.resolve.ranking import ranked
 
 HELP = "print ranked anchor candidates of a file, as JSON"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 
-from patchq import chosen, waiting, worker
 from patchq.cli import common, confirm
-from patchq.queue import Report
-from patchq.world import WHOLE
+from patchq.land import worker
+from patchq.model.report import Report
+from patchq.pipeline import overrides as chosen
+from patchq.pipeline.overrides import WHOLE
+from patchq.review import restack as waiting
 
 HELP = "take one response through the whole pipeline now"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 
-from patchq import worker
-from patchq.asking import Desk
 from patchq.cli import common, prompt
+from patchq.land import worker
 from patchq.llm import request
-from patchq.names import REQUEST, batch_id
-from patchq.queue import Report
+from patchq.model.names import REQUEST, batch_id
+from patchq.model.report import Report
+from patchq.pipeline.requests import Desk
 
 HELP = "ask the configured model for edits of files, and put them through the queue"
 _LONGEST_NAME = 40

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq import report
 from patchq.cli import common
 from patchq.cli.streams import put
-from patchq.report_md import to_markdown
+from patchq.report import document as report
+from patchq.report.page import to_markdown
 
 HELP = "dry run: plan, diff and verdict of a response"
 

@@ -11,23 +11,29 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any
 
-from patchq import backup, logs, observed, rebuilt
-from patchq import config as configuration
 from patchq.cli.streams import put
-from patchq.config import Config
-from patchq.envelope import open_response
-from patchq.errors import UsageError
-from patchq.model import Envelope, Problem, Source
-from patchq.pipeline import process
-from patchq.queue import Claim, Report, directory
+from patchq.config import reading as configuration
+from patchq.config.reading import Config
+from patchq.formats.envelope.opening import open_response
+from patchq.git import backup
+from patchq.git.repository import Repository
+from patchq.model.errors import UsageError
+from patchq.model.report import Report
+from patchq.model.values import Envelope, Problem, Source
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.overrides import WHOLE, Choice
+from patchq.pipeline.process import process
+from patchq.pipeline.world import Tips, World
+from patchq.queue import Claim, directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.inbox import too_large
 from patchq.queue.memory import MemoryQueue
-from patchq.quote import visible
-from patchq.repo import Repository
-from patchq.report import printed
-from patchq.secrecy import batch_id
-from patchq.world import WHOLE, Choice, Draft, Tips, World
+from patchq.report import logs
+from patchq.report.document import printed
+from patchq.report.secrecy import batch_id
+from patchq.review import from_git as rebuilt
+from patchq.review import reconcile as observed
+from patchq.text.quote import visible
 
 REFS = (
     "refs/heads/patchq/", "refs/patchq/waiting/", "refs/patchq/batches/", "refs/patchq/discarded/",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 
-from patchq import config as configuration
 from patchq.cli import common
+from patchq.config import reading as configuration
+from patchq.git.repository import Repository
 from patchq.hooks.steps import cannot_start
-from patchq.repo import Repository
 
 HELP = "check the configuration, or print a sample or its JSON schema"
 

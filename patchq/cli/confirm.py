@@ -14,13 +14,16 @@ from dataclasses import replace
 from select import select
 from typing import Any
 
-from patchq import report, selection
 from patchq.cli import common
-from patchq.config import Config
-from patchq.errors import UsageError
+from patchq.config.reading import Config
+from patchq.model.errors import UsageError
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.overrides import Choice
+from patchq.pipeline.world import World
+from patchq.plan import selection
 from patchq.queue import Claim
-from patchq.quote import visible
-from patchq.world import Choice, Draft, World
+from patchq.report import document as report
+from patchq.text.quote import visible
 
 _LOOK_SECONDS = 0.2
 _ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [q]uit"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq import review
 from patchq.cli import accept, common
+from patchq.review import decide as review
 
 HELP = "take a proposal away; its commit stays at refs/patchq/discarded/ID"
 

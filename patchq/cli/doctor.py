@@ -7,14 +7,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from patchq import checkup
-from patchq import config as configuration
-from patchq.checkup import Finding, queue, repository, system
 from patchq.cli import common
-from patchq.config import Config
-from patchq.errors import Fault
-from patchq.quote import visible
-from patchq.repo import Repository
+from patchq.config import reading as configuration
+from patchq.config.reading import Config
+from patchq.git.repository import Repository
+from patchq.model.errors import Fault
+from patchq.service.doctor import finding as checkup
+from patchq.service.doctor import queue, repository, system
+from patchq.service.doctor.finding import Finding
+from patchq.text.quote import visible
 
 HELP = "check repository, queue and system; each finding with its cure"
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common
-from patchq.errors import UsageError
-from patchq.formats.forms import FORMATS
+from patchq.formats.registry import FORMATS
+from patchq.model.errors import UsageError
 
 HELP = "list the formats, or print one's instructions for a model"
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from patchq.cli import common
-from patchq.errors import Fault
-from patchq.fsck import Damage, broken, files, records, shapes
+from patchq.model.errors import Fault
+from patchq.pipeline.world import World
 from patchq.queue import spool
-from patchq.quote import visible
-from patchq.world import World
+from patchq.service.fsck import broken, files, records, shapes
+from patchq.service.fsck.damage import Damage
+from patchq.text.quote import visible
 
 HELP = "check the queue against the repository; --repair rebuilds what can be derived"
 _ROUNDS = 5

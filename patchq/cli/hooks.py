@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from patchq import config as configuration
-from patchq import observed
 from patchq.cli import common
-from patchq.config import Config
-from patchq.errors import UsageError
+from patchq.config import reading as configuration
+from patchq.config.reading import Config
+from patchq.git.repository import Repository
 from patchq.hooks import enabling, shipped, staged, wiring
-from patchq.repo import Repository
+from patchq.model.errors import UsageError
+from patchq.review import reconcile as observed
 
 HELP = "list the shipped hooks, put them to work, or take them away again"
 RECORD = "patchq-hooks.json"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq import config as configuration
 from patchq.cli import common
-from patchq.repo import Repository
+from patchq.config import reading as configuration
+from patchq.git.repository import Repository
 
 HELP = "make the queue and a commented .patchq.yaml; safe to repeat"
 

@@ -10,10 +10,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from itertools import islice
 
-from patchq import rebuilt
 from patchq.cli import common
-from patchq.queue import Report
-from patchq.world import World
+from patchq.model.report import Report
+from patchq.pipeline.world import World
+from patchq.review import from_git as rebuilt
 
 HELP = "list the batches, newest verdict first"
 

@@ -6,13 +6,13 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from patchq.asking import job_of
 from patchq.cli import common
-from patchq.errors import UsageError
+from patchq.git.repository import Repository
 from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
 from patchq.llm.request import Request
-from patchq.repo import Repository
+from patchq.model.errors import UsageError
+from patchq.pipeline.requests import job_of
 
 HELP = "print the prompt that asks a model for edits of files"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq import retry
 from patchq.cli import accept, common
-from patchq.queue import Report
+from patchq.model.report import Report
+from patchq.review import retry
 
 HELP = "decide again on a response, on the branches as they are now"
 

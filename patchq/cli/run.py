@@ -6,9 +6,9 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common, confirm
-from patchq.daemon.serve import Control, drain
-from patchq.daemon.upkeep import Upkeep
-from patchq.queue import Report
+from patchq.model.report import Report
+from patchq.service.serve import Control, drain
+from patchq.service.upkeep import Upkeep
 
 HELP = "work off what waits, then exit (for cron and CI)"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq import report
 from patchq.cli import common
-from patchq.queue import Report
-from patchq.report_md import to_markdown
+from patchq.model.report import Report
+from patchq.report import document as report
+from patchq.report.page import to_markdown
 
 HELP = "show a batch: its page, its diff, or its report as JSON"
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from patchq import tally
 from patchq.cli import common
-from patchq.quote import clip, visible
-from patchq.tally import Key
+from patchq.service import stats as tally
+from patchq.service.stats import Key
+from patchq.text.quote import clip, visible
 
 HELP = "count verdicts, match rungs and reasons"
 _PLACES = {"agent": 1, "model": 2, "format": 3}

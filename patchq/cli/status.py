@@ -7,13 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from patchq import dependencies, observed, pending, rebuilt, worktree
 from patchq.cli import common
-from patchq.observed import Seen
-from patchq.queue import Report
+from patchq.git import worktree
+from patchq.land import collisions as pending
+from patchq.model.report import Report
+from patchq.pipeline import dependencies
+from patchq.pipeline.world import World
 from patchq.queue.directory import lock_owner
-from patchq.quote import visible
-from patchq.world import World
+from patchq.review import from_git as rebuilt
+from patchq.review import reconcile as observed
+from patchq.review.reconcile import Seen
+from patchq.text.quote import visible
 
 Needs = Mapping[str, Mapping[str, str | None]]
 """The batches that are held for others: id -> each that has not landed, with its state."""

@@ -10,10 +10,10 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 
 from patchq.cli import common
-from patchq.errors import Busy, UsageError
+from patchq.git.repository import Repository
+from patchq.model.errors import Busy, UsageError
 from patchq.queue.directory import lock_owner
 from patchq.queue.lock import Owner
-from patchq.repo import Repository
 
 HELP = "stop the daemon after the batch in hand"
 _WAIT_SECONDS = 60.0

@@ -10,14 +10,14 @@ from hashlib import sha256
 from pathlib import PurePath
 
 from patchq.cli import common
-from patchq.envelope import open_response
-from patchq.errors import UsageError
-from patchq.model import Envelope
-from patchq.names import REQUEST, response_name
-from patchq.queue import Report
+from patchq.formats.envelope.opening import open_response
+from patchq.git.repository import Repository
+from patchq.model.errors import UsageError
+from patchq.model.names import REQUEST, response_name
+from patchq.model.report import Report
+from patchq.model.values import Envelope
 from patchq.queue.directory import DirectoryQueue, lock_owner
-from patchq.repo import Repository
-from patchq.secrecy import batch_id, file_name
+from patchq.report.secrecy import batch_id, file_name
 
 HELP = "drop a response into the queue; prints its id"
 

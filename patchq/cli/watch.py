@@ -10,16 +10,16 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
 from pathlib import Path
 
-from patchq import logs
 from patchq.cli import common, confirm
-from patchq.config import Config
-from patchq.daemon.serve import Control, serve
-from patchq.daemon.systemd import Manager
-from patchq.daemon.upkeep import Upkeep
-from patchq.errors import Fault, QueueLocked, RepositoryFault
-from patchq.queue import Report
+from patchq.config.reading import Config
+from patchq.model.errors import Fault, QueueLocked, RepositoryFault
+from patchq.model.report import Report
+from patchq.pipeline.world import World
 from patchq.queue.directory import lock_owner
-from patchq.world import World
+from patchq.report import logs
+from patchq.service.serve import Control, serve
+from patchq.service.systemd import Manager
+from patchq.service.upkeep import Upkeep
 
 HELP = "serve the queue until stopped"
 _START_SECONDS = 20.0

@@ -6,8 +6,8 @@ loaded with the first response, so that commands which read none start sooner.
 
 from __future__ import annotations
 
-from patchq.formats.paths import Known
-from patchq.model import Parsed
+from patchq.formats.marks.paths import Known
+from patchq.model.values import Parsed
 
 
 def parse(text: str, known: Known, default_path: str | None = None, first_line: int = 1) -> Parsed:
@@ -16,6 +16,6 @@ def parse(text: str, known: Known, default_path: str | None = None, first_line: 
     `known` tells whether the base has a path; `default_path` is the front matter's `file`.
     `first_line` is the line of the response on which the text begins.
     """
-    from patchq.formats import forms
+    from patchq.formats import registry as forms
 
     return forms.parse(text, known, default_path, first_line)

@@ -11,14 +11,18 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from patchq.envelope.wrappers import closes_thought, opens_thought
-from patchq.formats import find_replace, json_edits, unified_diff, v4a, whole_file
-from patchq.formats.blocks import is_suspect, opening
-from patchq.formats.diff_fences import is_of_diff
 from patchq.formats.document import Document, Piece
-from patchq.formats.fences import Fence, fence
-from patchq.formats.labels import file_line, is_file_end, may_label
-from patchq.formats.members import is_member
+from patchq.formats.envelope.thinking import closes_thought, opens_thought
+from patchq.formats.find_replace import reading as find_replace
+from patchq.formats.json import edits as json_edits
+from patchq.formats.marks.blocks import is_suspect, opening
+from patchq.formats.marks.fences import Fence, fence
+from patchq.formats.marks.json_keys import is_member
+from patchq.formats.marks.labels import file_line, is_file_end, may_label
+from patchq.formats.unified_diff import reading as unified_diff
+from patchq.formats.unified_diff.fences import is_of_diff
+from patchq.formats.v4a import reading as v4a
+from patchq.formats.whole_file import reading as whole_file
 
 Read = Callable[[Document, int], Piece | None]
 

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from patchq.formats.fences import OpenFences
-from patchq.formats.json_values import WINDOW
-from patchq.formats.members import lines_with_keys, speaks_of_edits
-from patchq.formats.paths import Known
+from patchq.formats.marks.fences import OpenFences
+from patchq.formats.marks.json_keys import lines_with_keys, speaks_of_edits
+from patchq.formats.marks.paths import Known
 from patchq.formats.relations import Stated
-from patchq.model import Edit, Problem
+from patchq.model.values import Edit, Problem
 
 _MANY = 1024
 """So many runs of lines are remembered."""
@@ -98,3 +97,7 @@ class Piece:
     """Who wrote the change, `Name <address>`, where a mail's head says so."""
     stated: Mapping[int, Stated] = field(default_factory=dict)
     """What the edits, by their index, say of each other."""
+
+
+WINDOW = 4
+"""So many lines are mostly enough to see whether a value can be read."""

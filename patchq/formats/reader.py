@@ -11,23 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from patchq.envelope.wrappers import (
+from patchq.formats import leftovers as foreign
+from patchq.formats.beginnings import NOTHING, Beginning, begins
+from patchq.formats.document import Document, Piece
+from patchq.formats.envelope.thinking import (
     blank_thought,
     closes_thought,
     opens_thought,
     without_close,
 )
-from patchq.formats import foreign, whole_file
-from patchq.formats.beginnings import NOTHING, Beginning, begins
-from patchq.formats.blocks import Unreadable, check_marker, is_cut
-from patchq.formats.document import Document, Piece
-from patchq.formats.fences import fence
-from patchq.formats.headings import line_above
-from patchq.formats.paths import Known, path_line
+from patchq.formats.marks.blocks import check_marker, is_cut
+from patchq.formats.marks.fences import fence
+from patchq.formats.marks.headings import line_above
+from patchq.formats.marks.paths import Known, path_line
 from patchq.formats.relations import Stated
 from patchq.formats.search_replace import Blocks
-from patchq.model import Edit, Problem
-from patchq.ops import Create, Rename, Write
+from patchq.formats.unreadable import Unreadable
+from patchq.formats.whole_file import reading as whole_file
+from patchq.model.ops import Create, Rename, Write
+from patchq.model.values import Edit, Problem
 
 
 @dataclass

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
-from patchq.formats.blocks import Unreadable
-from patchq.model import Edit, Problem
+from patchq.formats.unreadable import Unreadable
+from patchq.model.values import Edit, Problem
 
 CODE = "edit.dependency"
 INDEXED, CONTEXTUAL = "indexed", "contextual"

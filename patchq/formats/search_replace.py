@@ -17,19 +17,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from patchq.formats.blocks import (
-    Block,
-    Inner,
-    Unreadable,
-    block_at,
-    opening,
-)
+from patchq.formats.block_ops import op_of
 from patchq.formats.document import Document, Piece
-from patchq.formats.fences import Fence, FenceLines, fence
-from patchq.formats.headings import Heading, heading_of, look_above
-from patchq.formats.ops import op_of
-from patchq.formats.paths import mentions_other
-from patchq.model import Edit
+from patchq.formats.marks.blocks import Block, Inner, block_at, opening
+from patchq.formats.marks.fences import Fence, FenceLines, fence
+from patchq.formats.marks.headings import Heading, heading_of, look_above
+from patchq.formats.marks.paths import mentions_other
+from patchq.formats.unreadable import Unreadable
+from patchq.model.values import Edit
 
 NAME = "search_replace"
 INSTRUCTIONS = """\

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from patchq import config as configuration
-from patchq.config import Config, ConfigError
+from patchq.config import reading as configuration
+from patchq.config.reading import Config, ConfigError
 from patchq.hooks import shipped
 
 GATE = """\

@@ -13,13 +13,13 @@ from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
 from typing import Any
 
-from patchq.errors import DiskFault
 from patchq.hooks.passes import Passes
 from patchq.hooks.running import Cancelled, Job, can_jail, run
 from patchq.hooks.steps import Step
 from patchq.hooks.verdicts import Verdict, as_run, judged, verdict
 from patchq.hooks.warm import MESSAGE, Objects, Slot, Warm, slot
-from patchq.model import HookRun
+from patchq.model.errors import DiskFault
+from patchq.model.values import HookRun
 
 _LOG = logging.getLogger("patchq")
 _NO_JAIL = (

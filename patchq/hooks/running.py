@@ -21,9 +21,9 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
-from patchq.errors import Fault
 from patchq.hooks import keeper
-from patchq.quote import decode, visible
+from patchq.model.errors import Fault
+from patchq.text.quote import decode, visible
 
 MOST_OUTPUT = 64 * 1024
 """Bytes of a hook's output that are kept, the last ones."""

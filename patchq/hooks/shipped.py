@@ -14,8 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from patchq.secrecy import directory as directory
-from patchq.secrecy import gate as gate
+from patchq.report.secrecy import directory, gate
 
 PREFIX = "patchq:"
 """What stands before a shipped hook's name in `run`."""

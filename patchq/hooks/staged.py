@@ -15,13 +15,14 @@ from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
-from patchq.config import Config
-from patchq.errors import RepositoryFault
+from patchq.config.reading import Config
+from patchq.git.repository import Repository
 from patchq.hooks import shipped
 from patchq.hooks.engine import Candidate, Engine
 from patchq.hooks.steps import Step, steps
 from patchq.hooks.verdicts import Verdict
-from patchq.repo import Repository
+from patchq.model.errors import RepositoryFault
+from patchq.report import secrecy
 
 _SECRETS = (shipped.PREFIX + "pre-apply", shipped.PREFIX + "no-secrets")
 _OPS = {"A": "create", "D": "delete_file"}
@@ -36,7 +37,7 @@ def judge_message(config: Config, message: str) -> list[str]:
     """Why a commit message must not be: it holds a secret, and a configured hook looks for them."""
     if not any(hook.run in _SECRETS for hook in config.hooks):
         return []
-    look = shipped.gate().secret_kind
+    look = secrecy.gate().secret_kind
     kinds = [(number, look(line)) for number, line in enumerate(message.split("\n"), 1)]
     return [f"the message, line {number}: looks like {kind}" for number, kind in kinds if kind]
 

@@ -17,11 +17,11 @@ from hashlib import sha256
 from pathlib import Path
 
 from patchq import __version__
-from patchq.config_schema import Config, Hook
+from patchq.config.policy import matcher
+from patchq.config.schema import Config, Hook
 from patchq.hooks import shipped
 from patchq.hooks.running import HookFault
 from patchq.hooks.warm import MESSAGE
-from patchq.policy import matcher
 
 SHELL = "/bin/sh"
 _KEPT = ("PATH", "LANG", "TZ")

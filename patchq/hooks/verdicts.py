@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from patchq.checkout import obstacle
+from patchq.git.checkout import obstacle
 from patchq.hooks import shipped
 from patchq.hooks.running import Ended, HookFault
 from patchq.hooks.steps import Step
 from patchq.hooks.warm import MESSAGE, Warm
-from patchq.model import HookRun, Problem
-from patchq.quote import clip
+from patchq.model.values import HookRun, Problem
+from patchq.text.quote import clip
 
 MOST_SHOWN = 4000
 """Characters of a hook's output that a report shows, the last ones."""

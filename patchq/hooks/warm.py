@@ -25,8 +25,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.errors import DiskFault, RepositoryFault
 from patchq.hooks import keeper
+from patchq.model.errors import DiskFault, RepositoryFault
 
 Objects = Mapping[str, tuple[int, bytes]]
 """Objects by id (hex): libgit2's number of the kind, and the content."""

@@ -21,8 +21,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Literal
 
-from patchq.errors import UsageError
 from patchq.hooks import shipped
+from patchq.model.errors import UsageError
 
 SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"

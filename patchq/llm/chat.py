@@ -20,10 +20,10 @@ from threading import BoundedSemaphore
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from patchq.config_schema import Llm
+from patchq.config.schema import Llm
 from patchq.llm.client import Answer, Message, Stop
-from patchq.model import Problem
-from patchq.quote import clip, visible
+from patchq.model.values import Problem
+from patchq.text.quote import clip, visible
 
 if TYPE_CHECKING:
     import openai

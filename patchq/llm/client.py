@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from patchq.model import Problem
+from patchq.model.values import Problem
 
 NORMAL_ENDS = frozenset({"stop", "end_turn", "stop_sequence"})
 """The stop reasons of an answer that is whole."""

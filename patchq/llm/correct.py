@@ -17,13 +17,15 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from patchq import apply, secrecy, syntax
 from patchq.llm import merge, places, questions
-from patchq.llm.asking import Asker
-from patchq.model import Correction, Edit, Plan, Problem, Tree
-from patchq.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
-from patchq.resolve.targets import Rules
-from patchq.text import Text
+from patchq.llm.questioner import Asker
+from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
+from patchq.model.values import Correction, Edit, Plan, Problem, Tree
+from patchq.plan import batch as apply
+from patchq.plan import syntax
+from patchq.plan.targets import Rules
+from patchq.report import secrecy
+from patchq.text.lines import Text
 
 _LOG = logging.getLogger("patchq")
 _MOST_ASKED = 10

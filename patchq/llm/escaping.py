@@ -15,13 +15,15 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from patchq import apply, secrecy, syntax
 from patchq.llm import questions
-from patchq.llm.asking import Asker
 from patchq.llm.correct import MOST_QUOTED, Corrected
-from patchq.model import Correction, Edit, FileChange, Plan, Problem, Tree
-from patchq.ops import InContext, Occurrences, Replace, ReplaceText
-from patchq.resolve.targets import Rules
+from patchq.llm.questioner import Asker
+from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
+from patchq.plan import batch as apply
+from patchq.plan import syntax
+from patchq.plan.targets import Rules
+from patchq.report import secrecy
 
 _LOG = logging.getLogger("patchq")
 _ESCAPE = re.compile(r"\\([ntr\"'`\\])")

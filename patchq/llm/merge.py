@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patchq.lcs import line_diff
+from patchq.text.line_diff import line_diff
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")

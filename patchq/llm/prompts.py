@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from patchq.formats.forms import FORMATS
+from patchq.formats.registry import FORMATS
 from patchq.llm.questions import excerpt, quoted
-from patchq.quote import inline
 from patchq.resolve.definitions import parts
 from patchq.resolve.ranking import Ranked, ranked
+from patchq.text.quote import inline
 
 Form = Literal["diff", "edit-script", "whole"]
 FORMS = ("auto", "diff", "edit-script", "whole")

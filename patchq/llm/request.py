@@ -18,10 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from patchq import yamlio
 from patchq.llm.prompts import FORMS
-from patchq.model import Problem
-from patchq.names import nearest
+from patchq.model.names import nearest
+from patchq.model.values import Problem
+from patchq.text import yamlio
 
 KEYS = ("files", "task", "form", "mode", "target", "base", "tests", "retries")
 MOST_FILES = 50

@@ -14,11 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from patchq.asked import Asked
-from patchq.model import Problem, Source
-
-Report = Mapping[str, Any]
-"""The parsed content of `<id>.report.json` (schema `patchq.report/1`)."""
+from patchq.model.asked import Asked
+from patchq.model.report import Report
+from patchq.model.values import Problem, Source
 
 
 @dataclass(frozen=True, slots=True)

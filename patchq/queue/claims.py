@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from patchq.asked import Asked, from_json, to_json
-from patchq.errors import Busy
-from patchq.model import Source
-from patchq.names import REQUEST
-from patchq.queue import Claim, Report, finished, spool
+from patchq.model.asked import Asked, from_json, to_json
+from patchq.model.errors import Busy
+from patchq.model.names import REQUEST
+from patchq.model.report import Report
+from patchq.model.values import Source
+from patchq.queue import Claim, finished, spool
 from patchq.queue.ids import extension
 from patchq.queue.inbox import Snapshot, snapshot
 from patchq.queue.spool import Folder

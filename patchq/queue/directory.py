@@ -23,9 +23,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from patchq.asked import Asked
-from patchq.errors import DiskFault, UsageError
-from patchq.queue import Claim, Report, finished, spool
+from patchq.model.asked import Asked
+from patchq.model.errors import DiskFault, UsageError
+from patchq.model.report import Report
+from patchq.queue import Claim, finished, spool
 from patchq.queue.claims import Claims, Live
 from patchq.queue.ids import Ids, extension, valid
 from patchq.queue.inbox import Inbox, snapshot

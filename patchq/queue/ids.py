@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable
 
-from patchq.names import response_name
+from patchq.model.names import response_name
 from patchq.queue.spool import Folder
 
 MAX_ID_BYTES = 100

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from patchq.model import Problem
-from patchq.names import REQUEST
+from patchq.model.names import REQUEST
+from patchq.model.values import Problem
 from patchq.queue.linux import being_written, rename_noreplace
 from patchq.queue.spool import Folder, Tokens, read_up_to, write
 

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.errors import QueueLocked
+from patchq.model.errors import QueueLocked
 
 _TRIES = 3
 _PAUSE_SECONDS = 0.01

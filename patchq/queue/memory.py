@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from patchq.asked import Asked
-from patchq.errors import Busy, DiskFault, QueueLocked
-from patchq.model import Problem, Source
-from patchq.names import REQUEST
-from patchq.queue import Claim, Report
+from patchq.model.asked import Asked
+from patchq.model.errors import Busy, DiskFault, QueueLocked
+from patchq.model.names import REQUEST
+from patchq.model.report import Report
+from patchq.model.values import Problem, Source
+from patchq.queue import Claim
 
 
 @dataclass

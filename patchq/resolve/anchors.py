@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from patchq.model import Hunk
-from patchq.ops import Anchored
+from patchq.model.ops import Anchored
+from patchq.model.values import Hunk
 from patchq.resolve.definitions import Part, parts
 from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.preserve import Rewrite
 from patchq.resolve.search import Place, indentation
-from patchq.text import BLANKS, Text
+from patchq.text.lines import BLANKS, Text
 
 Lines = list[bytes]
 _DEFINITIONS = ("function_definition", "class_definition")

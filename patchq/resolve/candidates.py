@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from patchq.model import Candidate
-from patchq.ops import Replace
-from patchq.quote import decode
+from patchq.model.ops import Replace
+from patchq.model.values import Candidate
 from patchq.resolve.ladder import Found, Missed, resolve
 from patchq.resolve.search import Place, Shift, shifted
-from patchq.text import Text
+from patchq.text.lines import Text
+from patchq.text.quote import decode
 
 _MOST_CANDIDATES = 20
 _MOST_CONTEXT = 12

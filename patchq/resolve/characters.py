@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from patchq.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.resolve import ladder
 from patchq.resolve.elide import Chain
 from patchq.resolve.ladder import Found, Missed, same_result
@@ -19,7 +19,7 @@ from patchq.resolve.preserve import typographic
 from patchq.resolve.readings import unescape
 from patchq.resolve.search import MOST_PLACES, Place, indentation
 from patchq.resolve.spots import MOST_SPOTS, Spot, apart, rewrite, spots, within
-from patchq.text import BLANKS, BOM, Text
+from patchq.text.lines import BLANKS, BOM, Text
 
 CharacterOp = ReplaceText | Occurrences | InContext
 

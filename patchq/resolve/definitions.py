@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from patchq import grammars
+from patchq.text import grammars
 
 Kind = Literal["function_definition", "class_definition", "import_statement", "decorator"]
 

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from patchq.model import Edit, Problem
-from patchq.ops import Replace
-from patchq.quote import decode
+from patchq.model.ops import Replace
+from patchq.model.values import Edit, Problem
 from patchq.resolve.candidates import candidates
 from patchq.resolve.ladder import Missed
 from patchq.resolve.readings import Lines, unescape
-from patchq.text import Text
+from patchq.text.lines import Text
+from patchq.text.quote import decode
 
 _CONTEXT = 3
 _MOST_EXCERPT = 60

@@ -14,7 +14,7 @@ from itertools import islice
 
 from patchq.resolve.readings import DOTS, Level, Lines, Quote
 from patchq.resolve.search import MOST_PLACES, NO_SHIFT, Place, Shift, edges, find
-from patchq.text import Text
+from patchq.text.lines import Text
 
 Chain = tuple[Place, ...]
 """A place for each piece, front to back."""

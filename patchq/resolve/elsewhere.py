@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain, islice
 
-from patchq.model import Tree
+from patchq.model.values import Tree
 
 _MOST_FILES = 1000
 _MOST_BYTES = 16 << 20

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from patchq.model import Hunk
-from patchq.ops import PatchHunk, Replace
+from patchq.model.ops import PatchHunk, Replace
+from patchq.model.values import Hunk
 from patchq.resolve import ladder
 from patchq.resolve.elide import Chain
 from patchq.resolve.ladder import Found, Missed
-from patchq.text import BLANKS, Text
+from patchq.text.lines import BLANKS, Text
 
 
 def resolve(

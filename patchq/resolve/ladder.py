@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from patchq.model import Hunk
-from patchq.ops import Replace
+from patchq.model.ops import Replace
+from patchq.model.values import Hunk
 from patchq.resolve import elide
 from patchq.resolve.elide import Chain
 from patchq.resolve.preserve import Rewrite
 from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, rewritten
 from patchq.resolve.search import MOST_PLACES, Place, indentation, places
-from patchq.text import BOM, Text
+from patchq.text.lines import BOM, Text
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from patchq.model import Hunk
-from patchq.ops import (
+from patchq.model.ops import (
     Anchored,
     InContext,
     InParagraph,
@@ -16,9 +15,10 @@ from patchq.ops import (
     Replace,
     ReplaceText,
 )
+from patchq.model.values import Hunk
 from patchq.resolve import anchors, characters, hunks, ladder, paragraphs
 from patchq.resolve.ladder import Found, Missed
-from patchq.text import Text
+from patchq.text.lines import Text
 
 PartOp = (
     Replace | ReplaceText | Occurrences | InContext | InParagraph | Anchored | InsertAt | PatchHunk

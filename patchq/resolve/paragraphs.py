@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from patchq.formats.predicate import Predicate, parse
-from patchq.model import Hunk
-from patchq.ops import InParagraph
+from patchq.model.ops import InParagraph
+from patchq.model.predicate import Predicate, parse
+from patchq.model.values import Hunk
 from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.search import Place
-from patchq.text import Text
+from patchq.text.lines import Text
 
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
 Range = tuple[int, int]

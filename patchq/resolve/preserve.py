@@ -7,11 +7,11 @@ file's own line end.
 
 from __future__ import annotations
 
-from patchq.lcs import Block, line_diff
-from patchq.model import Hunk
+from patchq.model.values import Hunk
 from patchq.resolve.readings import Lines, Unreadable
 from patchq.resolve.search import NO_SHIFT, Shift, shifted
-from patchq.text import TYPOGRAPHIC, Text
+from patchq.text.line_diff import Block, line_diff
+from patchq.text.lines import TYPOGRAPHIC, Text
 
 
 class Rewrite:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from patchq.text import BLANKS, Normalise, plain_typography
+from patchq.text.lines import BLANKS, Normalise, plain_typography
 
 RUNGS = (
     "exact", "line_endings", "trailing_whitespace", "indentation", "edge_blank_lines",

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patchq.model import Candidate, Edit, Problem
-from patchq.names import nearest
-from patchq.ops import Anchored, InParagraph, InsertAt, PatchHunk, Replace, ReplaceText, halves
+from patchq.model.names import nearest
+from patchq.model.ops import (
+    Anchored,
+    InParagraph,
+    InsertAt,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+    halves,
+)
+from patchq.model.values import Candidate, Edit, Problem
 from patchq.resolve import candidates, diagnose, ladder
 from patchq.resolve.diagnose import Scene
 from patchq.resolve.ladder import Missed
 from patchq.resolve.search import Place
-from patchq.text import BLANKS
+from patchq.text.lines import BLANKS
 
 _MOST = 20
 

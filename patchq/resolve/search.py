@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 
 from patchq.resolve.readings import Level, Lines, Quote
-from patchq.text import Normalise, Text
+from patchq.text.lines import Normalise, Text
 
 MOST_PLACES = 50
 """More places than these are not told apart; every report says at most so many."""

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from patchq.haystack import Haystack, find
-from patchq.lcs import line_diff
-from patchq.model import Hunk
-from patchq.text import Text, plain_typography, split_lines
+from patchq.model.values import Hunk
+from patchq.text.line_diff import line_diff
+from patchq.text.lines import Text, plain_typography, split_lines
+from patchq.text.search import Haystack, find
 
 MOST_SPOTS = 200_000
 """More places than these are not counted, let alone replaced."""

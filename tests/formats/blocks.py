@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from patchq.formats import parse
-from patchq.model import Parsed
-from patchq.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.values import Parsed
 
 BASE = {"src/a.py", "src/b.py", "Makefile", "CHANGES", "docs/my file.md", "README.md"}
 

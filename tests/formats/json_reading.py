@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from effort import effort
 
-from patchq.formats import json_edits
 from patchq.formats.beginnings import begins
-from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document, Piece
-from patchq.formats.fences import fence
-from patchq.model import Edit, Problem
-from patchq.ops import Op
+from patchq.formats.json import edits as json_edits
+from patchq.formats.marks.fences import fence
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Op
+from patchq.model.values import Edit, Problem
 
 OF_JSON = (json_edits.read, json_edits.read_fenced, json_edits.refuse_member)
 BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from effort import effort
 
-from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document, Piece
-from patchq.model import Edit, Problem
-from patchq.ops import Create, Write
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Create, Write
+from patchq.model.values import Edit, Problem
 
 BASE = {"src/a.py", "src/b.py", "src/app.py", "Makefile", "README.md", "docs/my file.md"}
 

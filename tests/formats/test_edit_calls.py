@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from formats.json_reading import edits, refusal, refused, said
-from patchq import jsonish
-from patchq.formats import edit_calls
-from patchq.formats.blocks import Unreadable
-from patchq.ops import Create, InsertAt, Op, ReplaceText, Write
+from patchq.formats.json import edit_calls
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
+from patchq.text import jsonish
 
 UNREADABLE = "response.unreadable_edit"
 ONCE = ReplaceText("x\n", "y\n")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from formats.json_reading import edits, refusal, refused, said
-from patchq.formats import edit_script
-from patchq.ops import Anchored
+from patchq.formats.json import edit_script
+from patchq.model.ops import Anchored
 
 UNREADABLE = "response.unreadable_edit"
 LINE = {"type": "line_pattern", "selected": "    import os"}

@@ -6,9 +6,12 @@ import pytest
 from effort import effort
 
 from patchq import formats
-from patchq.formats import find_replace, unified_diff, v4a, whole_file
 from patchq.formats.beginnings import NOTHING, begins
 from patchq.formats.document import Document
+from patchq.formats.find_replace import reading as find_replace
+from patchq.formats.unified_diff import reading as unified_diff
+from patchq.formats.v4a import reading as v4a
+from patchq.formats.whole_file import reading as whole_file
 
 FORMS = (v4a.read, unified_diff.read, find_replace.read, whole_file.read)
 LINES = [

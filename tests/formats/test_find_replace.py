@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.line_by_line import edits_of, effort_of, read_or_refused, refusal
-from patchq.formats import find_replace
-from patchq.formats.blocks import Unreadable
-from patchq.formats.find_replace import read
-from patchq.model import Problem
-from patchq.ops import Create, Op, Replace
+from patchq.formats.find_replace import reading as find_replace
+from patchq.formats.find_replace.reading import read
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Create, Op, Replace
+from patchq.model.values import Problem
 
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
 OLD_NEW = Replace("old\n", "new\n")

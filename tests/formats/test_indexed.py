@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from formats.json_reading import edits, read, refusal, refused, said
-from patchq.formats import contextual, indexed
-from patchq.ops import InContext, InParagraph, Occurrences, Op
+from patchq.formats.json import contextual, indexed
+from patchq.model.ops import InContext, InParagraph, Occurrences, Op
 
 UNREADABLE = "response.unreadable_edit"
 

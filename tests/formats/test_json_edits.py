@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.json_reading import BASE, effort_of, outcome, read, refusal, refused, said
-from patchq import jsonish
-from patchq.envelope.api_json import Call
-from patchq.formats import json_edits
-from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document
-from patchq.model import Problem
-from patchq.ops import Anchored, Occurrences, ReplaceText, Write
+from patchq.formats.envelope.api_json import Call
+from patchq.formats.json import edits as json_edits
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Anchored, Occurrences, ReplaceText, Write
+from patchq.model.values import Problem
+from patchq.text import jsonish
 
 UNREADABLE = "response.unreadable_edit"
 TRUNCATED = "response.truncated"

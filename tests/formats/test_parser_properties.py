@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from formats.blocks import BLOCK, read
 from patchq.formats import parse
-from patchq.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 
 SIZE = 64 << 10
 MARKER_LIKE = [

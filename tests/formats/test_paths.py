@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.formats.paths import (
+from patchq.formats.marks.paths import (
     as_meant,
     is_path,
     mentions_other,

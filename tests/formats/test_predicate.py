@@ -9,7 +9,7 @@ from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats.predicate import PredicateError, parse
+from patchq.model.predicate import PredicateError, parse
 
 
 @pytest.mark.parametrize(

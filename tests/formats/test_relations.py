@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from patchq.formats import parse
-from patchq.model import Parsed
+from patchq.model.values import Parsed
 
 DEPENDENCY = "edit.dependency"
 UNREADABLE = "response.unreadable_edit"

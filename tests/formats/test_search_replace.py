@@ -19,7 +19,7 @@ from formats.blocks import (
 )
 from patchq.formats import parse
 from patchq.formats.search_replace import INSTRUCTIONS
-from patchq.ops import Create, Op, Rename, Replace
+from patchq.model.ops import Create, Op, Rename, Replace
 
 A = ("src/a.py", OLD_NEW)
 B = ("src/b.py", OLD_NEW)

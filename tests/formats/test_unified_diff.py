@@ -9,10 +9,10 @@ from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats import unified_diff
-from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document, Piece
-from patchq.ops import Create, DeleteFile, Op, PatchHunk, Rename
+from patchq.formats.unified_diff import reading as unified_diff
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 
 BASE = {"a.py", "src/b.py", "a/own.py", "my file.md", "q.sql", "ä.txt"}
 HEADS = "--- a/a.py\n+++ b/a.py\n"

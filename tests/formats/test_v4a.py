@@ -7,10 +7,10 @@ from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats import v4a
-from patchq.formats.blocks import Unreadable
 from patchq.formats.document import Document, Piece
-from patchq.ops import Create, DeleteFile, Op, PatchHunk, Rename
+from patchq.formats.unreadable import Unreadable
+from patchq.formats.v4a import reading as v4a
+from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 
 BASE = {"a.py", "src/b.py", "a/own.py"}
 

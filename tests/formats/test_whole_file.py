@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.line_by_line import Read, edits_of, effort_of, read_or_refused, refusal
-from patchq.formats import find_replace, whole_file
-from patchq.formats.blocks import Unreadable
-from patchq.formats.whole_file import read, read_quoting
-from patchq.model import Problem
-from patchq.ops import Write
+from patchq.formats.find_replace import reading as find_replace
+from patchq.formats.unreadable import Unreadable
+from patchq.formats.whole_file import reading as whole_file
+from patchq.formats.whole_file.reading import read, read_quoting
+from patchq.model.ops import Write
+from patchq.model.values import Problem
 
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.envelope.wrappers import blank_thought, closes_thought, opens_thought, without_close
+from patchq.formats.envelope.thinking import (
+    blank_thought,
+    closes_thought,
+    opens_thought,
+    without_close,
+)
 
 
 @pytest.mark.parametrize(

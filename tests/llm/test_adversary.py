@@ -15,16 +15,16 @@ from pathlib import Path
 
 from trees import RULES, DictTree
 
-from patchq import apply
 from patchq.llm import places
-from patchq.llm.asking import Asker
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
 from patchq.llm.correct import correct
 from patchq.llm.merge import merged, words
+from patchq.llm.questioner import Asker
 from patchq.llm.questions import NEW, OLD
-from patchq.model import Edit
-from patchq.ops import Replace
+from patchq.model.ops import Replace
+from patchq.model.values import Edit
+from patchq.plan import batch as apply
 
 SOURCES = [
     path.read_text().splitlines(keepends=True)

@@ -11,10 +11,10 @@ from threading import Thread
 import pytest
 from chat_server import ChatServer, Reply, Request, serving
 
-from patchq.config_schema import Llm
+from patchq.config.schema import Llm
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Answer, Message, Stop
-from patchq.model import Problem
+from patchq.model.values import Problem
 
 KEY = "sk-very-secret-0123456789"
 QUESTION = [Message("system", "Be brief."), Message("user", "What is there?")]

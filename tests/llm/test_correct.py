@@ -13,16 +13,16 @@ import pytest
 from chat_server import Reply, serving
 from trees import RULES, DictTree
 
-from patchq import apply
-from patchq.config_schema import Llm
-from patchq.llm.asking import Asker
+from patchq.config.schema import Llm
 from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
 from patchq.llm.client import Answer, Model, Scripted
 from patchq.llm.correct import Corrected, correct
+from patchq.llm.questioner import Asker
 from patchq.llm.questions import NEW, OLD
-from patchq.model import Correction, Edit, Problem
-from patchq.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.model.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.model.values import Correction, Edit, Problem
+from patchq.plan import batch as apply
 
 PATH = "config.js"
 FILE = """\

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from trees import RULES, DictTree
 
-from patchq import apply
-from patchq.llm.asking import Asker
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
 from patchq.llm.correct import Corrected
 from patchq.llm.escaping import correct
+from patchq.llm.questioner import Asker
 from patchq.llm.questions import ESCAPING
-from patchq.model import Correction, Edit, Problem
-from patchq.ops import Replace
+from patchq.model.ops import Replace
+from patchq.model.values import Correction, Edit, Problem
+from patchq.plan import batch as apply
 
 FILE = 'import os\nprint("a")\n'
 NEW = 'print(\\"a\\nb\\")\n'

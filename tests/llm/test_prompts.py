@@ -13,7 +13,7 @@ from gitrepo import git, make_repo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats.forms import FORMATS
+from patchq.formats.registry import FORMATS
 from patchq.llm.prompts import File, Task, aimed, build, is_large_file
 
 BASE = "c0" * 20

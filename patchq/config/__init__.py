@@ -1,0 +1,1 @@
+"""The configuration: its keys, its file, the rules on paths that it sets."""

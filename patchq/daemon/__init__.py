@@ -1,1 +1,0 @@
-"""The daemon: serving the queue until told to stop."""

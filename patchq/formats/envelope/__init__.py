@@ -1,0 +1,1 @@
+"""What surrounds the edits: front matter, thinking, the JSON answers of APIs."""

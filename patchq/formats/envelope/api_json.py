@@ -1,0 +1,261 @@
+"""Opening a response that is an API's own answer: the JSON of one model call, or JSON Lines of it.
+
+Four shapes are known, each by members that the others lack: `content` of an assistant's message
+(Messages), `choices` (Chat Completions), `output` (Responses) and `candidates` (generateContent).
+What the model said comes out in its order: text, and calls of tools with their arguments.  What it
+thought does not.
+
+Nothing here judges a call; whether it edits is for the formats to say.  The API's stop reason is
+the surest sign that an answer was cut, so every one that is no normal end is handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from patchq.text import jsonish
+from patchq.text.jsonish import JsonError, Node
+
+_ENDS = frozenset(
+    {
+        "end_turn", "stop", "stop_sequence", "tool_use", "tool_calls", "function_call", "STOP",
+        "completed",
+    }
+)  # fmt: skip
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+_WRAPPERS = ("function", "functionCall", "function_call", "custom")
+_NAMES = ("name", "tool", "tool_name")
+_ARGUMENTS = ("arguments", "input", "args", "parameters", "tool_input")
+_BESIDE = frozenset({"type", "id", "call_id", "index", "status", "caller", "thoughtSignature"})
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of text that the model said; it stands on the lines `at` (first, last; 1-based)."""
+
+    text: str
+    at: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call.  `arguments` are an object where the API gives one, or a text that holds one
+    (whose lines are then the text's own); what else stands there is left as it is."""
+
+    name: str
+    arguments: Node
+    at: tuple[int, int]
+
+
+Part = Text | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What an API's answer holds.  `cut` is the stop reason if it is no normal end."""
+
+    parts: tuple[Part, ...]
+    cut: str | None = None
+    model: str | None = None
+
+
+def open_api(text: str) -> Opened | None:
+    """The answer or answers that `text` as a whole is; None if it is anything else.
+
+    Several answers of which one is to be chosen (`n=2`) are not opened either.
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    answers: list[Opened] = []
+    try:
+        for value in _answers(text):
+            answer = _answer(value)
+            if answer is None:
+                return None
+            answers.append(answer)
+    except JsonError:
+        return None
+    if not answers:
+        return None
+    return Opened(
+        tuple(part for answer in answers for part in answer.parts),
+        next((answer.cut for answer in answers if answer.cut is not None), None),
+        next((answer.model for answer in answers if answer.model is not None), None),
+    )
+
+
+def _answers(text: str) -> Iterator[Node]:
+    """The values that may be answers, as they are read: a text of other JSON costs no more than
+    its first value.  Raises `JsonError`."""
+    values = jsonish.parse_each(text)
+    first = next(values)
+    if isinstance(first.value, list) and next(values, None) is None:
+        yield from first.value
+    else:
+        yield first
+        yield from values
+
+
+def call_of(node: Node) -> Call | None:
+    """The call that an object is, in the shape of any of the APIs; None if it is none.
+
+    It has a name, arguments, and nothing else that says something.
+    """
+    inner, wrapper = _unwrapped(node)
+    if not isinstance(inner.value, dict):
+        return None
+    named = [key for key in _NAMES if key in inner.value]
+    given = [key for key in _ARGUMENTS if key in inner.value]
+    outside = inner.value.keys() - {*named, *given}
+    if wrapper is not None:
+        outside |= node.value.keys() - {wrapper}
+    if len(named) != 1 or len(given) != 1 or not outside <= _BESIDE:
+        return None
+    call = _call(node, None)
+    return call if call is not None and isinstance(call.arguments.value, dict | str) else None
+
+
+def calls_of(node: Node) -> list[Call] | None:
+    """The calls of a message that has no answer round it (`{"tool_calls": [...]}`), or None."""
+    items = _items(node.get("tool_calls"))
+    calls = [call for item in items if (call := call_of(item))]
+    return calls if items and len(calls) == len(items) else None
+
+
+def _answer(node: Node) -> Opened | None:
+    """One API object, opened."""
+    if (choice := _only(node, "choices")) is not None:
+        said = choice.get("message")
+        if said is None:
+            return None
+        parts = tuple(_joined(_message(said)))
+        return Opened(parts, _cut(choice.get("finish_reason")), node.text("model"))
+    if (candidate := _only(node, "candidates")) is not None:
+        said = candidate.get("content")
+        parts = tuple(_joined(_message(said))) if said is not None else ()
+        model = node.text("modelVersion", "model")
+        return Opened(parts, _cut(candidate.get("finishReason")), model)
+    if node.text("object") == "response" and node.get("output") is not None:
+        return _response(node)
+    by_model = node.text("role") in (None, "assistant")
+    if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
+        return Opened(tuple(_message(node)), _cut(node.get("stop_reason")), node.text("model"))
+    return None
+
+
+def _only(node: Node, member: str) -> Node | None:
+    """The only object of a list of alternatives."""
+    items = _items(node.get(member))
+    return items[0] if len(items) == 1 and isinstance(items[0].value, dict) else None
+
+
+def _response(node: Node) -> Opened:
+    """A Responses object: its `output` mixes messages, calls and thoughts."""
+    parts: list[Part] = []
+    details = node.get("incomplete_details")
+    cut = _cut(node.get("status"))
+    if cut is not None and details is not None:
+        cut = details.text("reason") or cut
+    for item in _items(node.get("output")):
+        if item.text("type") == "message":
+            parts += _joined(_message(item))
+        else:
+            parts += _part(item)
+        cut = cut or _cut(item.get("status"))
+    return Opened(tuple(parts), cut, node.text("model"))
+
+
+def _message(node: Node) -> Iterator[Part]:
+    """The parts of one message: its `content` or `parts`, then the calls beside them."""
+    content = node.get("content", "parts")
+    if content is not None and isinstance(content.value, str):
+        yield from _text(content, content)
+    for item in (*_items(content), *_items(node.get("tool_calls"))):
+        yield from _part(item)
+    if (call := node.get("function_call")) is not None:
+        yield from _part(call)
+
+
+def _part(node: Node) -> Iterator[Part]:
+    """One block of what a model says: text, a call, or something that is left out."""
+    kind = node.text("type") or ""
+    thought = node.get("thought")
+    if kind in _THOUGHTS or (thought is not None and thought.value is True):
+        return
+    text = node.get("text")
+    if text is not None and isinstance(text.value, str):
+        yield from _text(text, node)
+        return
+    own = kind if kind.endswith(("_call", "tool_use")) else None
+    if call := _call(node, own):
+        yield call
+
+
+def _text(text: Node, node: Node) -> Iterator[Text]:
+    if text.value:
+        yield Text(text.value, (node.line, node.last))
+
+
+def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts with adjacent texts made one, for an API that cuts a text anywhere."""
+    run: list[Text] = []
+    for part in parts:
+        if isinstance(part, Text):
+            run.append(part)
+            continue
+        yield from _one(run)
+        run = []
+        yield part
+    yield from _one(run)
+
+
+def _one(run: list[Text]) -> list[Text]:
+    """The texts as a single one; none if there are none."""
+    if not run:
+        return []
+    return [Text("".join(part.text for part in run), (run[0].at[0], run[-1].at[1]))]
+
+
+def _call(node: Node, name: str | None) -> Call | None:
+    """The call in a part; an API's own tool, `name`, has arguments of a shape of its own."""
+    inner, _ = _unwrapped(node)
+    name = inner.text(*_NAMES) or name
+    if name is None:
+        return None
+    given = inner.get(*_ARGUMENTS) or inner.get("operation", "action")
+    arguments = Node({}, node.line, node.last) if given is None else _object(given)
+    return Call(name, arguments, (node.line, node.last))
+
+
+def _unwrapped(node: Node) -> tuple[Node, str | None]:
+    """The object that holds a call's name and arguments, and the member of `node` that it is."""
+    for key in _WRAPPERS:
+        inner = node.get(key)
+        if inner is not None and isinstance(inner.value, dict):
+            return inner, key
+    return node, None
+
+
+def _object(node: Node) -> Node:
+    """The arguments, read if they are a text that holds an object."""
+    if isinstance(node.value, str):
+        try:
+            inner = jsonish.parse(node.value or "{}")
+        except JsonError:
+            return node
+        if isinstance(inner.value, dict):
+            return inner
+    return node
+
+
+def _items(node: Node | None) -> list[Node]:
+    return node.value if node is not None and isinstance(node.value, list) else []
+
+
+def _cut(reason: Node | None) -> str | None:
+    """The stop reason if it is no normal end; one that is missing or null says nothing."""
+    if reason is None or reason.value is None:
+        return None
+    said = str(reason.plain())
+    return None if said in _ENDS else said

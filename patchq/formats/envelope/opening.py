@@ -1,0 +1,56 @@
+"""Opening a response: from the bytes of a file to the text that holds the edits.
+
+Each layer round the edits has a module of its own and takes itself off; the order of the layers
+is the order of the calls in `open_response`.
+"""
+
+from __future__ import annotations
+
+from patchq.formats.envelope import frontmatter
+from patchq.model.values import Envelope, Header, Problem
+
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
+    """The header and the text of a response, or why it cannot be read.
+
+    The text keeps its line ends.  It is never blank: a response without any is refused.
+    """
+    if problem := _not_text(data):
+        return (problem,)
+    split = frontmatter.split(data.removeprefix(_BOM))
+    header: Header | tuple[Problem, ...] = Header()
+    if split.block is not None:
+        header = frontmatter.read(split.block, split.body)
+    if isinstance(header, tuple):
+        return header
+    text = split.body.decode()
+    if not text.strip():
+        hint = "Send the edits in one of the formats that `patchq formats` lists."
+        return (Problem("response.no_edits", "The response holds no text.", hint),)
+    return Envelope(header, text, split.body_line)
+
+
+def _not_text(data: bytes) -> Problem | None:
+    """Why the bytes are not strict UTF-8 text, with line and offset."""
+    hint = "Send the response as UTF-8 text."
+    if not data:
+        again = "Write the whole file under another name and rename it into the inbox."
+        return Problem("response.incomplete", "The response is an empty file.", again)
+    if data.startswith(_UTF16):
+        return Problem("response.not_text", "The response is UTF-16, not UTF-8.", hint, line=1)
+    what, at = "is no UTF-8", -1
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        at = error.start
+    nul = data.find(b"\0", 0, at if at >= 0 else len(data))
+    if nul >= 0:
+        what, at = "is a NUL", nul
+    if at < 0:
+        return None
+    line = data.count(b"\n", 0, at) + 1
+    message = f"The byte at offset {at} of the response, line {line}, {what}."
+    return Problem("response.not_text", message, hint, line=line)

@@ -1,0 +1,1 @@
+"""FIND/REPLACE blocks: a labelled quote and what takes its place."""

@@ -1,0 +1,244 @@
+"""FIND/REPLACE blocks: two fences under labels.
+
+    FILE: path/to/file.py
+
+    ### CHANGE 1: what this change does
+    FIND:
+    ```python
+    exact lines
+    ```
+
+    REPLACE WITH:
+    ```python
+    new lines
+    ```
+
+A block begins at its `FIND:`; what stands above names the file and tells what the change does.  Its
+two halves belong together, so a half alone refuses the response.  An empty old half creates the
+file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from patchq.formats.document import Document, Piece
+from patchq.formats.find_replace.heading import SEND_BOTH, heading_of
+from patchq.formats.marks.fenced import (
+    LONGER_FENCE,
+    Fenced,
+    check_end,
+    fenced_at,
+    is_markdown,
+    joined,
+)
+from patchq.formats.marks.fences import fence
+from patchq.formats.marks.labels import (
+    change_line,
+    file_line,
+    half_label,
+    is_crowded_label,
+    is_file_end,
+    next_line,
+)
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Create, Replace
+from patchq.model.values import Edit
+
+NAME = "find_replace"
+INSTRUCTIONS = """\
+Answer with the file's path, and under it one block for every change:
+
+FILE: path/to/file.py
+
+### CHANGE 1: what this change does
+FIND:
+```python
+the lines to change, copied exactly, with enough lines round them to occur only once
+```
+
+REPLACE WITH:
+```python
+the lines that take their place
+```
+
+An empty fence under FIND: creates the file, one under REPLACE WITH: deletes the lines. Where the
+lines hold fences themselves, use longer ones. Never leave lines out with `...`.
+"""
+
+_SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
+_IN_A_FENCE = "put the lines of each half into a fence under its label"
+_RULE = re.compile(r"[-=*_ ]{3,}\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """A half's lines, the index of the last of them, or of the closing fence, and its fence."""
+
+    lines: tuple[str, ...]
+    end: int
+    fenced: Fenced | None
+
+
+def read(doc: Document, i: int) -> Piece | None:
+    """The block whose `FIND:` stands on line `i` (an index), or None."""
+    label = half_label(doc.lines, i)
+    if label is None:
+        _check_cut(doc.lines, i)
+        if is_crowded_label(doc.lines, i):
+            raise Unreadable(i, "expected nothing behind the label on its line", _IN_A_FENCE)
+        return None
+    if label.finds:
+        return _block(doc, i) if label.sure or _pairs(doc.lines, i) else None
+    if label.sure:
+        raise Unreadable(i, "expected a `FIND:` half before this one, found none", SEND_BOTH)
+    return None
+
+
+def _check_cut(lines: Sequence[str], i: int) -> None:
+    """Refuse a response whose last line is a CHANGE line."""
+    change = change_line(lines[i])
+    if change and change.shouted and next_line(lines, i) == len(lines):
+        raise Unreadable(
+            i,
+            "the response ends here, where a change begins",
+            _SEND_AGAIN,
+            "response.truncated",
+        )
+
+
+def _pairs(lines: Sequence[str], i: int) -> bool:
+    """Whether a label of the other half follows the one on line `i` before anything else does."""
+    for j in range(i + 1, len(lines)):
+        if label := half_label(lines, j):
+            return not label.finds
+        if fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
+            return False
+    return False
+
+
+def _block(doc: Document, i: int) -> Piece:
+    lines = doc.lines
+    heading = heading_of(doc, i)
+    old = _old_half(lines, i)
+    label = next_line(lines, old.end)
+    half = half_label(lines, label) if label < len(lines) else None
+    if half is None or half.finds:
+        raise _no_new_half(lines, i, old, label, heading.path)
+    new = _new_half(lines, label)
+    if new.fenced:
+        check_end(lines, new.fenced, heading.path, doc.known)
+    op = _op(doc, i, heading.path, old.lines, new.lines)
+    at = (heading.start + 1, new.end + 1)
+    edit = Edit("", NAME, at, heading.path, op, heading.description)
+    below = next_line(lines, new.end)
+    end = below if below < len(lines) and is_file_end(lines[below]) else new.end
+    return Piece((edit,), end + 1, heading.top)
+
+
+def _op(
+    doc: Document, i: int, path: str, old: Sequence[str], new: Sequence[str]
+) -> Create | Replace:
+    if not old:
+        if doc.known(path):
+            raise Unreadable(
+                i,
+                f"the FIND half is empty, which creates a file, but {path!r} exists",
+                "quote under FIND: the lines to change, or the one to insert at",
+            )
+        return Create(joined(new))
+    if not any(line.strip() for line in old):
+        raise Unreadable(
+            i,
+            "the FIND half holds blank lines only",
+            "leave its fence empty to create the file, or quote lines with text",
+        )
+    return Replace(joined(old), joined(new))
+
+
+# ---------------------------------------------------------------- the two halves
+
+
+def _old_half(lines: Sequence[str], i: int) -> _Half:
+    if half := _fenced_half(lines, i, "FIND"):
+        return half
+    for j in range(i + 1, len(lines)):
+        label = half_label(lines, j)
+        if label and not label.finds:
+            return _Half(_without_edges(lines[i + 1 : j]), j - 1, None)
+        if label or fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
+            message = f"expected `REPLACE WITH:` before line {j + 1}, to end this half"
+            raise Unreadable(i, message, _IN_A_FENCE)
+    raise Unreadable(
+        i, "the response ends before the `REPLACE WITH:` half", _SEND_AGAIN, "response.truncated"
+    )
+
+
+def _new_half(lines: Sequence[str], i: int) -> _Half:
+    """Without a fence it is one run of lines and a label behind it: prose may follow any other."""
+    if half := _fenced_half(lines, i, "REPLACE WITH"):
+        return half
+    end = start = next_line(lines, i)
+    while end < len(lines) and lines[end].strip() and not _labels(lines, end):
+        if fence(lines[end]) or _RULE.fullmatch(lines[end]):
+            raise _uncertain(i)
+        end += 1
+    if end == start:
+        raise Unreadable(
+            i, "expected the lines of the REPLACE half, found the next label", SEND_BOTH
+        )
+    below = next_line(lines, end - 1)
+    if below == len(lines) or not _labels(lines, below):
+        raise _uncertain(i)
+    return _Half(tuple(lines[start:end]), end - 1, None)
+
+
+def _fenced_half(lines: Sequence[str], i: int, name: str) -> _Half | None:
+    """The half in the fence under the label on line `i`, or None if there is no fence."""
+    below = next_line(lines, i)
+    if below == len(lines):
+        raise Unreadable(
+            i, f"the response ends before the {name} half", _SEND_AGAIN, "response.truncated"
+        )
+    mark = fence(lines[below])
+    if mark is None:
+        return None
+    if mark.closing:
+        raise Unreadable(i, f"expected the {name} half, found the end of a fence", _IN_A_FENCE)
+    fenced = fenced_at(lines, below, mark)
+    return _Half(fenced.lines, fenced.end, fenced)
+
+
+def _labels(lines: Sequence[str], i: int) -> bool:
+    """Whether line `i` begins a further change."""
+    label = half_label(lines, i)
+    line = lines[i]
+    return bool((label and label.sure) or change_line(line) or file_line(line) or is_file_end(line))
+
+
+def _without_edges(lines: Sequence[str]) -> tuple[str, ...]:
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    return tuple(lines[filled[0] : filled[-1] + 1]) if filled else ()
+
+
+def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str) -> Unreadable:
+    if found == len(lines):
+        return Unreadable(
+            i,
+            "the response ends before the `REPLACE WITH:` half",
+            _SEND_AGAIN,
+            "response.truncated",
+        )
+    nests = old.fenced and (old.fenced.nests or is_markdown(path, old.fenced.mark.info))
+    return Unreadable(
+        i,
+        f"expected `REPLACE WITH:` after the FIND half that ends on line {old.end + 1}, found "
+        f"{lines[found].strip()[:40]!r} on line {found + 1}",
+        LONGER_FENCE if nests else SEND_BOTH,
+    )
+
+
+def _uncertain(i: int) -> Unreadable:
+    return Unreadable(i, "it is not certain where the lines of this half end", _IN_A_FENCE)

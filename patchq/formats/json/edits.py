@@ -1,0 +1,291 @@
+"""Edits in JSON that stands in a response's text: which of its forms an object is.
+
+The keys tell: an item of `edits` with an `anchor` belongs to an edit script, one with a
+`searchPattern` is contextual, one with old and new text a call, one with a `target` indexed.  A
+value that holds an edit's key or a block's marker and yields no edit is refused; any other value is
+prose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from patchq.formats.document import Document, Piece
+from patchq.formats.envelope.api_json import Call, call_of, calls_of
+from patchq.formats.json import contextual, edit_calls, edit_script, indexed, patch_calls
+from patchq.formats.json.broken import HINT, check_broken
+from patchq.formats.json.members import Members, Place, edits_of, holds_edit, plain_key
+from patchq.formats.json.values import Broken, Run, bare_run, begins, fenced_run, next_text
+from patchq.formats.marks.fences import Fence, fence
+from patchq.formats.marks.headings import line_above
+from patchq.formats.marks.json_keys import speaks_of_edits
+from patchq.formats.marks.paths import as_meant, path_line, path_of_info
+from patchq.formats.relations import Stated
+from patchq.formats.unreadable import Unreadable
+from patchq.model.values import Edit
+from patchq.text.jsonish import Node
+
+FORMS: tuple[ModuleType, ...] = (edit_script, indexed, contextual, edit_calls)
+"""The forms that `read` knows, each with its NAME and INSTRUCTIONS."""
+
+_TYPES = frozenset({*contextual.TYPES, "insert_before", "insert_after", "replace", "delete"})
+_MEANT = edit_calls.READ | patch_calls.TEXTS | {"edits", "contextualedits", "type", "command"}
+"""An object that is an edit, or like one, has one of these members."""
+_LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
+
+
+def read(doc: Document, i: int) -> Piece | None:
+    """The edits of the JSON that begins with a bracket on line `i` (an index); None if there is
+    none, or none with edits.  Raises `Unreadable`."""
+    if i < doc.no_json:
+        return None
+    return _edits(doc, i, i, bare_run(doc.lines, i, _may_be_edit))
+
+
+def read_fenced(doc: Document, i: int) -> Piece | None:
+    """As `read`, of the JSON in the fence that opens on line `i`."""
+    mark = fence(doc.lines[i])
+    if mark is None or i < doc.no_json:
+        return None
+    start = _in_fence(doc, i, mark)
+    if start is None or doc.is_vain(start):
+        return None
+    return _edits(doc, i, start, fenced_run(doc.lines, start, mark, _may_be_edit))
+
+
+def refuse_member(doc: Document, i: int) -> Piece | None:
+    """Refuse a member of an edit outside of JSON that can be read."""
+    if i < doc.no_json:
+        return None
+    raise Unreadable(i, "this looks like a part of an edit in JSON that cannot be read", HINT)
+
+
+def _edits(doc: Document, i: int, start: int, run: Run | Broken) -> Piece | None:
+    """The edits of what begins on line `start`: on line `i`, or in the fence that opens there."""
+    fenced = start > i
+    if isinstance(run, Broken):
+        check_broken(doc, i, start, run, fenced)
+        return None
+    piece = _piece(doc, i, run) if run.values else None
+    if piece is None:
+        doc.no_json = max(doc.no_json, run.last + 1)
+        if not run.values and run.last == start and _is_alone(doc.lines, start):
+            doc.note_vain(start)
+        return None
+    if run.behind is not None:
+        raise Unreadable(
+            run.behind,
+            "expected nothing behind the JSON of the edits"
+            + (" before its fence ends" if fenced else ""),
+            "close the fence right behind the JSON, and put all edits into one list",
+        )
+    if fenced:
+        _check_heading(doc, i, piece)
+    return piece
+
+
+def _is_alone(lines: Sequence[str], i: int) -> bool:
+    """Whether the line under line `i` tells that no further value follows."""
+    return i + 1 < len(lines) and bool(lines[i + 1].strip()) and not begins(lines[i + 1])
+
+
+def read_call(doc: Document, call: Call) -> Piece | None:
+    """The edits of a tool call of an API's answer; `doc` tells of paths, its lines do not matter.
+
+    None if the call is no edit.  Raises `Unreadable`.
+    """
+    reader = _Reader(alone=False)
+    reader.call(call, Place(1, call.at, doc.known, doc.default_path))
+    return reader.piece(None, call.at[1])
+
+
+def _in_fence(doc: Document, i: int, mark: Fence) -> int | None:
+    """The line on which JSON begins in the fence that `mark` opens on line `i`, or None."""
+    if not doc.open_fences.opens(mark):
+        return None
+    if speaks_of_edits(mark.info):
+        raise Unreadable(
+            i, "expected JSON below the line that opens its fence, found it beside", HINT
+        )
+    start = next_text(doc.lines, i + 1)
+    if start is None or not begins(doc.lines[start]):
+        return None
+    # A fence that names a path holds a file's text.
+    return None if path_of_info(mark.info, doc.known) else start
+
+
+def _check_heading(doc: Document, i: int, piece: Piece) -> None:
+    """Refuse a fence under the path of another file than it edits: it may be that file's text."""
+    above = line_above(doc.lines, i, doc.low)
+    path = path_line(doc.lines[above], doc.known) if above >= doc.low else None
+    if path is None:
+        return
+    path = as_meant(path, doc.known)
+    for edit in piece.edits:
+        if f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}"):
+            return
+    raise Unreadable(
+        i,
+        f"this fence may hold edits of {piece.edits[0].path!r} or be the text of {path!r}, whose "
+        f"path stands on line {above + 1}",
+        f"for the text of a file put its path into the fence's info (`json:{path}`)",
+    )
+
+
+def _piece(doc: Document, i: int, run: Run) -> Piece | None:
+    alone = line_above(doc.lines, i, 0) < 0 and next_text(doc.lines, run.end) is None
+    reader = _Reader(alone)
+    for start, value in run.values:
+        reader.value(value.node, Place(start + 1, None, doc.known, doc.default_path))
+    return reader.piece(i, run.end)
+
+
+@dataclass
+class _Reader:
+    """Collects the edits of JSON values; `alone` tells whether they are all of the response."""
+
+    alone: bool
+    edits: list[Edit] = field(default_factory=list)
+    stated: dict[int, Stated] = field(default_factory=dict)
+    first_of_object: int = 0
+    summary: str | None = None
+
+    def piece(self, top: int | None, end: int) -> Piece | None:
+        if not self.edits:
+            return None
+        return Piece(tuple(self.edits), end, top, self.summary, stated=self.stated)
+
+    def value(self, node: Node, place: Place) -> None:
+        """One value: an object, or a list of them."""
+        if isinstance(node.value, list):
+            for item in node.value:
+                if isinstance(item.value, dict):
+                    self.value(item, place)
+                elif holds_edit(item):
+                    raise place.error(item, "expected an object for every edit", HINT)
+        elif isinstance(node.value, dict) and node.value:
+            if calls := calls_of(node) or [call for call in (call_of(node),) if call]:
+                for call in calls:
+                    self.call(call, place.inside(node))
+            else:
+                self.object(node, place)
+
+    def call(self, call: Call, place: Place) -> None:
+        """A named call with its arguments."""
+        arguments = call.arguments
+        if self.patch(arguments, place):
+            return
+        if isinstance(arguments.value, dict) and self.lists(Members(arguments, place)):
+            return
+        self.add(edit_calls.of_call(call.name, arguments, place), arguments, place)
+
+    def object(self, node: Node, place: Place) -> None:
+        """An object that is no named call."""
+        keys = {plain_key(key) for key in node.value}
+        holds = holds_edit(node)
+        if not holds and (len(keys) < len(node.value) or keys.isdisjoint(_MEANT)):
+            return
+        members = Members(node, place)
+        if self.lists(members):
+            return
+        if self.patch(node, place):
+            return
+        if edit_calls.is_call(members):
+            self.add(edit_calls.of_call(None, node, place), node, place)
+        elif edit_calls.is_whole_file(members):
+            if not self.alone:
+                raise members.error(
+                    "this may be a whole file; expected the name of the tool that writes it",
+                    'send `{"name": "write_file", "arguments": {…}}`, or the file in a fence with '
+                    "its path in the info",
+                )
+            self.add([edit_calls.whole_file(members)], node, place)
+        elif holds or _resembles(members):
+            raise members.error("expected an edit in a form that is known", HINT)
+
+    def lists(self, members: Members) -> bool:
+        """Read the lists of edits that an object holds; False if it holds none."""
+        several = edits_of(members)
+        contexts = members.get("contextualedits")
+        if several is None and contexts is None:
+            return False
+        if edit_calls.is_call(members) or (several is None and members.get("edits")):
+            raise members.error("expected the edits in one form, found several", HINT)
+        for key in members.keys() - {"edits", "contextualedits"}:
+            if holds_edit(members[key]):
+                raise members.error(f"expected no edit in {members.written[key]!r}", HINT)
+        default = members.path() if members.names_path() else None
+        self.first_of_object = before = len(self.edits)
+        if several is not None:
+            items, place = several
+            for item in items:
+                self.add([_item(item, place, default)], item, place)
+        if contexts is not None:
+            if not isinstance(contexts.value, list):
+                raise members.error("expected a list as `contextualEdits`", HINT)
+            for item in contexts.value:
+                _check_object(item, members.place)
+                edit = contextual.read_edit(item, members.place, default)
+                self.add([edit], item, members.place)
+        if len(self.edits) == before:
+            raise members.error("expected at least one edit, found none", HINT)
+        summary = members.get("summary")
+        if summary is not None and isinstance(summary.value, str):
+            self.summary = "\n\n".join(filter(None, (self.summary, summary.value.strip())))
+        return True
+
+    def patch(self, node: Node, place: Place) -> bool:
+        """Read the patch that a call's arguments hold; False if they hold none."""
+        edits = patch_calls.read(node, place)
+        self.add(edits, Node({}, node.line, node.last), place)
+        return bool(edits)
+
+    def add(self, edits: list[Edit] | list[Edit | None] | None, node: Node, place: Place) -> None:
+        members = Members(node, place)
+        relations = members.texts("cascades"), members.texts("dependson")
+        for edit in filter(None, edits or ()):
+            self.stated[len(self.edits)] = Stated(*relations, self.first_of_object)
+            self.edits.append(edit)
+
+
+def _item(node: Node, place: Place, default_path: str | None) -> Edit | None:
+    """One item of `edits`, in the form that its keys tell."""
+    _check_object(node, place)
+    members = Members(node, place)
+    if "anchor" in members:
+        return edit_script.read_edit(node, place, default_path)
+    if "searchpattern" in members:
+        return contextual.read_edit(node, place, default_path)
+    if edit_calls.is_call(members):
+        return edit_calls.read_edit(node, place, default_path)
+    return indexed.read_edit(node, place, default_path)
+
+
+def _may_be_edit(node: Node) -> bool:
+    """Whether a value is anything but prose to every form: one that is not is read in vain."""
+    if isinstance(node.value, list):
+        return any(map(_may_be_edit, node.value))
+    if not isinstance(node.value, dict):
+        return holds_edit(node)
+    if not node.value:
+        return False
+    if holds_edit(node) or calls_of(node) or call_of(node):
+        return True
+    keys = {plain_key(key) for key in node.value}
+    return len(keys) == len(node.value) and not keys.isdisjoint(_MEANT)
+
+
+def _resembles(members: Members) -> bool:
+    """Whether an object without an edit's key is like an edit, or a list of them, all the same."""
+    kind, edits = members.get("type"), members.get("edits")
+    if kind is not None and isinstance(kind.value, str) and not _LONE.isdisjoint(members):
+        return kind.value in _TYPES
+    items = edits.value if edits is not None and isinstance(edits.value, list) else []
+    return members.names_path() and any(isinstance(item.value, dict) for item in items)
+
+
+def _check_object(node: Node, place: Place) -> None:
+    if not isinstance(node.value, dict):
+        raise place.error(node, "expected an object for every edit", HINT)

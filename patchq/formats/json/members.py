@@ -1,0 +1,254 @@
+"""Reading the members of the JSON objects in which edits are written.
+
+Models spell a key as `old_str`, `oldStr` or `old-str`; keys are compared without case and signs.
+A member of the wrong kind is never passed over: what looks like an edit is read or refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from patchq.formats.marks.json_keys import speaks_of_edits
+from patchq.formats.marks.paths import Known, as_meant, is_path, undress
+from patchq.formats.unreadable import Unreadable
+from patchq.text import jsonish
+from patchq.text.jsonish import JsonError, Node
+
+OLD = ("oldstr", "oldstring", "oldtext")
+NEW = ("newstr", "newstring", "newtext")
+PATH = ("path", "filepath", "file", "filename", "targetfile", "relativepath", "absolutepath")
+REASON = ("description", "reason", "explanation", "instruction")
+EDIT_KEYS = frozenset({*OLD, *NEW, "filetext", "insertline", "contextualedits", "searchpattern"})
+_ITEM_KEYS = EDIT_KEYS | {"anchor", "target", "aftertext"}
+
+_MARKER = re.compile(
+    r"^[ \t]*(?:<{5,9} ?(?:SEARCH|ORIGINAL|RENAME|DELETE)\b|\*\*\* Begin Patch)", re.MULTILINE
+)
+_SIGNS = re.compile(r"[^a-z0-9]")
+
+
+SEND_LIST = "send `edits` as a list of objects, one for every edit"
+
+
+def _nothing(path: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, for edits and errors: `first` is the line of the response that the
+    value's line 1 is; `fixed` are its lines where it has none of its own (an API's call)."""
+
+    first: int = 1
+    fixed: tuple[int, int] | None = None
+    known: Known = _nothing
+    default_path: str | None = None
+
+    def at(self, node: Node) -> tuple[int, int]:
+        """The first and last line (1-based) of the response on which a value stands."""
+        if self.fixed is not None:
+            return self.fixed
+        return self.first + node.line - 1, self.first + node.last - 1
+
+    def inside(self, node: Node) -> Place:
+        """The place of what is written inside a value, as a text of its own."""
+        return Place(1, self.at(node), self.known, self.default_path)
+
+    def error(
+        self, node: Node, message: str, hint: str, code: str = "response.unreadable_edit"
+    ) -> Unreadable:
+        return Unreadable(self.at(node)[0] - 1, message, hint, code)
+
+
+class Members(Mapping[str, Node]):
+    """An object's members by their plain keys; null is read as missing."""
+
+    def __init__(self, node: Node, place: Place) -> None:
+        self.node = node
+        self.place = place
+        self._nodes: dict[str, Node] = {}
+        self.written: dict[str, str] = {}
+        """The keys as they are written, by their plain form; also of members that are null."""
+        for key, value in node.value.items():
+            plain = plain_key(key)
+            if plain in self.written:
+                raise self.error(
+                    f"expected one of {self.written[plain]!r} and {key!r}, found both",
+                    "give every member once",
+                )
+            self.written[plain] = key
+            if value.value is not None:
+                self._nodes[plain] = value
+
+    def __getitem__(self, key: str) -> Node:
+        return self._nodes[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def error(self, message: str, hint: str, code: str = "response.unreadable_edit") -> Unreadable:
+        return self.place.error(self.node, message, hint, code)
+
+    def one(self, *keys: str) -> Node | None:
+        """The member that is written under one of the keys; under two it must say the same."""
+        found = [key for key in keys if key in self]
+        if len(found) > 1 and len({str(self[key].plain()) for key in found}) > 1:
+            names = " and ".join(repr(self.written[key]) for key in found)
+            raise self.error(f"expected one value, found {names}", "give one of them")
+        return self[found[0]] if found else None
+
+    def text(self, *keys: str) -> str | None:
+        """A text, or None if it is missing."""
+        node = self.one(*keys)
+        if node is not None and not isinstance(node.value, str):
+            raise self._wrong(node, keys, "a text")
+        return node.value if node is not None else None
+
+    def number(self, *keys: str, least: int = 1) -> int | None:
+        """A whole number, or None if it is missing."""
+        node = self.one(*keys)
+        if node is None:
+            return None
+        value = whole(node.value)
+        if value is None or value < least:
+            raise self._wrong(node, keys, f"a whole number from {least}")
+        return value
+
+    def flag(self, *keys: str) -> bool:
+        """True or false; missing is false."""
+        node = self.one(*keys)
+        if node is None:
+            return False
+        if not isinstance(node.value, bool):
+            raise self._wrong(node, keys, "true or false")
+        return node.value
+
+    def texts(self, *keys: str) -> tuple[str, ...]:
+        """A list of texts; one text is read as a list of it."""
+        node = self.one(*keys)
+        if node is None:
+            return ()
+        items = node.value if isinstance(node.value, list) else [node]
+        if not all(isinstance(item.value, str) for item in items):
+            raise self._wrong(node, keys, "a list of texts")
+        return tuple(item.value for item in items)
+
+    def reason(self) -> str | None:
+        """What the response says that the edit is for."""
+        found = (self[key].value for key in REASON if key in self)
+        return next((value for value in found if isinstance(value, str) and value.strip()), None)
+
+    def confidence(self) -> float | None:
+        node = self.one("confidence")
+        if node is None:
+            return None
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise self._wrong(node, ("confidence",), "a number from 0 to 1")
+        return float(value)
+
+    def path(self, default: str | None = None) -> str:
+        """The path of the file, without dressing; `default` is what stands further out."""
+        written = self.text(*PATH)
+        if written is None:
+            written = default if default is not None else self.place.default_path
+        path = written and _undressed(written, self.place.known)
+        if not path:
+            raise self.error(
+                "expected the path of the file that is edited",
+                'add `"file": "path/to/file.py"`, relative to the repository\'s root',
+            )
+        return path
+
+    def id(self) -> str:
+        """The id that the response gives; empty if it gives none."""
+        node = self.one("id")
+        if node is not None and (number := whole(node.value)) is not None:
+            return str(number)
+        return (self.text("id") or "").strip()
+
+    def names_path(self) -> bool:
+        """Whether one of the members is a path, by its key."""
+        return any(key in PATH or key.endswith("path") for key in self)
+
+    def _wrong(self, node: Node, keys: tuple[str, ...], expected: str) -> Unreadable:
+        name = next(self.written[key] for key in keys if key in self)
+        return self.place.error(node, f"expected {expected} as {name!r}", "correct this member")
+
+
+def edits_of(members: Members) -> tuple[list[Node], Place] | None:
+    """The items of `edits` where those can only be edits, and their place; None if they are not.
+
+    Some models give the list as a text that holds it.
+    """
+    node, place = members.get("edits"), members.place
+    if node is not None and isinstance(node.value, str) and node.value.lstrip()[:1] == "[":
+        place = place.inside(node)
+        try:
+            node = jsonish.parse(node.value)
+        except JsonError as error:
+            if not speaks_of_edits(node.value):
+                return None
+            raise place.error(
+                node, f"expected a list as `edits`; its text cannot be read: {error}", SEND_LIST
+            ) from None
+    return (node.value, place) if node is not None and _is_edits(node) else None
+
+
+def whole(value: Any) -> int | None:
+    """A value as a whole number, which some APIs write as `3.0`; None if it is none."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def plain_key(key: str) -> str:
+    """A key without case and signs."""
+    return _SIGNS.sub("", key.lower())
+
+
+def holds_edit(node: Node) -> bool:
+    """Whether a value holds an edit's key, or a text with a block's marker, however deep."""
+    waiting = [node]
+    while waiting:
+        value = waiting.pop().value
+        if isinstance(value, str) and _MARKER.search(value):
+            return True
+        if isinstance(value, dict):
+            for key, member in value.items():
+                plain = plain_key(key)
+                if plain in EDIT_KEYS or (plain == "edits" and _is_edits(member)):
+                    return True
+                waiting.append(member)
+        elif isinstance(value, list):
+            waiting += value
+    return False
+
+
+def _is_edits(node: Node) -> bool:
+    """Whether a value is a list of objects that can only be edits."""
+    items = node.value if isinstance(node.value, list) else []
+    return any(
+        isinstance(item.value, dict) and not _ITEM_KEYS.isdisjoint(map(plain_key, item.value))
+        for item in items
+    )
+
+
+def _undressed(written: str, known: Known) -> str | None:
+    """A path as it is meant; None if it cannot be one.  Blanks round it are data in JSON."""
+    path = written
+    if not known(path) and path == path.strip():
+        plain = undress(path)[0]
+        if known(as_meant(plain, known)) or (path[:1] in "`*\"'" and is_path(plain, known)):
+            path = plain
+        path = as_meant(path, known)
+    return path if path and not path.endswith("/") and "\n" not in path else None

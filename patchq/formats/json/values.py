@@ -1,0 +1,189 @@
+"""Where JSON stands in a response's text: in a fence, or bare from a line's start.
+
+A value is read as far as it goes, not as far as its fence does: models put raw line ends into
+strings, and fence lines with them.  It is read from its own line first and from more only when it
+needs them, so that no text costs more than its length, wherever the attempts begin.  What a few
+lines hold is remembered, and so told relative to the line on which it begins: many short values
+are mostly the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from patchq.formats.document import WINDOW
+from patchq.formats.marks.fences import Fence, fence
+from patchq.text import jsonish
+from patchq.text.jsonish import JsonError, Node
+
+_SHORT = 120
+_REMEMBERED = 600
+"""Longer texts than these are not judged at once, and not remembered."""
+_WORD_TO_END = re.compile(r"[\w.+/-]*\s*\Z")
+_FENCE_END = re.compile(r"`{3,}|~{3,}")
+
+
+Tells = Callable[[Node], bool]
+"""Whether a value may be an edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value; lines are counted from the one on which it begins, which is 0."""
+
+    node: Node
+    end: int
+    """Its last line."""
+    column: int
+    """Where in its last line the text behind it begins."""
+    plain: bool
+    """Whether it is known to be no edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """No value: what was wrong, on which line (counted from the value's, 0) and column (from 1)."""
+
+    line: int
+    column: int
+    message: str
+    cut: bool
+    """Whether the text ends inside of the value."""
+    sync: int
+    """Before this line no other value begins: all that stands there was read as JSON."""
+    lines: int
+    """So many lines were read to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Values one behind the other, with blank lines and commas between them at most."""
+
+    values: tuple[tuple[int, Value], ...]
+    """Those that may be edits, with the indices of the lines on which they begin."""
+    last: int
+    """The index of the line on which the last value of all ends."""
+    end: int
+    """The index of the first line behind the run, and behind its fence."""
+    behind: int | None = None
+    """The index of the first line of text that stands between the values and their fence's end, or
+    that goes on with the last value."""
+
+
+def begins(line: str) -> bool:
+    """Whether a line begins with what may be an object or a list."""
+    return line.lstrip()[:1] in ("{", "[")
+
+
+def value_at(lines: Sequence[str], index: int, tells: Tells) -> Value | Broken:
+    """The value that begins on line `index`."""
+    line = lines[index]
+    alone = index + WINDOW < len(lines) and ("}" in line or "]" in line)
+    count = 1 if alone else WINDOW
+    while True:
+        text = "\n".join(lines[index : index + count]) if count > 1 else line
+        whole = index + count >= len(lines)
+        read = _recent if len(text) < _REMEMBERED else _read
+        if value := read(text, whole, tells):
+            return value
+        count *= 4
+
+
+def _read(text: str, whole: bool, tells: Tells) -> Value | Broken | None:
+    """The value with which a text begins; None if more lines have to tell, which the text has
+    unless it is the `whole` rest of the response."""
+    try:
+        node, end = jsonish.parse_at(text, 0)
+    except JsonError as error:
+        return None if error.cut and not whole else _broken(text, error, whole)
+    column = end - (text.rfind("\n", 0, end) + 1)
+    plain = len(text) < _SHORT and not tells(node)
+    return Value(node, text.count("\n", 0, end), column, plain)
+
+
+_recent = lru_cache(1024)(_read)
+"""A text of many short values has few different ones."""
+
+
+def _broken(text: str, error: JsonError, whole: bool) -> Broken:
+    """What is wrong with the value with which a text begins."""
+    position = error.position
+    cut = whole and (error.cut or _WORD_TO_END.match(text, position) is not None)
+    # The last string may hide where another value begins; nothing before its first quote does.
+    closing = text.rfind('"', 0, position)
+    opening = text.rfind('"', 0, closing) if closing > 0 else -1
+    sync = text.count("\n", 0, position if closing < 0 else max(opening, 0))
+    return Broken(error.line - 1, error.column, str(error), cut, sync, text.count("\n") + 1)
+
+
+def bare_run(lines: Sequence[str], index: int, tells: Tells) -> Run | Broken:
+    """The values that stand without a fence from line `index` on."""
+    found = _values(lines, index, tells)
+    if isinstance(found, Broken):
+        return found
+    values, last, rest = found
+    behind: int | None = None
+    if rest:
+        behind = last
+    elif (following := next_text(lines, last + 1)) is not None and _goes_on(lines[following]):
+        behind = following
+    return Run(values, last, last + 1, behind)
+
+
+def _goes_on(line: str) -> bool:
+    """Whether a line only makes sense behind a value that is part of another one."""
+    return line.strip()[:1] in (",", "]", "}")
+
+
+def fenced_run(lines: Sequence[str], index: int, mark: Fence, tells: Tells) -> Run | Broken:
+    """The values from line `index` on, the first with text in the fence that `mark` opens."""
+    found = _values(lines, index, tells)
+    if isinstance(found, Broken):
+        return found
+    values, last, rest = found
+    if _FENCE_END.fullmatch(rest):
+        return Run(values, last, last + 1)
+    text = last if rest not in ("", ",") else None
+    for i in range(last + 1, len(lines)):
+        if (found_fence := fence(lines[i])) is not None:
+            if not mark.closed_by(found_fence):
+                break
+            return Run(values, last, i + 1, text)
+        if text is None and lines[i].strip():
+            text = i
+    # The fence's end is missing: what stands behind the values is prose.
+    return Run(values, last, last + 1, last if rest else None)
+
+
+def _values(
+    lines: Sequence[str], index: int, tells: Tells
+) -> tuple[tuple[tuple[int, Value], ...], int, str] | Broken:
+    """The value of line `index` and those that follow it, as far as they may be edits; the index
+    of the line on which the last of all ends, and the text behind it there."""
+    value = value_at(lines, index, tells)
+    if isinstance(value, Broken):
+        return value
+    values: list[tuple[int, Value]] = []
+    while True:
+        if not value.plain:
+            values.append((index, value))
+        last = index + value.end
+        rest = lines[last][value.column :].strip()
+        following = next_text(lines, last + 1) if rest in ("", ",") else None
+        if following is None or not begins(lines[following]):
+            return tuple(values), last, rest
+        further = value_at(lines, following, tells)
+        if isinstance(further, Broken):
+            return tuple(values), last, rest
+        index, value = following, further
+
+
+def next_text(lines: Sequence[str], index: int) -> int | None:
+    """The index of the first line from `index` on that is not blank."""
+    for i in range(index, len(lines)):
+        if lines[i].strip():
+            return i
+    return None

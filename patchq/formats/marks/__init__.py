@@ -1,0 +1,1 @@
+"""The signs that formats share: fences, labels, headings, paths, blocks between markers."""

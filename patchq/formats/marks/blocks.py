@@ -1,0 +1,242 @@
+"""Where a SEARCH/REPLACE block begins, divides and ends.
+
+Markers have 5 to 9 characters, and those of one block the same number.  Markers of another length
+are text, so that a file which holds marker lines itself can be edited; so is what stands in a fence
+inside the block's own, longer one.  Where two readings remain, the block is unreadable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from patchq.formats.unreadable import Unreadable
+
+_OPEN = re.compile(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
+_CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPLACE)")
+_DIVIDER = re.compile(r"={5,9}")
+_WORDS = r"(?:SEARCH|ORIGINAL|REPLACE|UPDATED|RENAME|DELETE)"
+_SUSPECT = re.compile(
+    r"(?:\s|[\u200b-\u200d\ufeff]|[*+>-]\s|\d+[.)]\s)*(?:"
+    rf"(?:<{{5,}}|>{{5,}})\s*(?i:{_WORDS})\b"
+    rf"|(?:<{{3,}}|>{{3,}})[ \t]?{_WORDS}[ \t>]*\r?$"
+    r"|(?:-{5,}|\+{5,})[ \t]*(?i:SEARCH|REPLACE)[ \t>]*\r?$"
+    r"|(?:<{5,9}|>{5,9})\s*$)"
+)
+_CUT = re.compile(r"(?:<{3,9} ?([A-Z]*)|-{5,9} ?([A-Z]+))")
+_BEGUN = re.compile(r"<+|-+|`+|~+")
+_OPENING_WORDS = ("SEARCH", "ORIGINAL", "RENAME", "DELETE")
+_ENDS = {
+    "SEARCH": ("REPLACE", "UPDATED"),
+    "ORIGINAL": ("UPDATED", "REPLACE"),
+    "RENAME": ("RENAME",),
+    "DELETE": ("DELETE",),
+}
+_PAIRS = {"<": ">", "-": "+"}
+_BLANKS = " \t\r"
+
+Inner = Callable[[int], int | None]
+"""For a line index where a fence inside the block's fence opens: the index where it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    kind: str
+    length: int
+    word: str
+
+    @property
+    def closing(self) -> str:
+        """The marker that ends this one's block."""
+        return f"{_PAIRS[self.kind] * self.length} {_ENDS[self.word][0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Line indices of a block's markers, and what stands between them."""
+
+    start: int
+    end: int
+    word: str
+    old: list[str]
+    new: list[str]
+
+    @property
+    def creates(self) -> bool:
+        return self.word == "SEARCH" and not self.old
+
+
+def opening(line: str) -> Marker | None:
+    """The line as the marker that opens a block, or None."""
+    return _marker(_OPEN, line) if line[:1] in ("<", "-") else None
+
+
+def is_suspect(line: str) -> bool:
+    """Whether a line outside a block looks like a marker, so that reading it as prose would lose
+    an edit."""
+    signs = "<<<" in line or ">>>" in line or "-----" in line or "+++++" in line
+    return signs and _SUSPECT.match(line) is not None
+
+
+def check_marker(line: str, index: int) -> None:
+    """Refuse a line outside a block that looks like a marker."""
+    if is_suspect(line):
+        raise Unreadable(
+            index,
+            f"{line.strip()[:40]!r} stands outside a block",
+            "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
+            "`>>>>>>> REPLACE`, each marker alone on its line and at its start",
+        )
+
+
+def is_cut(line: str, headed: bool) -> bool:
+    """Whether a response's last line is the beginning of an opening marker or of a fence.
+
+    Under a line with a path (`headed`) any of their first characters tells.
+    """
+    line = line.rstrip(_BLANKS)
+    if line in ("`", "``") or (headed and _BEGUN.fullmatch(line)):
+        return True
+    match = _CUT.fullmatch(line)
+    begun = (match[1] or match[2] or "") if match else None
+    return begun is not None and any(word.startswith(begun) for word in _OPENING_WORDS)
+
+
+def block_at(lines: Sequence[str], start: int, marker: Marker, inner: Inner | None) -> Block:
+    """The block that opens with `marker` on line `start` (an index); raises `Unreadable`.
+
+    With `inner`, what stands in inner fences may be text as well as markers; if the block can be
+    read both ways, it is unreadable.  Read so, all markers have to have the length of the first.
+    """
+    plain = _attempt(lines, start, marker, None)
+    if inner is not None:
+        quoting = _attempt(lines, start, marker, inner)
+        if isinstance(quoting, Block):
+            if isinstance(plain, Unreadable):
+                return quoting
+            if quoting != plain:
+                raise Unreadable(
+                    start,
+                    "the block can be read in two ways, with the markers in its inner fence as "
+                    "markers or as text",
+                    "give the block's three markers a length (5 to 9) that its text does not have",
+                )
+    if isinstance(plain, Unreadable):
+        raise plain
+    return plain
+
+
+def _attempt(
+    lines: Sequence[str], start: int, marker: Marker, inner: Inner | None
+) -> Block | Unreadable:
+    try:
+        scan = _scan(lines, start, marker, inner)
+        return _divided(lines, start, marker, scan)
+    except Unreadable as error:
+        return error
+
+
+@dataclass(slots=True)
+class _Scan:
+    """What was found between a block's opening and its end."""
+
+    strict: bool
+    """Whether all markers have to have the opening's length and kind."""
+    end: int = -1
+    dividers: list[int] = field(default_factory=list)
+    closings: list[int] = field(default_factory=list)
+    """Closing markers of another length or kind."""
+    openings: int = 0
+    """How many opening markers there are of another length or kind."""
+
+
+def _scan(lines: Sequence[str], start: int, marker: Marker, inner: Inner | None) -> _Scan:
+    """Read on to the block's closing marker."""
+    scan, i, limit = _Scan(inner is not None), start, len(lines)
+    while (i := i + 1) < limit:
+        if inner is not None and (end := inner(i)) is not None:
+            i = end
+            continue
+        line = lines[i]
+        if line[:1] == "=" and _DIVIDER.fullmatch(line.rstrip(_BLANKS)):
+            scan.dividers.append(i)
+        elif found := opening(line):
+            if (found.kind, found.length) == (marker.kind, marker.length):
+                limit = i
+            else:
+                scan.openings += 1
+        elif line[:1] in (">", "+") and (found := _marker(_CLOSE, line)):
+            if (found.kind, found.length) != (_PAIRS[marker.kind], marker.length):
+                scan.closings.append(i)
+            elif found.word in _ENDS[marker.word]:
+                scan.end = i
+                return scan
+            else:
+                raise Unreadable(
+                    i,
+                    f"expected `{marker.closing}`, which closes the block of line {start + 1}, "
+                    f"found `{line.rstrip(_BLANKS)}`",
+                    "close a block with the word that belongs to the one it opens with",
+                )
+    scan.end = _loose_end(lines, start, marker, scan, limit)
+    return scan
+
+
+def _loose_end(lines: Sequence[str], start: int, marker: Marker, scan: _Scan, limit: int) -> int:
+    """The block's end if its closing marker has another length or kind: the only one there is."""
+    if len(scan.closings) == 1 and not scan.openings and not scan.strict:
+        found = _marker(_CLOSE, lines[scan.closings[0]])
+        if found is not None and found.word in _ENDS[marker.word]:
+            return scan.closings[0]
+    if limit < len(lines):
+        raise Unreadable(
+            limit,
+            f"a block opens before the one of line {start + 1} is closed; expected "
+            f"`{marker.closing}`",
+            "close every block; where the lines themselves hold markers, give the block's three "
+            "markers another length (5 to 9)",
+        )
+    if scan.closings:
+        raise Unreadable(
+            scan.closings[0],
+            f"expected `{marker.closing}`, which closes the block of line {start + 1}, found "
+            f"`{lines[scan.closings[0]].rstrip(_BLANKS)}`",
+            "give the three markers of a block the same length",
+        )
+    raise Unreadable(
+        start,
+        "the block that opens here is not closed before the response ends; expected "
+        f"`{marker.closing}`",
+        "send the whole response again; if it was cut, send fewer changes at once",
+        "response.truncated",
+    )
+
+
+def _divided(lines: Sequence[str], start: int, marker: Marker, scan: _Scan) -> Block:
+    """The block that ends at `scan.end`, its two halves told apart."""
+    if marker.word in ("RENAME", "DELETE"):
+        return Block(start, scan.end, marker.word, list(lines[start + 1 : scan.end]), [])
+    within = [i for i in scan.dividers if i < scan.end]
+    same = [i for i in within if len(lines[i].rstrip(_BLANKS)) == marker.length]
+    chosen = same if same or scan.strict else within
+    if len(chosen) != 1:
+        raise Unreadable(
+            chosen[1] if chosen else start,
+            f"expected exactly one divider of {marker.length} `=` in the block of line "
+            f"{start + 1}, found {len(chosen)}",
+            f"put one line `{'=' * marker.length}` between the old and the new lines; where the "
+            "lines themselves hold such a run, give the block's three markers another length "
+            "(5 to 9)",
+        )
+    middle = chosen[0]
+    old, new = lines[start + 1 : middle], lines[middle + 1 : scan.end]
+    return Block(start, scan.end, "SEARCH", list(old), list(new))
+
+
+def _marker(pattern: re.Pattern[str], line: str) -> Marker | None:
+    match = pattern.fullmatch(line.rstrip(_BLANKS))
+    if match is None:
+        return None
+    signs, word = (match[1], match[2]) if match[1] else (match[3], match[4])
+    return Marker(signs[0], len(signs), word)

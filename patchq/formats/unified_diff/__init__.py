@@ -1,0 +1,1 @@
+"""Unified diffs and the mails of `git format-patch`."""

@@ -1,0 +1,1 @@
+"""V4A patches, as Codex's `apply_patch` reads them."""

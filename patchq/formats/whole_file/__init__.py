@@ -1,0 +1,1 @@
+"""Whole files, in a fence under their path or between FILE: lines."""

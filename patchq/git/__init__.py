@@ -1,0 +1,1 @@
+"""The repository: objects in memory until they land, refs by compare-and-swap, work trees."""

@@ -1,0 +1,168 @@
+"""A lock file that proves its owner, within git's own protocol of `<file>.lock`.
+
+Whoever creates `<file>.lock` may replace `<file>`.  A lock that a killed process left blocks
+everybody, and nothing in it says whose it was.  So the lock is made by `link()` from a file of our
+own, `GITDIR/patchq-<token>…`: as exclusive as creating it, and from then on the shared inode
+proves whose it is.  The own file is flocked while its owner lives; the kernel takes that back on
+any death, so no pid and no clock decides who is dead.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import random
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchq.model.errors import Busy, DiskFault
+
+WAIT_SECONDS = 10.0
+_PAUSE_SECONDS = (0.002, 0.02)
+
+
+@dataclass
+class LinkLock:
+    """An own file at `own`, open as `fd`; `lock` is the lock file that it is linked to now."""
+
+    own: Path
+    fd: int
+    lock: Path | None = None
+
+    @classmethod
+    def write(cls, directory: Path, suffix: str, content: bytes) -> LinkLock:
+        """A new own file `patchq-<token><suffix>` that holds `content`; nothing is locked yet."""
+        while True:
+            own = directory / f"patchq-{secrets.token_hex(8)}{suffix}"
+            fd = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if own.exists():
+                break
+            os.close(fd)  # taken for a dead owner's before it was flocked
+        made = cls(own, fd)
+        try:
+            made.append(content)
+        except OSError:
+            made.free()
+            raise
+        return made
+
+    def append(self, content: bytes) -> None:
+        while content:
+            content = content[os.write(self.fd, content) :]
+
+    def flush(self) -> None:
+        os.fsync(self.fd)
+
+    def hold(self, lock: Path, wait: float = WAIT_SECONDS) -> None:
+        """Become the owner of `lock`; `errors.Busy` if somebody else is after `wait` seconds."""
+        deadline = time.monotonic() + wait
+        while True:
+            try:
+                os.link(self.own, lock)
+            except FileNotFoundError:
+                make_directory(lock.parent)  # git removes directories that pack-refs emptied
+            except FileExistsError:
+                if time.monotonic() >= deadline:
+                    raise Busy(*_held_by_others(lock)) from None
+                time.sleep(random.uniform(*_PAUSE_SECONDS))
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+                    raise
+                raise DiskFault(
+                    f"cannot make the hard link {lock}: {error.strerror}",
+                    "patchq needs a file system with hard links for the git directory",
+                ) from None
+            else:
+                self.lock = lock
+                return
+
+    def owns(self, lock: Path) -> bool:
+        """Whether `lock` is a link to the own file."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(lock.lstat(), os.fstat(self.fd))
+        return False
+
+    def publish(self, path: Path) -> None:
+        """The lock becomes `path`, as accessible as what it replaces, or as the directory is."""
+        assert self.lock is not None
+        os.fchmod(self.fd, file_mode(path))
+        os.rename(self.lock, path)
+        self.lock = None
+
+    def unlock(self) -> None:
+        """Give up `lock`, if it is held; the own file can lock again."""
+        if self.lock is not None:
+            self.lock.unlink(missing_ok=True)
+            self.lock = None
+
+    def free(self) -> None:
+        """Unlock, and remove the own file."""
+        self.unlock()
+        self.own.unlink(missing_ok=True)
+        os.close(self.fd)
+
+
+def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LinkLock]:
+    """The own files of dead owners, and of those that die within `wait` seconds; each is now the
+    caller's, to be freed."""
+    deadline = time.monotonic() + wait
+    for own in sorted(directory.glob(f"patchq-*{suffix}")):
+        try:
+            fd = os.open(own, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        if _flocked(fd, deadline) and own.exists():
+            yield LinkLock(own, fd)
+        else:
+            os.close(fd)
+
+
+def _flocked(fd: int, deadline: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(random.uniform(*_PAUSE_SECONDS))
+        else:
+            return True
+
+
+def make_directory(path: Path) -> None:
+    """Make the directory and its parents, each as accessible as the one that it stands in."""
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    with suppress(FileExistsError):
+        path.mkdir()
+        path.chmod(stat.S_IMODE(path.parent.stat().st_mode))
+
+
+def file_mode(path: Path) -> int:
+    """The permissions of the file at `path`, or of one to be made there.
+
+    A directory's own permissions carry umask and `core.sharedRepository` already.
+    """
+    try:
+        return stat.S_IMODE(path.lstat().st_mode) & 0o666
+    except FileNotFoundError:
+        return path.parent.stat().st_mode & 0o666
+
+
+def _held_by_others(lock: Path) -> tuple[str, str]:
+    try:
+        age = max(0, round(time.time() - lock.stat().st_mtime))
+    except OSError:
+        return f"{lock} was held by other processes in turn", "it is tried again"
+    return (
+        f"{lock} is held by another process since {age} s",
+        f"it is tried again; if no git process runs in this repository: rm '{lock}'",
+    )

@@ -1,0 +1,265 @@
+"""Moving one ref: a compare-and-swap that git's own programs respect, and that may die anywhere.
+
+    own file -> fsync -> link to <ref>.lock -> read the tip -> reflog -> rename to <ref> -> unlink
+
+The rename is the commit point.  libgit2's own way leaves an empty `<ref>.lock` of nobody when it is
+killed (12 of 47 kill points); this one leaves a lock whose inode is that of an own file, which
+`clean` removes, and it holds the lock for half the time.  It knows refs in files only, the one
+backend that libgit2 opens.
+
+A renamed file whose content was not flushed may come out of a power cut empty, so a value is
+flushed first: one by one, or, for many, `stage` them all and flush once by `barrier`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchq.git import packedrefs
+from patchq.git.identity import Identity
+from patchq.git.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
+from patchq.git.reffiles import has_below, heads, is_ref_name
+from patchq.git.repository import Repository
+from patchq.model.errors import DiskFault, ObjectsGone, RepositoryFault
+
+_SUFFIX = ".ref"
+MOST_LOOSE = 16
+_NULL = "0" * 40
+_OURS = ("refs/heads/", "refs/patchq/", "refs/notes/patchq")
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A value for refs, written and not yet flushed.  It serves any number of swaps, which share
+    its inode, as git never writes a ref in place; `drop` ends it."""
+
+    oid: str
+    lock: LinkLock
+
+    def drop(self) -> None:
+        self.lock.free()
+
+
+def stage(repo: Repository, oid: str) -> Staged:
+    """Write a value that later `move`s and `create`s take in place of the id."""
+    return Staged(oid, LinkLock.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
+
+
+def move(
+    repo: Repository,
+    ref: str,
+    old: str,
+    new: str | Staged,
+    message: str,
+    identity: Identity,
+    *,
+    through: Sequence[tuple[str, str]] = (),
+    first: Callable[[], None] = lambda: None,
+    wait: float = WAIT_SECONDS,
+) -> bool:
+    """Move the ref (full name) from `old` to `new`; False if `old` is not its tip.
+
+    `through` are commits on the way, with their messages: each gets its own reflog entry.  `first`
+    is called when nothing else can move the ref any more, and the move is all that is left.  The
+    move is atomic at once and durable after `barrier`.  `errors.Busy` if others hold the ref
+    for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref.
+    """
+    return _swap(repo, ref, old, new, message, identity, wait, through, first)
+
+
+def create(
+    repo: Repository,
+    ref: str,
+    new: str | Staged,
+    message: str,
+    identity: Identity,
+    *,
+    wait: float = WAIT_SECONDS,
+) -> bool:
+    """Like `move`, from nothing; False if the ref exists.  `errors.RepositoryFault` if another
+    ref's name is its directory, or the reverse."""
+    return _swap(repo, ref, None, new, message, identity, wait)
+
+
+def record(
+    repo: Repository,
+    refs: Mapping[str, str | Staged],
+    message: str,
+    identity: Identity,
+    *,
+    wait: float = WAIT_SECONDS,
+) -> None:
+    """Set refs below refs/patchq/ that nobody else writes: one by one, or many in one file."""
+    if len(refs) >= MOST_LOOSE:
+        oids = {name: new if isinstance(new, str) else new.oid for name, new in refs.items()}
+        packedrefs.add(repo.commondir, oids, _SUFFIX, wait)
+        return
+    for name, new in refs.items():
+        create(repo, name, new, message, identity, wait=wait)
+
+
+def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
+    """Remove the ref, loose and packed, with its reflog; False if `old` is not its tip."""
+    path = _path(repo, ref)
+    lock = stage(repo, old).lock
+    try:
+        lock.hold(_lock_of(path), wait)
+        if repo.ref_target(ref) != old:
+            return False
+        # First, as a packed value would come back once the loose one is gone.
+        packedrefs.remove(repo.commondir, ref, _SUFFIX, wait)
+        path.unlink(missing_ok=True)
+        (repo.commondir / "logs" / ref).unlink(missing_ok=True)
+    except OSError as error:
+        raise DiskFault(f"cannot delete {ref}: {error}") from error
+    finally:
+        lock.free()
+    return True
+
+
+def clean(commondir: Path) -> list[Path]:
+    """Remove what killed owners left, and nobody else's; the lock files that it freed."""
+    freed = []
+    for lock in leftovers(commondir, _SUFFIX):
+        if os.fstat(lock.fd).st_nlink > 1:
+            places = [commondir / "packed-refs.lock"]
+            for where, _, files in os.walk(commondir / "refs"):
+                places += [Path(where, name) for name in files if name.endswith(".lock")]
+            lock.lock = next((place for place in places if lock.owns(place)), None)
+            freed += [lock.lock] if lock.lock else []
+        lock.free()
+    return freed
+
+
+def barrier(*paths: Path) -> None:
+    """Make everything on the file systems of these directories durable, git's objects included."""
+    seen = set()
+    for place in (place for path in paths for place in (path, path / "objects")):
+        with suppress(FileNotFoundError):
+            device = place.stat().st_dev
+            if device not in seen:
+                seen.add(device)
+                _syncfs(place)
+
+
+def _syncfs(path: Path) -> None:
+    if not hasattr(_LIBC, "syncfs"):
+        os.sync()
+        return
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if _LIBC.syncfs(fd):
+            raise DiskFault(f"cannot flush {path}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(fd)
+
+
+def _swap(
+    repo: Repository,
+    ref: str,
+    old: str | None,
+    new: str | Staged,
+    message: str,
+    identity: Identity,
+    wait: float,
+    through: Sequence[tuple[str, str]] = (),
+    first: Callable[[], None] = lambda: None,
+) -> bool:
+    staged = new if isinstance(new, Staged) else stage(repo, new)
+    try:
+        path = _path(repo, ref)
+        if not isinstance(new, Staged):
+            staged.lock.flush()
+        if old is None:
+            _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
+        staged.lock.hold(_lock_of(path), wait)
+        if repo.is_symbolic(ref):
+            raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
+        if repo.ref_target(ref) != old:
+            return False
+        if not repo.exists(staged.oid):
+            raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
+        if old is None:
+            _refuse_neighbours(repo, ref)
+        _make_room(path)
+        steps = [*through, (staged.oid, message)]
+        _log(repo, ref, _log_lines(old or _NULL, steps, identity))
+        first()
+        staged.lock.publish(path)
+    except OSError as error:
+        raise DiskFault(f"cannot write {ref}: {error}") from error
+    finally:
+        staged.lock.unlock()
+        if staged is not new:
+            staged.drop()
+    return True
+
+
+def _path(repo: Repository, ref: str) -> Path:
+    path = repo.commondir / ref
+    if not ref.startswith(_OURS) or not is_ref_name(ref):
+        raise RepositoryFault(f"{ref!r} is not the name of a ref that patchq may write")
+    if os.path.realpath(path) != str(path):
+        raise RepositoryFault(
+            f"{path} is, or lies behind, a symbolic link: writing it would leave the repository",
+            "replace the link by what it points to",
+        )
+    return path
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+def _refuse_neighbours(repo: Repository, ref: str) -> None:
+    parts = ref.split("/")
+    above = ("/".join(parts[:length]) for length in range(3, len(parts)))
+    taken = next((name for name in above if repo.ref_target(name) or repo.is_symbolic(name)), None)
+    if taken is None and has_below(repo.commondir, ref):
+        taken = f"{ref}/…"
+    if taken:
+        raise RepositoryFault(
+            f"{ref} cannot exist beside {taken}: one name is the directory of the other",
+            "rename the one that is there: git branch -m",
+        )
+
+
+def _make_room(path: Path) -> None:
+    """Remove the empty directories that deleted refs left where a file shall be."""
+    for where, *_ in os.walk(path, topdown=False):
+        os.rmdir(where)
+
+
+def _log_lines(old: str, steps: Sequence[tuple[str, str]], identity: Identity) -> str:
+    lines = []
+    for new, message in steps:
+        lines.append(f"{old} {new} {identity}\t{' '.join(message.split())}\n")
+        old = new
+    return "".join(lines)
+
+
+def _log(repo: Repository, ref: str, lines: str) -> None:
+    """Append to the reflogs: the branch's (new if need be), and of each HEAD on it that has one.
+
+    The line comes before the move, as git writes it, so only its old value proves anything.
+    """
+    own = repo.commondir / "logs" / ref
+    if ref.startswith("refs/heads/") and not own.is_file():
+        _make_room(own)
+        make_directory(own.parent)
+        mode = file_mode(own)
+        own.touch()
+        own.chmod(mode)
+    for log in (own, *(at / "logs/HEAD" for at, head in heads(repo.commondir) if head == ref)):
+        with suppress(FileNotFoundError):
+            fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.write(fd, lines.encode("utf-8", "surrogateescape"))
+            finally:
+                os.close(fd)

@@ -1,0 +1,296 @@
+"""The repository: reading commits and writing new ones.  The package that imports pygit2.
+
+A commit is made of the blobs and directories that a batch touches and of nothing else, so its cost
+does not grow with the repository; an index of everything is never read.  libgit2 loses data without
+an error in three ways, and each has its answer here:
+
+* a file put where a directory is, or the reverse, silently removes the other: the finished tree
+  must differ from its base by exactly the declared paths;
+* an object that "exists already" is not written again, though a power cut may have left it empty:
+  every object is written anew, and takes the place of a loose one;
+* nothing is flushed: objects are durable only after `refs.barrier`, which covers many at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+import pygit2
+from pygit2.enums import AttrCheck, SortMode
+
+from patchq.git.faults import fault
+from patchq.git.identity import Identity, Role, current
+from patchq.git.objects import CommitInfo, CommitTree, Leaf, differences, graft, leaves, nest
+from patchq.git.opening import open_repository
+from patchq.git.reffiles import common_directory, ref_names
+from patchq.git.unwritten import Unwritten
+from patchq.git.writing import Writer
+from patchq.model.errors import RepositoryFault
+from patchq.model.values import FileChange
+
+AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
+
+_FIRST = 1000
+"""The priority of objects in memory; libgit2's own backends have 1 and 2."""
+
+
+class Repository:
+    """An open repository; cheap calls, no process, nothing outside of `GITDIR` is written."""
+
+    def __init__(self, repo: pygit2.Repository) -> None:
+        self._repo = repo
+        self._unwritten = Unwritten()
+        repo.odb.add_backend(self._unwritten, _FIRST)
+        # An attribute lookup through a handle with a git directory also reads the index.
+        self._bare_memory = pygit2.Repository()
+        self._bare_memory.set_odb(repo.odb)
+        self.workdir = Path(repo.workdir) if repo.workdir else None
+        self.gitdir = Path(os.path.realpath(repo.path))
+        self.commondir = common_directory(self.gitdir)
+        self.bare = repo.is_bare
+        users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
+        users = self.setting("core.attributesFile") or users
+        self._writer = Writer(repo, self._unwritten)
+        self._attribute_files = (self.commondir / "info/attributes", Path(users).expanduser())
+
+    @classmethod
+    def open(cls, path: Path) -> Repository:
+        """The repository that `path` is in; `errors.UsageError` if it is in none."""
+        return cls(open_repository(path))
+
+    @property
+    def raw_repository(self) -> pygit2.Repository:
+        """libgit2's own handle, for the other modules of this package."""
+        return self._repo
+
+    def identity(self, role: Role = "COMMITTER") -> Identity | None:
+        """Who git says acts now, by the environment or the configuration."""
+        return current(role, self.setting)
+
+    def setting(self, key: str) -> str | None:
+        """A value of git's configuration as it stands there, by its dotted key."""
+        try:
+            return self._repo.config[key]
+        except KeyError:
+            return None
+
+    def ref_target(self, fullname: str) -> str | None:
+        """The id that a ref holds, loose or packed; None if it is missing or symbolic."""
+        ref = self._ref(fullname)
+        return str(ref.target) if ref and not isinstance(ref.target, str) else None
+
+    def is_symbolic(self, fullname: str) -> bool:
+        return isinstance(getattr(self._ref(fullname), "target", None), str)
+
+    def head_branch(self) -> str | None:
+        """The short name of the branch that is checked out; None when detached or unborn."""
+        head = self._ref("HEAD")
+        target = str(head.target) if head else ""
+        name = target.removeprefix("refs/heads/")
+        return name if name != target and self.branch_tip(name) else None
+
+    def branch_tip(self, name: str) -> str | None:
+        """The commit of `refs/heads/<name>`; None if it is missing or not a plain branch."""
+        tip = self.ref_target(f"refs/heads/{name}")
+        return tip if tip and isinstance(self._object(tip), pygit2.Commit) else None
+
+    def refs(self, prefix: str) -> dict[str, str]:
+        """Full name -> id of the direct refs under `prefix`, which ends in a slash."""
+        names = ref_names(self.commondir, prefix)
+        return {name: target for name in names if (target := self.ref_target(name))}
+
+    def branches(self, prefix: str) -> dict[str, str]:
+        """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
+        refs = self.refs(f"refs/heads/{prefix}")
+        return {name.removeprefix("refs/heads/"): tip for name, tip in refs.items()}
+
+    def resolve_commit(self, text: str) -> str | None:
+        """The commit that a person means: an id or its first 4 digits or more, a branch, a tag,
+        or a full ref name.  None when it names none, or more than one."""
+        digits = text.lower() if re.fullmatch(r"[0-9a-fA-F]{4,40}", text) else ""
+        places = (
+            ("",) if text.startswith("refs/") else ("refs/heads/", "refs/tags/", "refs/remotes/")
+        )
+        named = [] if len(digits) == 40 else [self.ref_target(place + text) for place in places]
+        found = {self._peel(oid) for oid in named if oid} or {self._peel(digits)}
+        return found.pop() if len(found) == 1 else None
+
+    def _ref(self, fullname: str) -> pygit2.Reference | None:
+        try:
+            return self._repo.lookup_reference(fullname)
+        except (KeyError, ValueError):
+            return None
+        except pygit2.GitError as error:
+            raise fault(f"cannot read {fullname}", error) from None
+
+    def _peel(self, oid: str) -> str | None:
+        try:
+            return str(self._repo[oid].peel(pygit2.Commit).id)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
+    def tree(self, commit: str) -> CommitTree:
+        return CommitTree(self, commit, str(self._commit(commit).tree_id))
+
+    def message(self, commit: str) -> str:
+        return self._commit(commit).raw_message.decode("utf-8", "replace")
+
+    def parents(self, commit: str) -> tuple[str, ...]:
+        return tuple(str(oid) for oid in self._commit(commit).parent_ids)
+
+    def time(self, commit: str) -> int:
+        """When it was committed, in seconds since the epoch."""
+        return self._commit(commit).commit_time
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether `old` is in the history of `new`; a commit is in its own."""
+        try:
+            return old == new or (old in self._repo and self._repo.descendant_of(new, old))
+        except (KeyError, pygit2.GitError) as error:
+            raise fault(f"cannot read the history of {new}", error) from None
+
+    def exists(self, commit: str) -> bool:
+        """Whether the commit and its tree are on disk now, whatever this handle remembers: a
+        `git gc --prune=now` may have taken what no ref held."""
+        disk = pygit2.Odb(str(self.commondir / "objects"))
+        return disk.exists(pygit2.Oid(hex=commit)) and disk.exists(
+            pygit2.Oid(hex=self.tree(commit).root)
+        )
+
+    def commits(
+        self, tip: str, hide: str | None = None, limit: int | None = None
+    ) -> Iterator[CommitInfo]:
+        """The history of `tip` without that of `hide`, children first, at most `limit` commits."""
+        for commit in islice(self._walk(tip, hide), limit):
+            author = f"{commit.author.name} <{commit.author.email}>"
+            message = commit.raw_message.decode("utf-8", "replace")
+            yield CommitInfo(str(commit.id), message, author)
+
+    def changes(self, old: str, new: str) -> dict[str, tuple[Leaf | None, Leaf | None]]:
+        """Path -> (before, after), modes and ids, between the trees of two commits."""
+        return differences(self.raw, self.tree(old).root, self.tree(new).root)
+
+    def changed_paths(self, old: str, new: str) -> set[str]:
+        return set(self.changes(old, new))
+
+    def last_touching(self, tip: str, hide: str | None, path: str) -> str | None:
+        """The newest of `touching`."""
+        return next(self.touching(tip, hide, path), None)
+
+    def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
+        """The commits of `hide..tip` whose `path` is none of its parents', children first."""
+        for commit in self._walk(tip, hide):
+            there = self.leaf(str(commit.tree_id), path)
+            before = [self.leaf(str(parent.tree_id), path) for parent in commit.parents] or [None]
+            if there not in before:
+                yield str(commit.id)
+
+    def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
+        try:
+            walker = self._repo.walk(self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME)
+            if hide:
+                walker.hide(self._commit(hide).id)
+            yield from walker
+        except (KeyError, pygit2.GitError) as error:
+            raise fault(f"cannot read the history of {tip}", error) from None
+
+    def _object(self, oid: str) -> AnyObject:
+        try:
+            return cast(AnyObject, self._repo[oid])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise fault(f"cannot read object {oid}", error) from None
+
+    def _commit(self, oid: str) -> pygit2.Commit:
+        commit = self._object(oid)
+        if not isinstance(commit, pygit2.Commit):
+            raise RepositoryFault(f"{oid} is not a commit")
+        return commit
+
+    def raw(self, oid: str) -> bytes:
+        """An object's content, without its header."""
+        return self._object(oid).read_raw()
+
+    def leaf(self, root: str, path: str) -> Leaf | None:
+        """Mode and id of what stands at `path` under the tree `root`, a directory too."""
+        try:
+            there = cast(pygit2.Tree, self._object(root))[path]
+        except (KeyError, ValueError):
+            return None
+        except pygit2.GitError as error:
+            raise fault(f"cannot look up {path}", error) from None
+        return int(there.filemode), str(there.id)
+
+    def filter_of(self, commit: str, path: str) -> str | None:
+        """The value of the path's `filter` attribute by the commit (empty: by none), else by
+        `info/attributes` and the user's own file; those, as rare as they are, also bring in what
+        the index says."""
+        flags = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
+        value = self._bare_memory.get_attr(path, "filter", flags, commit) if commit else None
+        if not isinstance(value, str) and any(file.exists() for file in self._attribute_files):
+            value = self._repo.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
+        return value if isinstance(value, str) else None
+
+    def write_objects(self, flush: Callable[[], None] = lambda: None) -> None:
+        """Put the objects of every `write_commit` so far into files.
+
+        `flush` makes them, and whatever else it covers, durable before they get their names.
+        """
+        try:
+            self._unwritten.write_to(self._repo, self.commondir / "objects", flush)
+        except (OSError, pygit2.GitError) as error:
+            raise fault("cannot write objects", error) from None
+
+    def close(self) -> None:
+        """Nothing more is written: leave nothing of this process in the git directory."""
+        self._unwritten.let_go()
+
+    def write_commit(
+        self,
+        parent: str | None,
+        changes: Sequence[FileChange],
+        message: str,
+        author: Identity,
+        committer: Identity,
+    ) -> tuple[str, str]:
+        """The ids of a new commit (the first of a history where there is no parent) and of its
+        tree, which stay in memory until `write_objects`.  `RepositoryFault` if the tree would
+        differ from the parent's by anything but `changes`."""
+        root = self.write_tree(parent, changes)
+        return self._writer.commit(root, parent, message, author, committer), root
+
+    def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
+        """The tree of a commit with the changes made, as `write_commit` would have it."""
+        base = self.tree(parent).root if parent else self._writer.tree(b"")
+        look_up = partial(self.leaf, base)
+        declared = leaves(look_up, changes, self._writer.blob)
+        grafted = graft(self.raw, self._writer.tree, base, nest(declared))
+        root = grafted or self._writer.tree(b"")
+        made = differences(self.raw, base, root)
+        after = {path: leaf for path, (_, leaf) in made.items()}
+        want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
+        if after != want:
+            lost = sorted({path for path, _ in after.items() ^ want.items()})
+            raise RepositoryFault(f"the changes contradict each other: {', '.join(lost)}")
+        return root
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Forget every object that is made inside, when it is left."""
+        with self._unwritten.tentative():
+            yield
+
+    def unwritten(self, *roots: str) -> dict[str, tuple[int, bytes]]:
+        """What the commits `roots` are and need and no file has yet: kind and content by id."""
+        return self._unwritten.needed(roots)
+
+    def lend_unwritten(self, roots: Iterable[str], objects: Path) -> None:
+        """Copy what the commits or trees `roots` need and no file has yet to another object
+        directory, whose alternate this repository's is."""
+        self._unwritten.copy(roots, objects)

@@ -1,0 +1,57 @@
+"""Git's own housekeeping, which its commands ask for after each commit and libgit2 never does:
+without it every landing leaves loose objects and refs, and every group of them a pack."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from time import monotonic
+
+from patchq.git.merges import LOCAL_VARIABLES
+from patchq.git.repository import Repository
+
+_LOG = logging.getLogger("patchq")
+_PAUSE_SECONDS = 60.0
+_COMMAND = ("-c", "core.hooksPath=/dev/null", "maintenance", "run", "--auto", "--quiet")
+
+
+class Tidying:
+    """Of one repository.  Git decides whether there is enough to do (`gc.auto`, `maintenance.*`),
+    goes on by itself, and is not waited for."""
+
+    def __init__(self, repo: Repository) -> None:
+        self.due = False
+        """Whether something was written since the last time."""
+        self.process: subprocess.Popen[bytes] | None = None
+        """The git that was started last."""
+        self._repo = repo
+        self._next = 0.0
+
+    def turn(self) -> None:
+        """Start git where that is due, at most once a minute and one at a time."""
+        running = self.process is not None and self.process.poll() is None
+        if not self.due or running or monotonic() < self._next:
+            return
+        self.due, self._next = False, monotonic() + _PAUSE_SECONDS
+        if not self._wanted():
+            return
+        env = {key: value for key, value in os.environ.items() if key not in LOCAL_VARIABLES}
+        try:
+            self.process = subprocess.Popen(
+                ["git", *_COMMAND],
+                cwd=self._repo.commondir,
+                env=env | {"GIT_DIR": str(self._repo.commondir)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _LOG.debug("git cannot tidy up: %s", error)
+
+    def _wanted(self) -> bool:
+        try:
+            return bool(self._repo.raw_repository.config.get_bool("maintenance.auto"))
+        except (KeyError, ValueError):
+            return True

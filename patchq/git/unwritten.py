@@ -1,0 +1,187 @@
+"""New objects, kept in memory until the batch that they are for is certain to land.
+
+libgit2 writes to the object database's first backend, and this one stands first.  A refused batch
+and a dry run so leave nothing in the repository, and a group of batches costs one pack instead of
+hundreds of files.
+
+They go to files in a directory of their own, which are flushed and then renamed to where git looks
+for them.  So nobody ever sees an empty object or half a pack, whatever is killed or cut off, and
+what is left behind has an own file that tells whose it was (`linklock`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from errno import ENOENT
+from pathlib import Path
+
+import pygit2
+
+from patchq.git.linklock import LinkLock, leftovers, make_directory
+from patchq.git.objects import referred
+
+MOST_LOOSE = 24
+"""More objects at once than these are written as a pack."""
+_SUFFIX = ".objects"
+_TRIES = 100
+
+
+def clean(objects: Path) -> None:
+    """Remove what killed writers left."""
+    for own in leftovers(objects, _SUFFIX):
+        keeps = (objects / "pack").glob("*.keep")
+        own.lock = next((keep for keep in keeps if own.owns(keep)), None)
+        _drop(own)
+
+
+class Unwritten(pygit2.OdbBackend):
+    """An object database in memory.  libgit2 asks it before the files; it answers `KeyError` for
+    what it does not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._objects: dict[pygit2.Oid, tuple[int, bytes]] = {}
+        self._kept: list[LinkLock] = []
+
+    def write_to(self, repo: pygit2.Repository, objects: Path, flush: Callable[[], None]) -> None:
+        """Move everything to the repository's files, `objects` being their directory.
+
+        `flush` is called once, to make the files durable before they get their names.  A pack is
+        kept from `git repack` until the next call: no ref has its commits yet.  Raises OSError or
+        `pygit2.GitError`, and keeps everything in memory, when that fails.
+        """
+        self.let_go()
+        if not self._objects:
+            flush()
+            return
+        own = LinkLock.write(objects, _SUFFIX, b"")
+        self._kept.append(own)
+        scratch = _scratch(own)
+        try:
+            scratch.mkdir()
+            names = self._write(repo, objects, scratch)
+            flush()
+            for name in names:
+                if name.endswith(".pack"):
+                    own.hold(objects / name.replace(".pack", ".keep"))
+                _publish(scratch / name, objects / name)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        self._objects.clear()
+
+    def let_go(self) -> None:
+        """Keep nothing from `git repack` any more: refs have what shall stay."""
+        while self._kept:
+            _drop(self._kept.pop())
+
+    def _write(self, repo: pygit2.Repository, objects: Path, scratch: Path) -> list[str]:
+        """The files, relative to `scratch`, in the order in which they may be seen: none before
+        what it refers to, as objects are made, and an index, by which packs are found, last.
+
+        Beside a pack, too, what is loose already is replaced: a power cut may have left it empty.
+        """
+        many, files = len(self._objects) > MOST_LOOSE, pygit2.Odb(str(scratch))
+        names = []
+        for oid, made in self._objects.items():
+            digits = str(oid)
+            name = f"{digits[:2]}/{digits[2:]}"
+            if not many or os.path.exists(f"{objects}/{name}"):
+                files.write(*made)
+                names.append(name)
+        if not many:
+            return names
+        pack = pygit2.PackBuilder(repo)
+        pack.set_threads(1)
+        for oid in self._objects:
+            pack.add(oid)
+        (scratch / "pack").mkdir()
+        pack.write(str(scratch / "pack"))
+        packs = sorted((f"pack/{name}" for name in os.listdir(scratch / "pack")), reverse=True)
+        return [*packs, *names]
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Forget what is made inside, when it is left."""
+        known = len(self._objects)
+        try:
+            yield
+        finally:
+            for oid in list(self._objects)[known:]:
+                del self._objects[oid]
+
+    def copy(self, roots: Iterable[str], objects: Path) -> None:
+        """Write what the commits or trees `roots` need as loose objects into another directory."""
+        files = pygit2.Odb(str(objects))
+        for kind, data in self.needed(roots).values():
+            files.write(kind, data)
+
+    def needed(self, roots: Iterable[str]) -> dict[str, tuple[int, bytes]]:
+        """The objects in memory that the commits or trees `roots` are or need: kind and content by
+        id (hex)."""
+        front = [pygit2.Oid(hex=root) for root in roots]
+        seen, found = set(front), {}
+        while front:
+            oid = front.pop()
+            kept = self._objects.get(oid)
+            if kept is None:
+                continue
+            found[str(oid)] = kept
+            below = {pygit2.Oid(hex=oid) for oid in referred(*kept)} - seen
+            seen |= below
+            front += below
+        return found
+
+    # What libgit2 calls: an object's id, or the digits that somebody abbreviated one to.
+
+    def write_cb(self, oid: pygit2.Oid, data: bytes, kind: int) -> None:
+        self._objects[oid] = kind, data
+
+    def read_cb(self, oid: pygit2.Oid) -> tuple[int, bytes]:
+        return self._objects[oid]
+
+    def read_header_cb(self, oid: pygit2.Oid) -> tuple[int, int]:
+        kind, data = self._objects[oid]
+        return kind, len(data)
+
+    def read_prefix_cb(self, digits: str) -> tuple[int, bytes, pygit2.Oid]:
+        oid = self.exists_prefix_cb(digits)
+        return (*self._objects[oid], oid)
+
+    def exists_cb(self, oid: pygit2.Oid) -> bool:
+        return oid in self._objects
+
+    def exists_prefix_cb(self, digits: str) -> pygit2.Oid:
+        """Nobody knows these ids yet, so nobody abbreviates them."""
+        oid = pygit2.Oid(hex=digits) if len(digits) == 40 else None
+        if oid not in self._objects:
+            raise KeyError(digits)
+        return oid
+
+    def refresh_cb(self) -> None:
+        """Nothing changes behind its back."""
+
+
+def _publish(file: Path, place: Path) -> None:
+    """Give a file its name; a `git gc` beside removes directories that are empty for a moment."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):
+            make_directory(place.parent)
+            file.replace(place)
+            return
+    raise FileNotFoundError(ENOENT, f"{place.parent} is removed again and again", str(place))
+
+
+def _drop(own: LinkLock) -> None:
+    """Remove the own file, unless its directory is still there and says so to the next start."""
+    shutil.rmtree(_scratch(own), ignore_errors=True)
+    if _scratch(own).exists():
+        os.close(own.fd)
+    else:
+        own.free()
+
+
+def _scratch(own: LinkLock) -> Path:
+    return own.own.with_name(f"{own.own.name}.d")

@@ -1,0 +1,293 @@
+"""Landing on a branch that is checked out: the work tree and its index follow, or nothing moves.
+
+Moving only the ref would make the person's next commit silently revert the batch.  So the work
+tree goes first, under git's own `index.lock`, then the index, then the ref:
+
+    lock -> check -> note "begun" -> git read-tree -m -u on a copy of the index   (prepare)
+    -> the caller flushes and locks the ref ->
+    rename the copy to the index                                                  (swap)
+    -> the caller moves the ref ->
+    unlock                                                                        (commit)
+
+`git commit` reads the branch, then the index, and only then locks it.  So at no moment may the
+branch be ahead of the index; one that it finds behind makes its own move fail.
+
+The lock is a link to an own file that names both commits, so that whoever finds it after a crash
+(`recover`) can tell by the ref which of the two the work tree shall be at.  Only files that hold
+what one of the two commits has are then touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from patchq.git import refs
+from patchq.git.backup import keep
+from patchq.git.checkout import (
+    Checkout,
+    busy,
+    checkouts,
+    delete,
+    dirty,
+    holds,
+    listed,
+    obstacle,
+    refresh,
+    same_entry,
+)
+from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
+from patchq.git.objects import Leaf
+from patchq.git.repository import Repository
+from patchq.model.errors import RepositoryFault
+
+__all__ = ["Checkout", "Follow", "busy", "checkouts", "dirty", "recover"]
+
+Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
+
+_SUFFIX = ".index"
+_BEGUN = b"begun\n"
+_RECOVER_SECONDS = 5.0
+
+
+class Follow:
+    """The update of one checked-out work tree from commit `old` to `new`, in two phases."""
+
+    def __init__(
+        self,
+        checkout: Checkout,
+        old: str,
+        new: str,
+        *,
+        wait: float = WAIT_SECONDS,
+        backup: bool = False,
+    ) -> None:
+        self.checkout = checkout
+        self.old = old
+        self.new = new
+        self.wait = wait
+        self.backup = backup
+        self._copies: list[Path] = []
+        self._lock: LinkLock | None = None
+        self._torn = False
+        """Whether files and index are not what the branch says."""
+        self._swapped = False
+
+    def prepare(self) -> list[str]:
+        """Bring the files to `new`, and a copy of the index, which stays locked.
+
+        Returns the paths that are not clean; then, as after a fault, nothing was changed and
+        nothing is locked.  What cannot even be undone stays locked for `recover`.  `errors.Busy`
+        if others hold the index for `wait` seconds.  The files are durable after
+        `refs.barrier(checkout.workdir, checkout.gitdir)`.
+        """
+        names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
+        gitdir = self.checkout.gitdir
+        self._lock = LinkLock.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
+        try:
+            self._lock.hold(gitdir / "index.lock", self.wait)
+            found = self._paths_in_the_way()
+            if not found:
+                found = self._begin()
+        except BaseException:
+            self._free()
+            raise
+        if found:
+            self._free()
+        return found
+
+    def swap(self) -> None:
+        """The ref is about to move, and nothing can come between: the index is at `new`."""
+        self._copy.replace(self.checkout.gitdir / "index")
+        self._swapped = True
+
+    def commit(self) -> None:
+        """The ref has moved: the lock is gone."""
+        self._torn = False
+        self._free()
+
+    def rollback(self) -> None:
+        """The ref did not move: files and index are as they were."""
+        try:
+            if self._swapped:
+                _copy_index(self.checkout.gitdir, self._copy)
+            if self._switch(self.new, self.old):
+                _settle(self.checkout, self.old, self.new, self.old, self._copy)
+            _publish(self._copy, self.checkout)
+            self._torn = False
+            self._drop_copies()
+        finally:
+            self._free()
+
+    def _begin(self) -> list[str]:
+        """Update the files and the copy; the paths that came in the way since they were clean."""
+        assert self._lock is not None
+        gitdir = self.checkout.gitdir
+        self._lock.append(_BEGUN)
+        self._lock.flush()
+        _copy_index(gitdir, self._copy)
+        if self.backup:
+            paths = self.checkout.repo.changed_paths(self.old, self.new)
+            self._copies = keep(self.checkout.repo.commondir, self.checkout.workdir, paths)
+        self._torn = True
+        error = self._switch(self.old, self.new)
+        if error is None:
+            return []
+        self._drop_copies()
+        _settle(self.checkout, self.old, self.new, self.old, self._copy)
+        _publish(self._copy, self.checkout)
+        self._torn = False
+        found = self._paths_in_the_way()
+        if not found:
+            raise RepositoryFault(f"cannot update {self.checkout.workdir}: {error}")
+        return found
+
+    def _drop_copies(self) -> None:
+        """Nothing was updated, so there is nothing to go back to."""
+        for copy in self._copies:
+            copy.unlink(missing_ok=True)
+
+    @property
+    def _copy(self) -> Path:
+        assert self._lock is not None
+        return _copy_of(self._lock)
+
+    def _paths_in_the_way(self) -> list[str]:
+        paths = self.checkout.repo.changed_paths(self.old, self.new)
+        return dirty(self.checkout, self.old, paths)
+
+    def _switch(self, here: str, there: str) -> str | None:
+        """Let git update files and copy.  It checks everything before it writes anything, by the
+        times in the index; only if these are stale is the content looked at.  Returns git's
+        complaint, or None if it did it."""
+        assert self._lock is not None
+        command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
+        # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
+        done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
+        if done.returncode:
+            refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
+            done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
+        said = done.stderr.decode("utf-8", "replace").strip() or f"git gave {done.returncode}"
+        return said if done.returncode else None
+
+    def _free(self) -> None:
+        assert self._lock is not None
+        if self._torn:
+            os.close(self._lock.fd)
+        else:
+            _remove(self._lock)
+        self._lock = None
+
+
+def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
+    """Finish or undo what killed owners left, as each branch says; the work trees concerned.
+
+    Waits up to `wait` seconds for a git that outlived its owner.
+    """
+    concerned = []
+    for gitdir in sorted({repo.commondir, *(repo.commondir / "worktrees").glob("*")}):
+        for lock in leftovers(gitdir, _SUFFIX, wait):
+            try:
+                workdir = _recover_one(repo, lock, gitdir)
+            except BaseException:
+                os.close(lock.fd)  # the own file stays, for the next one who tries
+                raise
+            concerned += [workdir] if workdir else []
+            _remove(lock)
+    return concerned
+
+
+def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
+    index_lock = gitdir / "index.lock"
+    if lock.owns(index_lock):
+        lock.lock = index_lock
+    first, _, rest = lock.own.read_bytes().partition(b"\n")
+    if rest != _BEGUN:
+        return None
+    names = json.loads(first)
+    branch, old, new = names["branch"], names["old"], names["new"]
+    places = [at for at in checkouts(repo, branch) if at.gitdir == gitdir]
+    if not places:
+        return None
+    if lock.lock is None:  # somebody removed the lock by hand, or the work was all but done
+        lock.hold(index_lock)
+    tip = repo.branch_tip(branch)
+    moved = tip is not None and repo.is_ancestor(new, tip)
+    _settle(places[0], old, new, new if moved else old, _copy_of(lock))
+    _publish(_copy_of(lock), places[0])
+    return places[0].workdir
+
+
+def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> None:
+    """Bring the touched files to `target` and make `copy` the index for it, wherever between the
+    two commits each of them is.  What somebody changed in the meantime stays as it is."""
+    _copy_index(checkout.gitdir, copy)
+    changes = checkout.repo.changes(old, new)
+    entries = listed(checkout, sorted(changes), copy)
+    lines, outdated = [], []
+    for path, sides in changes.items():
+        if not any(same_entry(entries.get(path), side) for side in sides):
+            continue
+        leaf = sides[target == new]
+        mode, oid = leaf or (0, "0" * 40)
+        lines.append(b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path)))
+        there = leaf is not None and holds(checkout.workdir, path, leaf)
+        if not there and _is_between(checkout, path, changes):
+            outdated.append((path, leaf))
+    # Replacing a file by a directory, or the reverse, needs the deletion first.
+    checkout.ask("update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines)))
+    for path, leaf in outdated:
+        if leaf is None:
+            delete(checkout.workdir, path)
+    written = b"".join(os.fsencode(path) + b"\0" for path, leaf in outdated if leaf)
+    checkout.ask("checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written)
+    refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
+
+
+def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
+    """Whether what is at the path is one of its two sides, or what a killed writer leaves on the
+    way: nothing, the beginning of a side, or another changed path in its place."""
+    above = obstacle(checkout.workdir, path)
+    if above is not None:
+        return above in changes and _is_between(checkout, above, changes)
+    place = checkout.workdir / path
+    if place.is_dir() and not place.is_symlink():
+        inside = (Path(where, name) for where, _, names in os.walk(place) for name in names)
+        found = (str(file.relative_to(checkout.workdir)) for file in inside)
+        return all(name in changes and _is_between(checkout, name, changes) for name in found)
+    if place.is_symlink() or not place.exists():
+        return not place.is_symlink()
+    oids = [leaf[1] for leaf in changes[path] if leaf]
+    data = place.read_bytes()
+    texts = (data, data.replace(b"\r\n", b"\n"))
+    if any(checkout.repo.raw(oid).startswith(text) for oid in oids for text in texts):
+        return True
+    return checkout.git("hash-object", "--", path).stdout.decode().strip() in oids
+
+
+def _publish(copy: Path, checkout: Checkout) -> None:
+    """The copy becomes the index, once it and the files that it speaks of are durable."""
+    refs.barrier(checkout.workdir, checkout.gitdir)
+    copy.replace(checkout.gitdir / "index")
+
+
+def _copy_of(lock: LinkLock) -> Path:
+    return lock.own.with_name(f"{lock.own.name}.new")
+
+
+def _copy_index(gitdir: Path, copy: Path) -> None:
+    """With its time: git looks at the content of files that are as young as their index."""
+    copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)  # of a killed git
+    with suppress(FileNotFoundError):
+        shutil.copy2(gitdir / "index", copy)
+
+
+def _remove(lock: LinkLock) -> None:
+    copy = _copy_of(lock)
+    for rest in (copy, copy.with_name(f"{copy.name}.lock")):
+        rest.unlink(missing_ok=True)
+    lock.free()

@@ -1,0 +1,1 @@
+"""Verdicts come true: a group is checked, its refs move, its reports appear."""

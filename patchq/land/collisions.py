@@ -1,0 +1,212 @@
+"""`conflict.pending`: proposals for one target that cannot both land as they are.
+
+Two batches that wait collide where their changed lines share a line or border on each other, and
+where one of them makes or removes a file that the other one touches.  Both reports say so, each
+with the other's edit and lines.  It is a warning: whichever is accepted first lands, and the other
+is made again on top of it or asks for a retry.
+
+Everything is computed from the commits that wait, so a report that a crash left behind is put right
+by the next `refresh`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from weakref import WeakKeyDictionary
+
+from patchq.git import records
+from patchq.git.repository import Repository
+from patchq.land import reports as rewriting
+from patchq.land import supersede
+from patchq.model.report import Report
+from patchq.model.values import Collision, Problem
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.rebase.overlaps import Place, Proposal, changes, collisions
+from patchq.pipeline.world import World
+from patchq.report import document as report
+
+CODE = "conflict.pending"
+_MOST_BATCHES = 16
+"""Other batches that a report names; what waits beyond them would only be rewritten again and again
+as more come."""
+_MOST_PLACES = 4
+"""Pairs of edits that are named of each."""
+
+_known: WeakKeyDictionary[Repository, dict[tuple[str, str], Proposal | None]] = WeakKeyDictionary()
+"""What waits, by id and commit: reading each report again for each response would cost the square
+of them."""
+
+
+def warn(drafts: Sequence[Draft], world: World) -> None:
+    """Name in each draft that is proposed what it collides with: what waits, and the other ones."""
+    fresh = [draft for draft in drafts if draft.state == "proposed" and draft.commit]
+    if not fresh:
+        return
+    board = _waiting(world)
+    for draft in fresh:
+        for id in supersede.replaced(draft.id, draft.header, world):
+            board.pop(id, None)
+    for draft in fresh:
+        board[draft.id] = _proposal(draft, world.repo)
+    by_path = _by_path(board.values())
+    for draft in fresh:
+        draft.problems[:] = [p for p in draft.problems if p.code != CODE]
+        draft.problems += _problems(world.repo, board[draft.id], board, by_path)
+
+
+def spread(drafts: Sequence[Draft], world: World) -> None:
+    """Tell the batches that waited before of drafts which have landed, and of those superseded."""
+    problems = (problem for draft in drafts for problem in draft.problems)
+    named = {p.conflicts_with.batch for p in problems if p.code == CODE and p.conflicts_with}
+    if any(supersede.may_replace(draft.header) for draft in drafts):
+        named |= _beside_what_is_gone(world)
+    if named:
+        refresh(world, {id for id in named if id})
+
+
+def _beside_what_is_gone(world: World) -> set[str]:
+    """The batches that touch a path of one which waited when this was last looked at."""
+    before = _known.get(world.repo)
+    if before is None:
+        return set(_waiting(world))
+    there = {name.removeprefix(records.WAITING) for name in world.repo.refs(records.WAITING)}
+    by_path = _by_path(filter(None, before.values()))
+    gone = [proposal for proposal in before.values() if proposal and proposal.id not in there]
+    return {
+        id for proposal in gone for path in proposal.reach for id in by_path[proposal.target, path]
+    }
+
+
+def refresh(world: World, ids: Collection[str] | None = None) -> None:
+    """Have the reports of what waits (`ids`, or all) name what each collides with now."""
+    board = _waiting(world)
+    by_path = _by_path(board.values())
+    for id in sorted(board.keys() if ids is None else board.keys() & set(ids)):
+        told = world.queue.load(id)
+        if told is None or told["state"] != "proposed":
+            continue
+        problems = _problems(world.repo, board[id], board, by_path, named(told))
+        if _with(problems, told) is not None:
+            rewriting.amend(world, id, partial(_with, problems))
+
+
+def named(told: Report) -> list[str]:
+    """The batches with which a report says that its batch collides, in its order."""
+    others = [p["conflicts_with"] for p in told["problems"] if p["code"] == CODE]
+    return list(dict.fromkeys(other["batch"] for other in others if other))
+
+
+def without(told: Report) -> list[Mapping[str, object]]:
+    """The problems of a report but these."""
+    return [problem for problem in told["problems"] if problem["code"] != CODE]
+
+
+def _with(problems: Sequence[Problem], told: Report) -> Report | None:
+    """The report with these collisions; None if it has them."""
+    if told["state"] != "proposed":
+        return None
+    fresh = report.with_problems({**told, "problems": without(told)}, *problems)
+    return fresh if fresh["problems"] != told["problems"] else None
+
+
+def _waiting(world: World) -> dict[str, Proposal]:
+    known, board = _known.get(world.repo, {}), {}
+    now: dict[tuple[str, str], Proposal | None] = {}
+    for name, commit in world.repo.refs(records.WAITING).items():
+        key = name.removeprefix(records.WAITING), commit
+        now[key] = known[key] if key in known else _read(world, *key)
+        proposal = now[key]
+        if proposal is not None:
+            board[proposal.id] = proposal
+    # One whose report is not there yet, or that was decided meanwhile, is looked at again.
+    _known[world.repo] = {key: proposal for key, proposal in now.items() if proposal}
+    return board
+
+
+def _read(world: World, id: str, commit: str) -> Proposal | None:
+    told = world.queue.load(id)
+    if told is None or told["state"] != "proposed":
+        return None
+    edits = [(e["id"], e["path"], tuple(e["lines"]) if e["lines"] else None) for e in told["edits"]]
+    base = told["base"]["commit"]
+    made = changes(world.repo, commit)
+    return Proposal(id, told["target"], told["agent"], commit, base, tuple(edits), made)
+
+
+def _proposal(draft: Draft, repo: Repository) -> Proposal:
+    assert draft.commit
+    assert draft.target
+    assert draft.base
+    edits = tuple((edit.id, edit.path, edit.lines) for edit in draft.edits)
+    agent, base = draft.header.agent, draft.base.commit
+    made = changes(repo, draft.commit)
+    return Proposal(draft.id, draft.target, agent, draft.commit, base, edits, made)
+
+
+def _by_path(proposals: Iterable[Proposal]) -> Mapping[tuple[str, str], list[str]]:
+    """The ids of the proposals that touch a path of a target."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for proposal in proposals:
+        for path in proposal.reach:
+            found[proposal.target, path].append(proposal.id)
+    return found
+
+
+def _problems(
+    repo: Repository,
+    own: Proposal,
+    board: Mapping[str, Proposal],
+    by_path: Mapping[tuple[str, str], list[str]],
+    first: Sequence[str] = (),
+) -> list[Problem]:
+    """The warnings for one proposal; others that are named already come `first`, so that a report
+    which names as many as it may does not change with each that comes."""
+    near = {id for path in own.reach for id in by_path[own.target, path]} - {own.id}
+    order = [*(id for id in first if id in near), *sorted(near - set(first))]
+    problems: list[Problem] = []
+    batches = 0
+    for id in order:
+        found = list(islice(_told(repo, own, board[id]), _MOST_PLACES))
+        problems += found
+        batches += bool(found)
+        if batches == _MOST_BATCHES:
+            break
+    return problems
+
+
+def _told(repo: Repository, own: Proposal, other: Proposal) -> Iterator[Problem]:
+    for ours, theirs in collisions(repo, own, other):
+        yield Problem(
+            CODE,
+            _message(ours, theirs, other.id),
+            f"nothing to send now: once {other.id} is accepted, this batch is made again on top of "
+            "it if it can be, and asks for a retry if not",
+            severity="warning",
+            edit=ours.edit,
+            path=ours.path,
+            line=ours.lines and ours.lines[0],
+            conflicts_with=Collision(
+                other.id, theirs.edit, other.commit, other.agent, theirs.path, theirs.lines
+            ),
+        )
+
+
+def _message(ours: Place, theirs: Place, other: str) -> str:
+    waits = f"batch {other}, which waits for review, too"
+    if ours.lines and theirs.lines:
+        return (
+            f"{_lines(ours.lines)} of {ours.path} {'is' if _one(ours.lines) else 'are'} changed "
+            f"here, and {_lines(theirs.lines)} by {waits}"
+        )
+    return f"this batch {ours.does} {ours.path}, and {waits}, {theirs.does} {theirs.path}"
+
+
+def _one(lines: tuple[int, int]) -> bool:
+    return lines[0] == lines[1]
+
+
+def _lines(lines: tuple[int, int]) -> str:
+    return f"line {lines[0]}" if _one(lines) else f"lines {lines[0]}-{lines[1]}"

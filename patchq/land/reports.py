@@ -1,0 +1,70 @@
+"""Reports that are rewritten in place, by one process at a time.
+
+A person's decision, the daemon and a command beside it may come to the same report at once.  So
+whoever rewrites one reads it again under a lock, and no later state is ever written over by an
+earlier one.  The kernel drops the lock with its process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic, sleep
+
+from patchq.git.linklock import WAIT_SECONDS
+from patchq.model.errors import Busy, DiskFault
+from patchq.model.report import Report
+from patchq.pipeline.world import World
+from patchq.report import page as report_md
+
+_PAUSE = 0.01
+
+
+@contextmanager
+def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Be the only one who rewrites reports of this queue; `errors.Busy` if another process is for
+    `wait` seconds.  It cannot be taken twice."""
+    try:
+        fd = os.open(world.queue_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise DiskFault(f"cannot open {world.queue_root}: {error.strerror}") from error
+    try:
+        until = monotonic() + wait
+        while not _taken(fd):
+            if monotonic() > until:
+                raise Busy(
+                    f"another process has rewritten reports for {wait:.0f} s", "try again later"
+                )
+            sleep(_PAUSE)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _taken(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def put(world: World, fresh: Report) -> Report:
+    """Replace a report; the lock is held."""
+    world.queue.rewrite(fresh, report_md.to_markdown(fresh))
+    return fresh
+
+
+def amend(world: World, id: str, change: Callable[[Report], Report | None]) -> Report | None:
+    """Replace the report of a batch by what `change` makes of it as it stands now, which is None
+    where nothing is to change; returns the new report, durable, or None."""
+    with locked(world):
+        told = world.queue.load(id)
+        fresh = change(told) if told is not None else None
+        if fresh is None:
+            return None
+        put(world, fresh)
+        world.queue.sync()
+        return fresh

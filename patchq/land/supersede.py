@@ -1,0 +1,98 @@
+"""A new batch takes the place of one that waits: because it says so, or is its agent's next try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from patchq.git import records, refs, worktree
+from patchq.land import reports as rewriting
+from patchq.model.errors import Busy
+from patchq.model.names import batch_id
+from patchq.model.report import Report
+from patchq.model.values import Header
+from patchq.pipeline import notes
+from patchq.pipeline.world import World
+from patchq.report import document as report
+from patchq.report import page as report_md
+
+_WAITING = ("proposed", "held")
+
+
+def by(new: str, header: Header, world: World) -> None:
+    """Supersede what the batch `new`, which has landed or is held, replaces; safe to repeat.
+
+    It comes before the report on `new`, so that no crash leaves both waiting.
+    """
+    for id in replaced(new, header, world):
+        _supersede(id, new, world)
+
+
+def replaced(new: str, header: Header, world: World) -> list[str]:
+    """The batches that wait and whose place a response takes as batch `new`.
+
+    Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
+    An agent that sends the same `id` a third time means its second try, which goes by `<id>-2`.
+    """
+    found = []
+    retried = world.queue.load(header.retries) if header.retries else None
+    if header.retries and retried and retried["state"] in _WAITING:
+        found.append(header.retries)
+    if header.id and header.agent:
+        *_, last = successors(world, batch_id(header.id))
+        told = world.queue.load(last)
+        if told and told["state"] in _WAITING and told["agent"] == header.agent:
+            found.append(last)
+    return [id for id in dict.fromkeys(found) if id != new]
+
+
+def may_replace(header: Header) -> bool:
+    """Whether the response names a batch that it would replace."""
+    return bool(header.retries or (header.id and header.agent))
+
+
+def successors(world: World, id: str) -> Iterator[str]:
+    """The batch, the one that superseded it, and so on; the last one still stands for them."""
+    seen: set[str] = set()
+    next: str | None = id
+    while next is not None and next not in seen:
+        yield next
+        seen.add(next)
+        told = world.queue.load(next)
+        next = told["duplicate_of"] if told and told["state"] == "superseded" else None
+
+
+def _supersede(id: str, new: str, world: World) -> None:
+    def change(told: Report) -> Report | None:
+        if told["state"] not in _WAITING:
+            return None
+        return report.with_state(told, "superseded", duplicate_of=new)
+
+    known = world.queue.load(id)
+    for claim in world.queue.held() if known and known["state"] == "held" else ():
+        if claim.id == id:
+            told = world.queue.load(id)
+            if told and (fresh := change(told)):
+                with suppress(Busy):  # it gets its verdict at this very moment
+                    world.queue.publish(claim, fresh, report_md.to_markdown(fresh))
+            return
+    with rewriting.locked(world):
+        told = world.queue.load(id)
+        fresh = change(told) if told else None
+        if told is None or fresh is None:
+            return
+        notes.add(world, fresh, f"superseded by {new}")
+        _take_away(id, told["commit"], new, world)
+        rewriting.put(world, fresh)
+
+
+def _take_away(id: str, commit: str, new: str, world: World) -> None:
+    """The branch goes, unless a person has it checked out or has changed it."""
+    waits = world.repo.ref_target(records.WAITING + id)
+    tip = world.repo.branch_tip(f"patchq/{id}")
+    if tip and tip in (commit, waits) and not worktree.checkouts(world.repo, f"patchq/{id}"):
+        log = f"patchq: {id}: superseded by {new}"
+        refs.create(world.repo, f"refs/patchq/discarded/{id}", tip, log, world.identity())
+        refs.delete(world.repo, f"refs/heads/patchq/{id}", tip)
+    if waits:
+        refs.delete(world.repo, records.WAITING + id, waits)

@@ -1,0 +1,1 @@
+"""The values that every room speaks of: edits, outcomes, the report's type, errors, names."""

@@ -1,0 +1,298 @@
+"""The values that flow through the pipeline, from a response to its outcome.
+
+Everything here is frozen and knows nothing of git, files or clocks.  Lines are 1-based and
+inclusive, as people count them; offsets are 0-based bytes and half-open, as slices count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from patchq.model.ops import Op
+
+Severity = Literal["error", "warning"]
+EditState = Literal["applied", "ready", "already_applied", "skipped", "cancelled", "failed"]
+State = Literal[
+    "applied", "proposed", "duplicate", "held", "rejected",
+    "accepted", "discarded", "superseded", "reverted",
+]  # fmt: skip
+LANDED: frozenset[State] = frozenset({"applied", "accepted"})
+
+
+# ---------------------------------------------------------------- what a response says
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The response file as it was taken: its own name, the sha256 (hex) and size of its bytes."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the front matter says; `None` and empty mean: not said."""
+
+    id: str | None = None
+    target: str | None = None
+    base: str | None = None
+    message: str | None = None
+    author: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    file: str | None = None
+    retries: str | None = None
+    depends_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """An opened response: the header, and the text that holds the edits.
+
+    `first_line` is the line of the response on which `text` begins.
+    """
+
+    header: Header
+    text: str
+    first_line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One edit as it stands in the response; `at` are its first and last line there."""
+
+    id: str
+    format: str
+    at: tuple[int, int]
+    path: str
+    op: Op
+    description: str | None = None
+    confidence: float | None = None
+    depends_on: tuple[str, ...] = ()
+    """Edits of the batch that, if they are applied, cancel this one."""
+    fallback_of: str | None = None
+    """The edit that this one is the backup of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """All that a response's text says: its edits in their order, and the prose around them."""
+
+    edits: tuple[Edit, ...] = ()
+    prose: str = ""
+    problems: tuple[Problem, ...] = ()
+    summary: str | None = None
+    """What the response says of itself as a whole."""
+    author: str | None = None
+    """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
+
+
+# ---------------------------------------------------------------- what the repository says
+
+EntryKind = Literal["file", "link", "tree", "submodule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What stands at a path of a tree; `oid` is hex, `executable` is the file mode's bit."""
+
+    kind: EntryKind
+    oid: str
+    executable: bool = False
+
+
+class Tree(Protocol):
+    """A commit's tree, as resolving sees it.  Paths are `str`, with `/`, relative, no dressing."""
+
+    def entry(self, path: str) -> Entry | None:
+        """What stands at `path`, or None."""
+
+    def read(self, path: str) -> bytes:
+        """The bytes of the file at `path`, which `entry` says is a file."""
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        """The names in `directory` ("" is the root); empty when there is no such directory."""
+
+    def paths(self) -> Iterator[str]:
+        """Every file's path, lazily; for suggestions only."""
+
+    def filtered(self, path: str) -> str | None:
+        """The value of the path's `filter` attribute (LFS, git-crypt), or None."""
+
+
+# ---------------------------------------------------------------- what becomes of it
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place that an edit may have meant; `disambiguate` is text to add to the quote."""
+
+    path: str
+    line: int
+    symbol: str | None = None
+    text: str = ""
+    disambiguate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """What an edit collides with; unknown parts are None."""
+
+    batch: str | None = None
+    edit: str | None = None
+    commit: str | None = None
+    agent: str | None = None
+    path: str | None = None
+    lines: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to tell; an `error` refuses the whole batch.  `line` is a line of the base's file,
+    or of the response where there is no `path`."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    severity: Severity = "error"
+    edit: str | None = None
+    path: str | None = None
+    line: int | None = None
+    candidates: tuple[Candidate, ...] = ()
+    conflicts_with: Collision | None = None
+    excerpt: tuple[int, tuple[str, ...]] | None = None
+    """The base file's lines to show beside the problem: the first one's number, and the lines."""
+
+    def __post_init__(self) -> None:
+        if len(self.message) > 4000:
+            object.__setattr__(self, "message", self.message[:4000] + " …")
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Put `new` in place of the bytes `start:end` of a text."""
+
+    start: int
+    end: int
+    new: bytes
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(f"inverted hunk {self.start}:{self.end}")
+
+
+@dataclass(frozen=True, slots=True)
+class EditOutcome:
+    """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
+
+    id: str
+    format: str
+    at: tuple[int, int]
+    path: str
+    op: str
+    state: EditState
+    match: str | None = None
+    lines: tuple[int, int] | None = None
+    needs: tuple[str, ...] = ()
+    cancelled_by: str | None = None
+    confidence: float | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One path's change from base to result; None for `before` is a creation, for `after` a
+    deletion.  A rename is the deletion of `renamed_from` together with this change."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    executable: bool = False
+    renamed_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch does to the tree, decided and not yet done."""
+
+    changes: tuple[FileChange, ...] = ()
+    edits: tuple[EditOutcome, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    blind: tuple[str, ...] = ()
+    """Paths of files that an edit changes without saying what it has seen of them."""
+
+    @property
+    def refused(self) -> bool:
+        return any(p.severity == "error" for p in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The commit (hex) that a batch was resolved on, and how it was found."""
+
+    commit: str
+    how: Literal["declared", "inferred", "tip"]
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """One hook's run: its exit code (128 + n: by signal n; None: its time was over), the seconds
+    that it took, and the end of what it said."""
+
+    id: str
+    stage: str
+    exit: int | None
+    seconds: float
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What half of an edit was corrected so that the edit could be applied, and by what."""
+
+    edit: str
+    what: Literal["old", "new"]
+    by: Literal["program", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One question to a model: its form, and the stop reason or `llm.*` code of its end."""
+
+    n: int
+    form: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that a report tells of one response; see `report.py` for the JSON."""
+
+    id: str
+    state: State
+    source: Source
+    mode: Literal["review", "auto"]
+    target: str | None = None
+    duplicate_of: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    base: Base | None = None
+    commit: str | None = None
+    tree: str | None = None
+    branch: str | None = None
+    edits: tuple[EditOutcome, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    diff: str = ""
+    retries: str | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    hooks: tuple[HookRun, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    prompt: str | None = None
+
+    def with_problems(self, *more: Problem) -> Outcome:
+        return replace(self, problems=(*self.problems, *more))

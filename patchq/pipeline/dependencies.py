@@ -1,0 +1,132 @@
+"""`depends_on`: a batch waits until others have landed, and is refused when one never will.
+
+Who superseded a batch stands for it: the edits that were to come first come with the replacement.
+A duplicate stands for its first delivery.  A batch that was reverted is on the target no more, so
+what depends on it is refused like what depends on a discarded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from patchq.formats.envelope.opening import open_response
+from patchq.model.values import LANDED, Collision, Envelope, Problem
+from patchq.pipeline import forgotten
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.world import World
+
+_OVER = ("rejected", "discarded", "reverted")
+
+
+def check(draft: Draft) -> Problem | None:
+    """What the batch waits for (a warning) or waits for in vain (an error); None when nothing.
+
+    What it waits for in vain counts first, and there is no sense in waiting any longer.
+    """
+    header = draft.header
+    open = [id for id in header.depends_on if _standing(draft.world, id)[1] not in LANDED]
+    if not open:
+        return None
+    if header.retries in open:
+        return _failed(
+            header.retries or "", f"the batch depends on {header.retries}, whose place it takes"
+        )
+    circle = _circle(draft)
+    if circle:
+        round = " -> ".join(circle)
+        return _failed(circle[1], f"these batches wait for each other: {round}")
+    waits = [_look_at(draft, id) for id in open]
+    return next((problem for problem in waits if problem.severity == "error"), waits[0])
+
+
+def held(world: World) -> dict[str, dict[str, str | None]]:
+    """The batches that are held for others: id -> each that has not landed, with its state."""
+    found = {}
+    for claim in world.queue.held():
+        named = _depends_on(claim.data)
+        if claim.id and named:
+            states = {other: _standing(world, other)[1] for other in named}
+            found[claim.id] = {id: state for id, state in states.items() if state not in LANDED}
+    return found
+
+
+def _look_at(draft: Draft, id: str) -> Problem:
+    """What a dependency that has not landed means."""
+    world = draft.world
+    last, state = _standing(world, id)
+    name = id if last == id else f"{id}, whose place {last} took,"
+    why = f"{name} is {state}" if state else f"no batch {last} is known"
+    if state in _OVER:
+        return _failed(id, f"the batch depends on {id}, and {why}")
+    waited = world.clock() - (draft.claim.held_since or world.clock())
+    if state is None and waited > world.config.queue.hold_seconds:
+        return _failed(id, f"the batch depends on {id}, and {why} after {waited:.0f} s")
+    return Problem(
+        "depends.failed",
+        f"the batch waits for {id} to land: {why}",
+        "nothing to send: it goes on by itself",
+        severity="warning",
+        conflicts_with=Collision(batch=id),
+    )
+
+
+def _standing(world: World, id: str) -> tuple[str, str | None]:
+    """The batch that stands for this one now, and its state; None for one that is not known."""
+    seen: set[str] = set()
+    while id not in seen:
+        seen.add(id)
+        told = world.queue.load(id)
+        if told is None:
+            return id, forgotten.state(world, id)
+        state, other = str(told["state"]), told["duplicate_of"]
+        if state not in ("duplicate", "superseded"):
+            return id, state
+        if other is None:  # everything was there already; or a report from before this was noted
+            return id, "applied" if state == "duplicate" else "discarded"
+        id = other
+    return id, "discarded"
+
+
+def _circle(draft: Draft) -> list[str]:
+    """The way from the batch over others that wait back to itself, both ends included; else
+    nothing.  Only what is on the way is read: very many may be held."""
+    before: dict[str, str] = {}
+    front = [draft.id]
+    while front:
+        id = front.pop()
+        for named in draft.header.depends_on if id == draft.id else _needs(draft.world, id):
+            other = named if named == draft.id else _standing(draft.world, named)[0]
+            if other == draft.id:
+                return [draft.id, *_way(before, id), draft.id]
+            if other not in before:
+                before[other] = id
+                front.append(other)
+    return []
+
+
+def _way(before: Mapping[str, str], id: str) -> list[str]:
+    way = []
+    while id in before:
+        way.append(id)
+        id = before[id]
+    return way[::-1]
+
+
+def _needs(world: World, id: str) -> tuple[str, ...]:
+    """What a batch waits for, if it is held."""
+    told = world.queue.load(id)
+    return _depends_on(world.queue.body(id) or b"") if told and told["state"] == "held" else ()
+
+
+def _depends_on(data: bytes) -> tuple[str, ...]:
+    opened = open_response(data)
+    return opened.header.depends_on if isinstance(opened, Envelope) else ()
+
+
+def _failed(id: str, message: str) -> Problem:
+    return Problem(
+        "depends.failed",
+        message,
+        "send the batch again once the other one has landed, or without depends_on",
+        conflicts_with=Collision(batch=id),
+    )

@@ -1,0 +1,134 @@
+"""What was decided on batches, as git notes: `refs/notes/patchq`, shown by
+`git log --notes=patchq`.
+
+A record ref and a commit's trailers tell that a batch waits or landed by itself; who decided
+otherwise, and when, they do not.  So a decision adds a block to the note on the batch's commit:
+
+    Patchq-Batch: fix-login-42
+    Patchq-State: accepted
+    Patchq-Time: 2026-01-31T12:00:00+00:00
+
+A commit into which a person squashed several batches has a block for each.  A batch that landed by
+itself has no note, so that landing costs no second commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from patchq.git import refs
+from patchq.model.errors import Busy
+from patchq.model.report import Report
+from patchq.model.values import FileChange
+from patchq.pipeline.world import World, flush
+from patchq.text.quote import visible
+
+REF = "refs/notes/patchq"
+_TRIES = 10
+_DIGITS = 40
+_KEYS = ("batch", "state", "target", "agent", "model", "mode", "time", "by", "reason")
+_LINE = re.compile(r"Patchq-([A-Z][a-z]+): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One decision; `commit` is the one that the note is on, `time` in ISO 8601."""
+
+    commit: str
+    batch: str
+    state: str
+    target: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    mode: str | None = None
+    time: str | None = None
+    reason: str | None = None
+    by: str | None = None
+    """The batch that took this one's place, or took it back."""
+
+
+def add(world: World, told: Report, reason: str = "") -> None:
+    """Note the state of a batch on its commit; one that never had a commit has no note, and what is
+    noted already stays as it is.
+
+    Durable on return.  `errors.Busy` if others move the notes all the time.
+    """
+    commit = told["commit"]
+    if not commit or world.repo.resolve_commit(commit) is None:
+        return
+    now = datetime.fromtimestamp(int(world.clock()), UTC).isoformat()
+    note = Note(
+        commit, told["id"], told["state"], told["target"], told["agent"], told["model"],
+        told["mode"], now, reason or None, told["duplicate_of"],
+    )  # fmt: skip
+    for _ in range(_TRIES):
+        if _put(world, note):
+            return
+    raise Busy(f"{REF} is moved by others all the time", "run the command again")
+
+
+def each(world: World) -> Iterator[Note]:
+    """All notes that can be read, each batch's latest one."""
+    tip = world.repo.ref_target(REF)
+    if tip is None:
+        return
+    tree = world.repo.tree(tip)
+    latest: dict[str, Note] = {}
+    for path in tree.paths():
+        commit = path.replace("/", "")
+        for block in _blocks(tree.read(path)) if len(commit) == _DIGITS else ():
+            note = _read(commit, block)
+            if note and (note.time or "") >= (latest.get(note.batch, note).time or ""):
+                latest[note.batch] = note
+    yield from latest.values()
+
+
+def _put(world: World, note: Note) -> bool:
+    """Whether the notes were as this saw them, and so have the note now."""
+    repo, who = world.repo, world.identity()
+    tip = repo.ref_target(REF)
+    path = _path(world, tip, note.commit)
+    before = repo.tree(tip).read(path) if tip and repo.tree(tip).entry(path) else None
+    blocks = [(block, _read(note.commit, block)) for block in _blocks(before or b"")]
+    if any(read and (read.batch, read.state) == (note.batch, note.state) for _, read in blocks):
+        return True
+    kept = [block for block, read in blocks if read is None or read.batch != note.batch]
+    after = "\n\n".join([*kept, _written(note)]) + "\n"
+    changes = [FileChange(path, before, after.encode())]
+    log = f"patchq: {note.batch}: {note.state}"
+    made, _ = repo.write_commit(tip, changes, log + "\n", who, who)
+    flush(world)
+    if tip is None:
+        return refs.create(repo, REF, made, log, who)
+    return refs.move(repo, REF, tip, made, log, who)
+
+
+def _path(world: World, tip: str | None, commit: str) -> str:
+    """Where the notes have, or get, the one on the commit: git itself spreads them over more
+    directories the more there are, and reads any depth."""
+    places = [commit[:2] + "/" + commit[2:], commit, f"{commit[:2]}/{commit[2:4]}/{commit[4:]}"]
+    tree = world.repo.tree(tip) if tip else None
+    return next((place for place in places if tree and tree.entry(place)), places[0])
+
+
+def _blocks(data: bytes) -> list[str]:
+    text = data.decode("utf-8", "replace").strip("\n")
+    return [block for block in re.split(r"\n{2,}", text) if block]
+
+
+def _written(note: Note) -> str:
+    """The note as a block of lines."""
+    said = ((key, getattr(note, key)) for key in _KEYS)
+    return "\n".join(f"Patchq-{key.title()}: {visible(value)}" for key, value in said if value)
+
+
+def _read(commit: str, block: str) -> Note | None:
+    """The note that a block is; None for what a person wrote beside it."""
+    lines = (_LINE.fullmatch(line) for line in block.split("\n"))
+    said = {line[1].lower(): line[2] for line in lines if line}
+    if "batch" not in said or "state" not in said:
+        return None
+    return Note(commit, **{key: value for key, value in said.items() if key in _KEYS})

@@ -1,0 +1,157 @@
+"""What happened to a branch since a batch was made: questions to the commits, no writing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from patchq.git.hunks import line_hunks
+from patchq.git.repository import Repository
+from patchq.model.report import Report
+from patchq.model.values import Collision, Problem
+from patchq.pipeline.rebase.lines import Lines, image
+from patchq.report.message import subject, trailers
+from patchq.text.line_diff import line_diff
+from patchq.text.lines import split_lines
+
+_MOST_COMMITS = 1000
+
+Standing = Literal["waits", "landed", "touched", "gone"]
+
+
+def standing(report: Report, repo: Repository, tip: str) -> Standing:
+    """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
+    or with its changed lines touched since, or it has no say any more."""
+    state = report["state"]
+    if state == "held":
+        return "waits"
+    if state == "proposed" and repo.branch_tip(f"patchq/{report['id']}"):
+        return "waits"
+    if state not in ("proposed", "applied", "accepted"):
+        return "gone"
+    commit = landing(report, repo, tip)
+    if commit is None:
+        return "gone"
+    return "touched" if _touched_paths(repo, commit, tip) else "landed"
+
+
+def landing(report: Report, repo: Repository, tip: str) -> str | None:
+    """The commit by which a batch is in the history of `tip`: its own, or the one that a person
+    made of it by a rebase."""
+    if repo.is_ancestor(report["commit"], tip):
+        return str(report["commit"])
+    source, base = report["source"]["sha256"], report["base"]["commit"]
+    return landed_as(repo, report["id"], source, tip, base)
+
+
+def touched_since(report: Report, repo: Repository, tip: str) -> Problem:
+    """The refusal of a second delivery whose first one landed and was changed since."""
+    commit = landing(report, repo, tip)
+    assert commit is not None
+    path = _touched_paths(repo, commit, tip)[0]
+    collision = collides_with(repo, commit, tip, path)
+    return Problem(
+        "conflict.base",
+        f"these edits landed as batch {report['id']}, and what they wrote into {path} was changed "
+        f"since by {named(collision)}",
+        "read the file again and send a new response, if it is still to change",
+        path=path,
+        conflicts_with=collision,
+    )
+
+
+def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
+    """The paths of a commit whose changed lines are not on the tip as the commit left them."""
+    parents = repo.parents(commit)
+    if not parents:
+        return []
+    made = repo.changed_paths(parents[0], commit)
+    return sorted(
+        path
+        for path in made & repo.changed_paths(commit, tip)
+        if _meet(*(_lines(repo, oid, path) for oid in (parents[0], commit, tip)))
+    )
+
+
+def _lines(repo: Repository, commit: str, path: str) -> list[bytes] | None:
+    text = _text(repo, commit, path)
+    return None if text is None else split_lines(text)
+
+
+def _text(repo: Repository, commit: str, path: str) -> bytes | None:
+    tree = repo.tree(commit)
+    entry = tree.entry(path)
+    return tree.read(path) if entry and entry.kind == "file" else None
+
+
+def _meet(before: list[bytes] | None, made: list[bytes] | None, now: list[bytes] | None) -> bool:
+    """Whether lines that went from `before` to `made` changed again from `made` to `now`."""
+    if before is None or made is None or now is None:
+        return made != now
+    ours = [(b0, b1) for _, _, b0, b1 in line_diff(before, made)]
+    theirs = [(a0, a1) for a0, a1, _, _ in line_diff(made, now)]
+    return any(
+        (a0 < b1 and b0 < a1) or (a0, a1) == (b0, b1) for a0, a1 in theirs for b0, b1 in ours
+    )
+
+
+def collides_with(
+    repo: Repository, base: str, tip: str, path: str, lines: Lines | None = None
+) -> Collision:
+    """The newest commit between two that changed the path, or these lines of it as the tip has
+    them, and the batch and agent behind it."""
+    commit = _toucher(repo, base, tip, path, lines) if lines else None
+    commit = commit or repo.last_touching(tip, base, path)
+    if commit is None:
+        return Collision(path=path)
+    told = trailers(repo.message(commit))
+    agents = told.get("Assisted-by", [])
+    return Collision(
+        batch=next(iter(told.get("Patchq-Batch", [])), None),
+        commit=commit,
+        agent=agents[0].partition(":")[0] if agents else None,
+        path=path,
+    )
+
+
+def _toucher(repo: Repository, base: str, tip: str, path: str, lines: Lines) -> str | None:
+    """The newest commit between two that changed these lines, followed back from the tip."""
+    for commit in repo.touching(tip, base, path):
+        parents = repo.parents(commit)
+        before = _text(repo, parents[0], path) if parents else None
+        made = _text(repo, commit, path)
+        if before is None or made is None:
+            return commit
+        hunks = line_hunks(before, made)
+        if any(b0 <= lines[1] and lines[0] <= b1 for _, _, b0, b1 in hunks):
+            return commit
+        lines = image(lines, [(b0, b1, a0, a1) for a0, a1, b0, b1 in hunks])
+    return None
+
+
+def named(collision: Collision) -> str:
+    """The commit of a collision, for people."""
+    if collision.commit is None:
+        return "another line of history"
+    by = f" by {collision.agent}" if collision.agent else ""
+    batch = f" (batch {collision.batch}{by})" if collision.batch else ""
+    return f"commit {collision.commit[:12]}{batch}"
+
+
+def lately(repo: Repository, tip: str, path: str) -> str:
+    """The newest commit that touched the path, as the end of a sentence."""
+    commit = repo.last_touching(tip, None, path)
+    if commit is None:
+        return ""
+    return f"; it was last touched by {commit[:12]} ({subject(repo.message(commit))[:60]})"
+
+
+def landed_as(repo: Repository, id: str, sha256: str, tip: str, base: str) -> str | None:
+    """The commit in `base..tip` that carries the batch's trailers: a person rebased or
+    squashed its branch."""
+    for commit in repo.commits(tip, repo.resolve_commit(base), _MOST_COMMITS):
+        told = trailers(commit.message)
+        if id in told.get("Patchq-Batch", []) and f"sha256:{sha256}" in told.get(
+            "Patchq-Source", []
+        ):
+            return commit.oid
+    return None

@@ -1,0 +1,95 @@
+"""Changes that were made on an old text, carried to what the text has become.
+
+Both sides are runs of lines of the old text: what the batch changes, and what was changed since.
+A batch's change may move only where nobody touched its lines nor the line on either side of them.
+Where only a neighbouring line was touched, the caller may know better: a quote that holds the new
+neighbour shows that its author has seen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from patchq.text.line_diff import Block
+from patchq.text.lines import split_lines
+
+Lines = tuple[int, int]
+"""First and end, 0-based and half-open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A change of the batch and one of the others that meet; both are runs of old lines, `now` is
+    where the others' run stands today.  They are the `same` change, or only border on each other
+    (`beside`), or contradict."""
+
+    ours: Lines
+    theirs: Lines
+    now: Lines
+    same: bool
+    beside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The new text, with every change made that the others have not made as well, and what stands
+    against it."""
+
+    text: bytes
+    touches: tuple[Touch, ...]
+
+
+def carry_lines(
+    before: bytes, after: bytes, now: bytes, ours: Sequence[Block], theirs: Sequence[Block]
+) -> Carried:
+    """Make on `now` the change that turned `before` into `after`.
+
+    `ours` and `theirs` are the changed runs of `before` to `after` and of `before` to `now`.
+    """
+    old, wanted, present = map(split_lines, (before, after, now))
+    lines, touches = list(present), []
+    for a0, a1, b0, b1 in reversed(ours):
+        run, new = (a0, a1), wanted[b0:b1]
+        met = [block for block in theirs if block[0] <= a1 and a0 <= block[1]]
+        twin = next((block[2:] for block in met if block[:2] == run), (0, 0))
+        if _is_telling(old[a0:a1], new) and present[slice(*twin)] == new:
+            touches.append(Touch(run, run, twin, same=True, beside=False))
+            continue
+        touches += [
+            Touch(run, block[:2], block[2:], same=False, beside=not _overlap(run, block[:2]))
+            for block in met
+        ]
+        start = a0 + _shift(theirs, a0)
+        lines[start : start + a1 - a0] = new
+    return Carried(b"".join(lines), tuple(reversed(touches)))
+
+
+def image(lines: Lines, theirs: Sequence[Block]) -> Lines:
+    """Where a run of old lines stands today; what was changed in it counts as a whole."""
+    first, end = lines
+    start, stop = first + _shift(theirs, first), end + _shift(theirs, end)
+    for a0, a1, b0, b1 in theirs:
+        if a0 < first < a1:
+            start = b0
+        if a0 < end < a1:
+            stop = b1
+    return start, max(start, stop)
+
+
+def _shift(theirs: Sequence[Block], line: int) -> int:
+    """How much further down than before what begins with that old line is today."""
+    return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
+
+
+def _is_telling(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
+    """Whether the new lines show that a change was made: one of letters or digits came with it.
+    That the same lines are gone shows nothing, as they may have moved."""
+    fresh = (line.decode("utf-8", "replace") for line in new if line not in old)
+    return any(char.isalnum() for line in fresh for char in line)
+
+
+def _overlap(one: Lines, other: Lines) -> bool:
+    """Whether two runs share a line, one inserts strictly inside the other, or both insert at one
+    point."""
+    return (one[0] < other[1] and other[0] < one[1]) or one == other

@@ -1,0 +1,260 @@
+"""The desk: requests go to the model in threads of their own, and come back as responses.
+
+A request is claimed as a response is, and the loop goes on without it.  The files are read in the
+loop's thread; the model is asked in a bounded pool, which knows neither the repository nor the
+queue.  The answer is recorded beside the claim before anything is decided, so a crash either asks
+again or does not ask twice; then the claim takes the way of every other, and its report is the
+request's one verdict.
+
+The retry prompt of a refused answer is sent on at most `llm.auto_retry` times, each time as a
+request with a claim of its own.  That holds for what a model was asked for by patchq alone: whoever
+drops a response reads its report and answers it, and may not want another model to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+
+from patchq.llm import generate as answers
+from patchq.llm import request
+from patchq.llm.chat import AT_ONCE, Chat
+from patchq.llm.client import Model
+from patchq.llm.generate import Answered, Job
+from patchq.llm.prompts import File, Task, aimed
+from patchq.llm.request import Request
+from patchq.model.asked import Asked
+from patchq.model.names import REQUEST
+from patchq.model.report import Report
+from patchq.model.values import Problem, Tree
+from patchq.pipeline.world import World
+from patchq.plan.targets import Refused, check_new, check_text, existing
+from patchq.queue import Claim
+from patchq.report import secrecy
+from patchq.text.quote import fence
+
+_LOG = logging.getLogger("patchq")
+_NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.denied")
+"""Codes of refusals that no other answer would mend."""
+
+
+class Desk:
+    """Asks for one world; `ring` is called, from any thread, when an answer is there.  `model`
+    takes the place of the configured one."""
+
+    def __init__(
+        self, world: World, ring: Callable[[], None] = lambda: None, model: Model | None = None
+    ) -> None:
+        self._world, self._ring, self._model = world, ring, model
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
+        self._asked: dict[str, Claim] = {}
+        self._back: SimpleQueue[tuple[str, Answered]] = SimpleQueue()
+
+    @property
+    def open(self) -> int:
+        """How many requests wait for an answer, or for `answered` to look at it."""
+        return len(self._asked)
+
+    def take(self, claim: Claim) -> None:
+        """Begin to ask; a claim that is being asked for already is not asked for twice."""
+        known = claim.token in self._asked
+        self._asked[claim.token] = claim
+        if known:
+            return
+        job = prepared(self._world, claim.data)
+        model = self._the_model()
+        if isinstance(job, Job) and model is not None:
+            self._pool.submit(answers.ask, job, model).add_done_callback(
+                lambda future: self._note(claim.token, future)
+            )
+            return
+        if isinstance(job, Job):
+            asked = Asked(problems=(_NOT_CONFIGURED,), prompt=answers.by_hand(job))
+        else:
+            asked = Asked(problems=job)
+        self._put(claim.token, Answered(None, asked))
+
+    def answered(self, wait: float = 0.0) -> list[Claim]:
+        """The requests that came back, as claims to decide on; what they say is on disk by then.
+
+        `wait` is how many seconds to wait for the first.
+        """
+        claims: list[Claim] = []
+        while self._asked:
+            try:
+                token, answer = self._back.get(block=wait > 0 and not claims, timeout=wait)
+            except Empty:
+                break
+            if self._world.stop.is_set:
+                break  # what was cut short is asked again by the next start
+            claim = self._asked[token]
+            data = claim.data if answer.data is None else answer.data
+            claims.append(self._world.queue.answer(claim, data, answer.asked))
+            del self._asked[token]
+        return claims
+
+    def refused(self, told: Report) -> None:
+        """Send the retry prompt on, if the refusal is of an answer, an answer may mend it, and it
+        was not done too often."""
+        errors = [p["code"] for p in told["problems"] if p["severity"] == "error"]
+        most = self._world.config.llm.auto_retry
+        if not told["attempts"] or any(code.startswith(_NOT_THE_MODELS) for code in errors):
+            return
+        if (
+            self._the_model() is None
+            or self._world.stop.is_set
+            or _tried(self._world, told) >= most
+        ):
+            return
+        again = request.write(Request(retries=told["id"]))
+        claim = self._world.queue.adopt(again, told["id"] + REQUEST)
+        _LOG.info("the retry prompt of %s is sent on", told["id"], extra={"batch": told["id"]})
+        self.take(replace(claim, request=True))
+
+    def close(self) -> None:
+        """Ask no more; what is not answered stays claimed, for the next start."""
+        self._world.stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def _the_model(self) -> Model | None:
+        llm = self._world.config.llm
+        if self._model is None and llm.model:
+            return Chat(llm, self._world.stop)
+        return self._model
+
+    def _note(self, token: str, future: Future[Answered]) -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            self._put(token, future.result())
+            return
+        _LOG.error("asking failed: %s", error, exc_info=error)
+        what = f"patchq failed on this request ({type(error).__name__})"
+        hint = "ask for something else, and report the defect with the log's traceback"
+        self._put(token, Answered(None, Asked(problems=(Problem("fault.crashed", what, hint),))))
+
+    def _put(self, token: str, answer: Answered) -> None:
+        self._back.put((token, answer))
+        self._ring()
+
+
+_NOT_CONFIGURED = Problem(
+    "llm.not_configured",
+    "no model can be asked: `llm.model` is not set",
+    "send the prompt by hand, and drop the answer into the inbox; or set `llm.model`",
+)
+
+
+def _tried(world: World, told: Report) -> int:
+    """How many answers before this one were refused, on the way from the first request."""
+    count, seen = 0, {told["id"]}
+    while (before := told["retry"]["of"]) and before not in seen:
+        seen.add(before)
+        earlier = world.queue.load(before)
+        if earlier is None or not earlier["attempts"]:
+            break
+        told, count = earlier, count + 1
+    return count
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def prepared(world: World, data: bytes) -> Job | tuple[Problem, ...]:
+    """What to ask for a request, with its files as they are at its base; or why it cannot be."""
+    asked = request.read(data)
+    if isinstance(asked, tuple):
+        return asked
+    if asked.mode == "auto" and world.config.mode != "auto":
+        message = "the request says `mode: auto`, and the configuration lets people review"
+        return (Problem("frontmatter.value", message, "leave `mode` out, or say `review`"),)
+    if asked.retries is not None:
+        return _again(world, asked.retries, asked)
+    return job_of(world, asked)
+
+
+def job_of(world: World, asked: Request) -> Job | tuple[Problem, ...]:
+    """The job of a request that names files."""
+    target = asked.target or world.target
+    base = world.repo.resolve_commit(asked.base) if asked.base else world.repo.branch_tip(target)
+    if base is None:
+        what = ("base", asked.base) if asked.base else ("target", target)
+        message = f"there is no {'commit' if asked.base else 'branch'} {what[1]!r}"
+        return (Problem(f"frontmatter.{what[0]}", message, f"correct `{what[0]}`"),)
+    tree, problems = world.repo.tree(base), list[Problem]()
+    files = _files(world, tree, [*asked.files], problems)
+    tests = _files(world, tree, [(path, None) for path in asked.tests], problems)
+    for file in tests:
+        if file.text is None:
+            message = f"there is no file {file.path} in the base"
+            problems.append(Problem("path.not_found", message, "name a test that exists"))
+    if problems:
+        return tuple(problems)
+    large = world.config.large_file
+    task = Task(
+        asked.task,
+        tuple(aimed(file, asked.task) for file in files),
+        base,
+        asked.form,
+        tuple(tests),
+        large.lines,
+        large.bytes,
+    )
+    known = frozenset(file.path for file in (*files, *tests) if file.text is not None)
+    most = world.config.llm.max_attempts
+    return Job(
+        task, "", base, asked.target, asked.retries, asked.mode, max_attempts=most, known=known
+    )
+
+
+def _files(
+    world: World, tree: Tree, paths: list[tuple[str, int | None]], problems: list[Problem]
+) -> list[File]:
+    """The files to show; a path that no response may touch is shown to no model either."""
+    found = []
+    for path, line in paths:
+        try:
+            found.append(File(path, _text(world, tree, path), line))
+        except Refused as refused:
+            problems.append(refused.problem)
+    return found
+
+
+def _text(world: World, tree: Tree, path: str) -> str | None:
+    """The file's text with `\\n` for line ends, None if there is none yet; raises `Refused`."""
+    if tree.entry(path) is None:
+        check_new(tree, path, world.rules)
+        return None
+    data, _ = existing(tree, path, world.rules)
+    check_text(path, data, world.rules)
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"{path} is not UTF-8 (byte {error.start})"
+        raise Refused(Problem("file.encoding", message, "leave this file out", path=path)) from None
+
+
+def _again(world: World, id: str, asked: Request) -> Job | tuple[Problem, ...]:
+    """The job that sends the retry prompt of a refused batch, with the response that it is of."""
+    told, body = world.queue.load(id), world.queue.body(id)
+    prompt = told["retry"]["prompt"] if told is not None else None
+    if told is None or body is None or prompt is None:
+        message = f"there is no refused response {id!r} to ask for again"
+        return (Problem("frontmatter.value", message, "see `patchq log`"),)
+    response = body.decode("utf-8", "replace")
+    found = any(problem["code"] == "edit.secret" for problem in told["problems"])
+    if found or secrecy.said(response, ""):
+        message = f"the response {id} holds a secret, which is sent to nobody"
+        return (Problem("frontmatter.value", message, "ask for the change anew"),)
+    base = told["base"]["commit"] if told["base"] else None
+    text = (
+        "You were asked to change files of a repository. This was your response:\n\n"
+        f"{fence(response)}\n\n{prompt}"
+    )
+    mode = asked.mode or ("review" if told["mode"] == "review" else None)
+    most = world.config.llm.max_attempts
+    return Job(None, text, base, told["target"], id, mode, max_attempts=most)

@@ -1,0 +1,299 @@
+"""A batch of edits becomes one plan: the files' new bytes, and what became of each edit.
+
+Every edit is first resolved on the base, so that the order in which disjoint edits stand does not
+matter.  One that has no place there is resolved on the text as the earlier edits leave it, and says
+which of them it needs.  Nothing is written; all problems are found, not only the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from patchq.model.ops import Create, DeleteFile, InsertAt, Op, PatchHunk, Rename, Write
+from patchq.model.values import (  # fmt: skip
+    Collision,
+    Edit,
+    EditOutcome,
+    FileChange,
+    Hunk,
+    Plan,
+    Problem,
+    Tree,
+)
+from patchq.plan import cascades as precedence
+from patchq.plan import escapes, guards
+from patchq.plan.files import File, Files, clash, op_name
+from patchq.plan.overlay import Claimed
+from patchq.plan.targets import Refused, Rules, check_text
+from patchq.resolve import diagnose, refusals
+from patchq.resolve.elsewhere import Elsewhere
+from patchq.resolve.ladder import Found, Missed
+from patchq.resolve.match import Hints, PartOp, match, taken
+from patchq.text.lines import Text
+
+_MOST_THOROUGH = 10
+"""So many missed quotes of a batch are looked into with all means."""
+_MOST_MISSED = 50
+"""With more missed quotes than these, later edits are looked for on the base alone."""
+
+
+def plan(
+    edits: Sequence[Edit],
+    tree: Tree,
+    rules: Rules,
+    *,
+    declared: bool = False,
+    diagnosed: bool = True,
+) -> Plan:
+    """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
+
+    `declared` says that the response names the tree's commit as its base, so that the line numbers
+    it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
+    """
+    return escapes.settled(
+        edits, lambda some: _Batch(some, tree, rules, declared, diagnosed).run(), rules.judged
+    )
+
+
+class _Batch:
+    def __init__(
+        self,
+        edits: Sequence[Edit],
+        tree: Tree,
+        rules: Rules,
+        declared: bool,
+        diagnosed: bool,
+    ) -> None:
+        self.edits = edits
+        self.declared = declared
+        self.diagnosed = diagnosed
+        self.rules = rules
+        self.files = Files(edits, tree, rules)
+        self.elsewhere = Elsewhere(tree)
+        self.seen: dict[tuple[str, object], EditOutcome] = {}
+        self.said: dict[Op, int] = {}
+        self.problems: list[Problem] = []
+        self.missed = 0
+        self.blind: list[str] = []
+
+    def run(self) -> Plan:
+        decided = precedence.decide(self.edits, self.rules.confidence, self._edit)
+        outcomes, self.problems = list(decided.outcomes), [*decided.problems]
+        changes = tuple(change for file in self.files if (change := file.change()))
+        self._check_effect(outcomes, changes)
+        refused = any(p.severity == "error" for p in self.problems)
+        if refused:
+            outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
+        return Plan(
+            () if refused else changes,
+            tuple(outcomes),
+            tuple(self.problems),
+            tuple(dict.fromkeys(self.blind)),
+        )
+
+    def _edit(self, edit: Edit) -> EditOutcome:
+        """What becomes of one edit; raises `Refused`."""
+        if isinstance(edit.op, Create | DeleteFile | Rename | Write):
+            return self._whole_file(edit)
+        return self._part(edit, edit.op)
+
+    def _whole_file(self, edit: Edit) -> EditOutcome:
+        """Create, delete or rename a file; who says it twice says it once."""
+        outcome = _applied(edit, op_name(edit))
+        before = self.seen.get((edit.path, edit.op))
+        if before is not None:
+            return replace(outcome, state=before.state)
+        match edit.op:
+            case Create():
+                if not self.files.create(edit, edit.op):
+                    outcome = replace(outcome, state="already_applied")
+            case DeleteFile(old):
+                self.files.delete(edit, edit.op)
+                if old is None:
+                    self.blind.append(edit.path)
+            case Rename(to):
+                self.files.rename(edit, to)
+            case Write():
+                found = self.files.write(edit, edit.op)
+                if found is not None:
+                    self.blind.append(edit.path)
+                    outcome = self._claim(edit, self.files.named(edit.path), found)
+                    already = self.files.named(edit.path).change() is None
+                    outcome = replace(outcome, op="write", match=None, lines=None)
+                    outcome = replace(outcome, state="already_applied") if already else outcome
+        self.seen[edit.path, edit.op] = outcome
+        return outcome
+
+    def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
+        file = self.files.named(edit.path)
+        hints = Hints(self.rules.rungs, edit.path, self._lines_hold)
+        if file.deleted_by or file.written_by:
+            raise clash(edit, file, "what another edit does to the file that this one edits")
+        if file.edited_by is None:
+            check_text(edit.path, file.text.data, self.rules)
+            file.edited_by = edit.id
+        if problem := guards.elided(edit, self.rules, file.text):
+            raise Refused(problem)
+        base, missed = None if file.made_by else file.text, Missed("none")
+        if base is not None:
+            result = match(base, op, hints)
+            if isinstance(result, Found):
+                return self._claim(edit, file, result)
+            if result.why != "none":
+                raise self._missed(edit, file, base, result)
+            missed = result
+        now = file.now() if self.missed < _MOST_MISSED or base is None else base
+        if now is not base:
+            result = match(now, op, hints)
+            if isinstance(result, Found):
+                return self._fold(edit, file, now, result)
+            if result.why != "none":
+                raise self._missed(edit, file, now, result)
+            if op in file.folded:
+                return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
+        for text in filter(None, (base, now)):
+            if place := taken(text, op, hints):
+                return self._taken(edit, place, text is base)
+        raise self._missed(edit, file, base or now, missed)
+
+    @cached_property
+    def _lines_hold(self) -> bool:
+        """Whether stated lines may tell equal places apart: the base is the one that the response
+        names, and no hunk that has one place only contradicts its own number."""
+        if not self.declared:
+            return False
+        for edit in self.edits:
+            op = edit.op
+            if not isinstance(op, PatchHunk) or op.line is None or not op.old:
+                continue
+            try:
+                text = self.files.named(edit.path).text
+            except Refused:
+                return False
+            found = match(text, op, Hints(self.rules.rungs, edit.path))
+            if isinstance(found, Found) and found.start + 1 != op.line:
+                return False
+        return True
+
+    def _claim(self, edit: Edit, file: File, found: Found) -> EditOutcome:
+        if found.already:
+            return self._taken(edit, found, True)
+        hunks = found.hunks
+        if problem := guards.mixed_encoding(edit, file.text, hunks):
+            raise Refused(problem)
+        if isinstance(edit.op, PatchHunk) and _reaches_end(file.text, edit.op, found):
+            file.final_newline = edit.op.final_newline
+        if isinstance(edit.op, InsertAt) or precedence.is_by_number(file.text, edit.op):
+            self.blind.append(edit.path)
+        if backed := precedence.backed(edit, file, found):
+            return replace(_applied(edit, op_name(edit)), state="skipped", cancelled_by=backed)
+        said = self.said.setdefault(edit.op, len(self.said))  # a number is quicker to compare
+        claims = [Claimed(edit.id, edit.format, run, said) for run in found.runs if run]
+        other = file.overlay.add(claims)
+        if other is not None:
+            raise self._overlap(edit, file, found, other)
+        if precedence.is_indexed(edit):
+            file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
+        return _applied(edit, _op_of(edit, hunks), found.rung, (found.start + 1, found.end))
+
+    def _taken(self, edit: Edit, found: Found, on_base: bool) -> EditOutcome:
+        """The edit is there already; only lines of the base are told."""
+        lines = (found.start + 1, found.end) if on_base else None
+        return replace(_applied(edit, op_name(edit), found.rung, lines), state="already_applied")
+
+    def _overlap(self, edit: Edit, file: File, found: Found, other: Claimed) -> Refused:
+        here = _changed_lines(file.text, Claimed(edit.id, edit.format, found.hunks))
+        there = _changed_lines(file.text, other)
+        return Refused(
+            Problem(
+                "conflict.overlap",
+                f"edits {other.edit} and {edit.id} both change {file.path}: lines "
+                f"{there[0]}-{there[1]} and {here[0]}-{here[1]}",
+                "join the two edits into one that quotes all these lines",
+                path=file.path,
+                line=here[0],
+                conflicts_with=Collision(edit=other.edit, path=file.path, lines=there),
+            )
+        )
+
+    def _fold(self, edit: Edit, file: File, now: Text, found: Found) -> EditOutcome:
+        if found.already:
+            return self._taken(edit, found, False)
+        if problem := guards.mixed_encoding(edit, now, found.hunks):
+            raise Refused(problem)
+        quoted = Hunk(now.starts[found.start], now.starts[found.end], b"")
+        needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
+        if file.made_by and file.made_by not in needs:
+            needs = (file.made_by, *needs)
+        outcome = replace(_applied(edit, _op_of(edit, found.hunks), found.rung), needs=needs)
+        if isinstance(edit.op, PatchHunk) and _reaches_end(now, edit.op, found):
+            file.final_newline = edit.op.final_newline
+        file.folded[edit.op] = outcome
+        return outcome
+
+    def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
+        self.missed += 1
+        if not self.diagnosed:
+            return Refused(Problem("match.none", f"edit {edit.id} has no certain place"))
+
+        def search(lines: bytes) -> tuple[str | None, bool]:
+            own = (other.renamed_from or other.path for other in self.files)
+            return self.elsewhere.search(lines, file.renamed_from or file.path, own)
+
+        scene = diagnose.Scene(
+            edit.path,
+            text,
+            self.rules.rungs,
+            search if self.missed <= _MOST_THOROUGH else None,
+            earlier=text is not file.text or file.made_by is not None,
+        )
+        return Refused(refusals.problem(edit, scene, missed))
+
+    def _check_effect(self, outcomes: Sequence[EditOutcome], changes: Sequence[FileChange]) -> None:
+        """A batch that only says what is there already has to say something new, unless it was
+        delivered before."""
+        if (
+            changes
+            or not outcomes
+            or any(p.severity == "error" for p in self.problems)
+            or any(o.state in ("failed", "already_applied") for o in outcomes)
+        ):
+            return
+        self.problems.append(
+            Problem(
+                "match.identical",
+                "the old and the new text of every edit are the same: nothing would change",
+                "write the changed lines into the second half",
+                edit=outcomes[0].id,
+                path=outcomes[0].path,
+            )
+        )
+
+
+def _applied(
+    edit: Edit, op: str, match: str | None = None, lines: tuple[int, int] | None = None
+) -> EditOutcome:
+    return EditOutcome(
+        edit.id, edit.format, edit.at, edit.path, op, "applied", match, lines,
+        confidence=edit.confidence, description=edit.description,
+    )  # fmt: skip
+
+
+def _op_of(edit: Edit, hunks: Sequence[Hunk]) -> str:
+    """An edit that only adds is an insertion."""
+    only_adds = hunks and all(hunk.start == hunk.end for hunk in hunks)
+    return "insert" if only_adds else op_name(edit)
+
+
+def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
+    """Whether the hunk changes the file's last line, be it by its newline alone."""
+    if not found.hunks:
+        return op.at_end and op.old == op.new and found.end == len(text.lines)
+    return found.hunks[-1].end == len(text.whole)
+
+
+def _changed_lines(text: Text, claim: Claimed) -> tuple[int, int]:
+    first = text.line_at(claim.start)
+    return first, max(first, text.line_at(max(claim.start, claim.end - 1)))

@@ -1,0 +1,160 @@
+"""Which edits of a batch count: by their confidence, by what cancels them, and as backups.
+
+An edit below the threshold is left out.  One that depends on another is cancelled when that one is
+applied.  A backup counts only where the edit that it backs up has no place; since a contextual edit
+may turn out to be one by its span, those come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from patchq.model.kinds import CONTEXTUAL, INDEXED
+from patchq.model.ops import Occurrences, Op
+from patchq.model.values import Edit, EditOutcome, EditState, Problem
+from patchq.plan.files import File, op_name
+from patchq.plan.targets import Refused
+from patchq.resolve.ladder import Found
+from patchq.text.lines import Text
+
+_STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
+
+
+def is_contextual(edit: Edit) -> bool:
+    """Whether the edit says by context what an indexed one says by number."""
+    return edit.format == CONTEXTUAL
+
+
+def is_indexed(edit: Edit) -> bool:
+    return edit.format == INDEXED
+
+
+def is_by_number(text: Text, op: Op) -> bool:
+    """Whether only a number tells the place from others that are alike."""
+    if not isinstance(op, Occurrences) or op.at is None:
+        return False
+    return text.haystack.repeats(op.target.encode("utf-8", "surrogateescape"))
+
+
+def backed(edit: Edit, file: File, found: Found) -> str | None:
+    """The indexed edit that changes what a contextual one does, which so is its backup."""
+    if not is_contextual(edit):
+        return None
+    for hunk in found.hunks:
+        for start, end, name in file.indexed:
+            if (start < hunk.end and hunk.start < end) or (start, end) == (hunk.start, hunk.end):
+                return name
+    return None
+
+
+@dataclass
+class Decided:
+    """An outcome for each edit, in their order, and what went wrong."""
+
+    outcomes: list[EditOutcome] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def decide(
+    edits: Sequence[Edit], threshold: float, apply: Callable[[Edit], EditOutcome]
+) -> Decided:
+    """Apply the edits that count, in their order; `apply` raises `Refused`."""
+    return _Decision(edits, threshold, apply).run()
+
+
+class _Decision:
+    def __init__(
+        self, edits: Sequence[Edit], threshold: float, apply: Callable[[Edit], EditOutcome]
+    ) -> None:
+        self.edits = edits
+        self.threshold = threshold
+        self.apply = apply
+        self.by_id = {edit.id: edit for edit in edits if edit.fallback_of is None}
+        self.backups = {edit.fallback_of: edit for edit in edits if edit.fallback_of is not None}
+        self.done: dict[int, EditOutcome] = {}
+        self.problems: list[Problem] = []
+
+    def run(self) -> Decided:
+        for edit in sorted(self.edits, key=is_contextual):
+            self._decide(edit)
+        outcomes = [self.done[id(edit)] for edit in self.edits]
+        if outcomes and all(self._is_doubtful(edit) for edit in self.edits):
+            self.problems = [replace(problem, severity="error") for problem in self.problems]
+        return Decided(outcomes, self.problems)
+
+    def _is_doubtful(self, edit: Edit) -> bool:
+        return edit.confidence is not None and edit.confidence < self.threshold
+
+    def _decide(self, edit: Edit) -> None:
+        """Decide the edit, and before it those that it depends on, however many there are."""
+        if not edit.depends_on and edit.fallback_of is None:
+            if id(edit) not in self.done:
+                self.done[id(edit)] = self._decided(edit)
+            return
+        waiting, open = [edit], set[int]()
+        while waiting:
+            now = waiting[-1]
+            first = [o for o in self._before(now) if id(o) not in self.done and id(o) not in open]
+            if first and id(now) not in self.done and id(now) not in open:
+                open.add(id(now))
+                waiting += reversed(first)
+                continue
+            waiting.pop()
+            if id(now) not in self.done:
+                self.done[id(now)] = self._decided(now)
+
+    def _before(self, edit: Edit) -> list[Edit]:
+        """The edits on which it depends whether this one counts."""
+        if self._is_doubtful(edit):
+            return []
+        needed = [self._named(name) for name in edit.depends_on]
+        primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
+        return [*chain.from_iterable(needed), *([primary] if primary else [])]
+
+    def _named(self, name: str) -> list[Edit]:
+        """The edit of that id, and its backup."""
+        return [edit for edit in (self.by_id.get(name), self.backups.get(name)) if edit]
+
+    def _state(self, edit: Edit | None) -> EditState | None:
+        outcome = self.done.get(id(edit))
+        return outcome.state if outcome else None
+
+    def _decided(self, edit: Edit) -> EditOutcome:
+        if self._is_doubtful(edit):
+            self.problems.append(_doubtful(edit, self.threshold))
+            return _outcome(edit, "skipped")
+        for name in edit.depends_on:
+            if any(self._state(other) in _STANDS for other in self._named(name)):
+                return replace(_outcome(edit, "cancelled"), cancelled_by=name)
+        primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
+        if self._state(primary) in (*_STANDS, "cancelled"):
+            return replace(_outcome(edit, "skipped"), cancelled_by=edit.fallback_of)
+        try:
+            return self.apply(edit)
+        except Refused as refusal:
+            backup = self.backups.get(edit.id) if edit.fallback_of is None else None
+            if backup is not None and not self._is_doubtful(backup):
+                return _outcome(edit, "skipped")
+            self.problems.append(replace(refusal.problem, edit=edit.id))
+            return _outcome(edit, "failed")
+
+
+def _outcome(edit: Edit, state: EditState) -> EditOutcome:
+    return EditOutcome(
+        edit.id, edit.format, edit.at, edit.path, op_name(edit), state,
+        confidence=edit.confidence, description=edit.description,
+    )  # fmt: skip
+
+
+def _doubtful(edit: Edit, threshold: float) -> Problem:
+    return Problem(
+        "edit.confidence",
+        f"edit {edit.id} states a confidence of {edit.confidence}, below the threshold of "
+        f"{threshold}",
+        "it is left out; state a higher confidence if you are sure",
+        severity="warning",
+        edit=edit.id,
+        path=edit.path,
+    )

@@ -1,0 +1,211 @@
+"""The files of a batch: which one an edit names, and what becomes of it as a whole.
+
+An edit may name a file by the path that it has or by the one that a rename of the batch gives it.
+What creates, deletes or renames a file is checked against the tree and against the batch itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from patchq.model.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Replace, Write, halves
+from patchq.model.values import Collision, Edit, EditOutcome, FileChange, Problem, Tree
+from patchq.plan import guards, targets
+from patchq.plan.overlay import Overlay
+from patchq.plan.targets import Refused, Rules
+from patchq.resolve.ladder import Found, resolve
+from patchq.resolve.preserve import Rewrite
+from patchq.text.lines import Text, content
+from patchq.text.quote import decode
+
+_MOST_SHOWN = 60
+_NAMES: dict[type, str] = {
+    Create: "create",
+    DeleteFile: "delete_file",
+    Rename: "rename",
+    Write: "write",
+    InsertAt: "insert",
+}
+
+
+@dataclass(slots=True)
+class File:
+    """One file of the batch: where it stood, where it will, and what is made of it."""
+
+    path: str
+    text: Text
+    """The text on the base; of a file that the batch creates, as it is created."""
+    overlay: Overlay
+    before: bytes | None
+    executable: bool = False
+    made_by: str | None = None
+    renamed_from: str | None = None
+    renamed_by: str | None = None
+    deleted_by: str | None = None
+    edited_by: str | None = None
+    written_by: str | None = None
+    final_newline: bool | None = None
+    """How the text ends, where an edit says it; None: as it did."""
+    folded: dict[object, EditOutcome] = field(default_factory=dict)
+    """The edits that were resolved on what earlier ones wrote."""
+    indexed: list[tuple[int, int, str]] = field(default_factory=list)
+    """What indexed edits change of the base: the bytes from and to, and the edit."""
+    _now: Text | None = None
+
+    def now(self) -> Text:
+        """The text as the edits so far leave it."""
+        if not self.overlay.changed:
+            return self.text
+        whole = self.overlay.text()
+        if self._now is None or self._now.data is not whole:
+            self._now = Text(whole)
+        return self._now
+
+    def change(self) -> FileChange | None:
+        after = None if self.deleted_by else self._ended(self.overlay.text())
+        if after == self.before and not self.renamed_from:
+            return None
+        return FileChange(self.path, self.before, after, self.executable, self.renamed_from)
+
+    def _ended(self, whole: bytes) -> bytes:
+        if self.final_newline is None:
+            return self.text.restored(whole)
+        return whole if self.final_newline else content(whole)
+
+
+class Files:
+    """The files that a batch speaks of, read from the tree when an edit first names them."""
+
+    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules) -> None:
+        self._tree = tree
+        self._rules = rules
+        self._aliases = {e.op.to: e.path for e in edits if isinstance(e.op, Rename)}
+        self._files: dict[str, File] = {}
+        self._new_paths = targets.NewPaths()
+
+    def __iter__(self) -> Iterator[File]:
+        return iter({id(file): file for file in self._files.values()}.values())
+
+    def named(self, path: str) -> File:
+        """The file that an edit names; raises `Refused`."""
+        if path not in self._files and path in self._aliases and self._tree.entry(path) is None:
+            path = self._aliases[path]
+        if path not in self._files:
+            data, entry = targets.existing(self._tree, path, self._rules)
+            text = Text(data)
+            self._files[path] = File(path, text, Overlay(text.whole), data, entry.executable)
+        return self._files[path]
+
+    def create(self, edit: Edit, op: Create) -> bool:
+        """Make the file; False if it is there already, byte for byte.  Raises `Refused`."""
+        if edit.path in self._files or edit.path in self._aliases:
+            raise clash(edit, self._files.get(edit.path), "another edit of the batch")
+        entry = targets.check_new(self._tree, edit.path, self._rules)
+        there = None if entry is None else self._tree.read(edit.path)
+        data = op.text.encode("utf-8", "surrogateescape")
+        if there == data:
+            return False
+        if there:
+            raise _exists(edit.path, f"{edit.path} exists and is not empty", there)
+        if problem := guards.escaped_file(edit, op) or guards.elided(edit, self._rules, None):
+            raise Refused(problem)
+        self._new_paths.add(edit.path)
+        text, executable = Text(data), entry is not None and entry.executable
+        self._files[edit.path] = File(
+            edit.path, text, Overlay(text.whole), there, executable, made_by=edit.id
+        )
+        return True
+
+    def write(self, edit: Edit, op: Write) -> Found | None:
+        """Make the file hold the text: what that changes, None if it is new; raises `Refused`."""
+        if edit.path not in self._files and self._tree.entry(edit.path) is None:
+            self.create(edit, Create(op.text))
+            return None
+        file = self.named(edit.path)
+        if file.edited_by or file.made_by or file.deleted_by or file.written_by:
+            raise clash(edit, file, "another edit of the file that this one writes")
+        file.written_by = edit.id
+        if problem := guards.elided(edit, self._rules, file.text):
+            raise Refused(problem)
+        if file.text.lines:
+            targets.check_text(edit.path, file.text.data, self._rules)
+        if problem := guards.shrinks(edit, op, self._rules, file.text):
+            raise Refused(problem)
+        mark = "\ufeff" if file.text.offset else ""
+        new = op.text.removeprefix(mark).encode("utf-8", "surrogateescape")
+        lines = new.split(b"\n")
+        file.final_newline = not lines[-1]
+        if not lines[-1]:
+            lines.pop()
+        rewrite = Rewrite(file.text.contents, lines)
+        return Found("exact", 0, len(file.text.lines), (rewrite.at(file.text, 0),))
+
+    def delete(self, edit: Edit, op: DeleteFile) -> None:
+        """Raises `Refused`, also if the edit quotes the file and it holds something else."""
+        file = self.named(edit.path)
+        if op.old is not None and not self._is_whole(file, op.old):
+            raise Refused(
+                Problem(
+                    "match.none",
+                    f"edit {edit.id} deletes {edit.path} and quotes other lines than it has",
+                    "read the file again; it has changed or was misremembered",
+                    path=edit.path,
+                )
+            )
+        if file.edited_by or file.renamed_by or file.made_by or file.deleted_by:
+            raise clash(edit, file, "an edit of the file that this one deletes")
+        file.deleted_by = edit.id
+
+    def _is_whole(self, file: File, quote: str) -> bool:
+        if not file.text.lines or not quote:
+            return not file.text.lines and not quote
+        found = resolve(file.text, Replace(quote, ""), self._rules.rungs)
+        return isinstance(found, Found) and (found.start, found.end) == (0, len(file.text.lines))
+
+    def rename(self, edit: Edit, to: str) -> None:
+        """Raises `Refused`."""
+        file = self.named(edit.path)
+        if targets.check_new(self._tree, to, self._rules) is not None:
+            raise _exists(to, f"{edit.path} cannot be renamed: {to} exists")
+        if file.deleted_by or file.renamed_by or file.made_by or to in self._files:
+            raise clash(edit, file, "another edit of the batch")
+        self._new_paths.add(to)
+        file.renamed_from, file.path, file.renamed_by = file.path, to, edit.id
+        self._files[to] = file
+
+
+def _exists(path: str, message: str, there: bytes = b"") -> Refused:
+    """`there` is what the file holds; its first lines are shown, to be quoted."""
+    hint = "quote the lines to change in the SEARCH part, or choose another path"
+    lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
+    return Refused(
+        Problem("path.exists", message, hint, path=path, excerpt=(1, lines) if lines else None)
+    )
+
+
+def clash(edit: Edit, file: File | None, what: str) -> Refused:
+    """The refusal of an edit that wants something else of the file than an earlier one."""
+    other = None
+    if file is not None:
+        other = file.deleted_by or file.renamed_by or file.made_by
+        other = other or file.edited_by or file.written_by
+    return Refused(
+        Problem(
+            "conflict.overlap",
+            f"edit {edit.id} ({op_name(edit)} {edit.path}) collides with {what}"
+            + (f": edit {other}" if other else ""),
+            "say once what shall become of the file",
+            path=edit.path,
+            conflicts_with=Collision(edit=other, path=edit.path),
+        )
+    )
+
+
+def op_name(edit: Edit) -> str:
+    """The operation as reports name it."""
+    if type(edit.op) in _NAMES:
+        return _NAMES[type(edit.op)]
+    if isinstance(edit.op, Anchored):
+        return edit.op.action.partition("_")[0]
+    return "replace" if halves(edit.op)[1] else "delete"

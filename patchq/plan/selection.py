@@ -1,0 +1,93 @@
+"""The edits of a batch that a person takes, and what becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from patchq.model.errors import UsageError
+from patchq.model.values import Edit, EditOutcome
+from patchq.plan.files import op_name
+
+Edits = Sequence[Mapping[str, Any]]
+"""The entries of a report's `edits`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The ids of the edits to take, and of those left out with the one that each needs and cannot
+    have (None: it was left out by name)."""
+
+    taken: frozenset[str]
+    left: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -> Selection:
+    """The edits of `only` with what they need, or all but `without` and what needs them.
+
+    Raises `UsageError` for ids that there are not, and where nothing is left.
+    """
+    needs = {edit["id"]: set(edit["needs"]) for edit in edits}
+    unknown = sorted((set(only or ()) | without) - needs.keys())
+    if unknown:
+        raise UsageError(
+            f"the batch has no edit {', '.join(unknown)}",
+            f"its edits: {', '.join(needs) or 'none could be read'}",
+        )
+    if only is not None:
+        chosen = set(only)
+        while missing := {need for edit in chosen for need in needs[edit]} - chosen:
+            chosen |= missing
+        left: dict[str, str | None] = dict.fromkeys(needs.keys() - chosen)
+    else:
+        left = dict.fromkeys(without)
+        while more := _in_need(edits, left):
+            left |= more
+    if not needs.keys() - left.keys():
+        raise UsageError("no edit would be left", "to take none of them, `patchq discard` it")
+    return Selection(frozenset(needs.keys() - left.keys()), left)
+
+
+def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
+    """The other edits that need one of those left out, with that one."""
+    return {
+        edit["id"]: need
+        for edit in edits
+        if edit["id"] not in left
+        for need in edit["needs"]
+        if need in left
+    }
+
+
+def with_left_out(
+    made: Sequence[EditOutcome],
+    edits: Sequence[Edit],
+    taken: Collection[str] | None,
+    left: Mapping[str, str | None],
+) -> tuple[EditOutcome, ...]:
+    """The outcomes of the edits that were `taken` (None: all), with the others between them."""
+    if taken is None:
+        return tuple(made)
+    outcomes = iter(made)
+    return tuple(
+        next(outcomes) if edit.id in taken else _left_out(edit, left.get(edit.id)) for edit in edits
+    )
+
+
+def _left_out(edit: Edit, cause: str | None) -> EditOutcome:
+    return EditOutcome(
+        edit.id, edit.format, edit.at, edit.path, op_name(edit),
+        "cancelled" if cause else "skipped",
+        cancelled_by=cause,
+        confidence=edit.confidence,
+        description=edit.description,
+    )  # fmt: skip
+
+
+def brought_back(before: Edits, now: Edits) -> list[str]:
+    """The edits that did not count in a batch and do now, as what stood before them is left out."""
+    done = {edit["id"] for edit in now if edit["state"] == "applied"}
+    idle = ("cancelled", "skipped")
+    back = {edit["id"] for edit in before if edit["state"] in idle} & done
+    return sorted(back - {edit["id"] for edit in before if edit["state"] not in idle})

@@ -1,0 +1,233 @@
+"""Which file an edit speaks of, and whether it may.
+
+The first check that fails decides: the path's spelling, what the configuration denies, what stands
+at the path in the base, and whether its bytes can be edited as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from patchq.model.names import check_path, collision_key, nearest
+from patchq.model.values import Entry, Problem, Tree
+
+_MOST_LISTED = 200_000
+_WHAT = {"link": "a symbolic link", "tree": "a directory", "submodule": "a submodule"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the configuration says of edits.  `denied` gives the reason why a path is denied."""
+
+    rungs: tuple[str, ...]
+    denied: Callable[[str], str | None]
+    file_bytes: int
+    new_directories: bool = True
+    elision: bool = True
+    shrink: float = 0.5
+    """The share of its lines that a file which is written as a whole has to keep."""
+    confidence: float = 0.7
+    """Edits that state less are left out."""
+    judged: Callable[[str], bool] = lambda path: True
+    """Whether the file at a path has to parse."""
+
+
+class Refused(Exception):
+    """The path cannot be used; carries the problem (without the edit's id)."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def _refuse(code: str, path: str, message: str, hint: str) -> Refused:
+    return Refused(Problem(code, message, hint, path=path))
+
+
+def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
+    """Raise `Refused` for a path that is outside, malformed or denied."""
+    flaw = check_path(path, exists=exists)
+    if flaw:
+        raise _refuse(
+            flaw.code,
+            path,
+            f"the path {path!r} {flaw.reason}",
+            _spelled(path),
+        )
+    reason = rules.denied(path)
+    if reason:
+        raise _refuse(
+            "path.denied",
+            path,
+            f"{path} may not be changed: {reason}",
+            "leave this file out; a person has to change it, or `paths.deny`, by hand",
+        )
+
+
+def _spelled(path: str) -> str:
+    """What to write in place of a path that cannot be used."""
+    parts = (part.strip() for part in path.split("/"))
+    likely = "/".join(part for part in parts if part not in ("", "."))
+    if path.startswith("/") or check_path(likely):
+        return "name the file relative to the repository's root, with `/` between directories"
+    return f"write it as {likely}"
+
+
+def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
+    """The file at `path` and its bytes, whatever they are; raises `Refused`."""
+    check_spelling(path, rules, exists=True)
+    entry = tree.entry(path)
+    if entry is None:
+        _check_ancestors(tree, path)
+        likely = likely_path(tree, path)
+        hint = f"did you mean {likely}?" if likely else "list the files and name one of them"
+        raise _refuse("path.not_found", path, f"there is no file {path} in the base", hint)
+    if entry.kind != "file":
+        raise _refuse(
+            "path.not_a_file",
+            path,
+            f"{path} is {_WHAT[entry.kind]}, not a file",
+            "edit a regular file",
+        )
+    _check_filter(tree, path)
+    return tree.read(path), entry
+
+
+def _check_filter(tree: Tree, path: str) -> None:
+    driver = tree.filtered(path)
+    if driver:
+        raise _refuse(
+            "path.filtered",
+            path,
+            f"{path} has the attribute `filter={driver}`: what git stores is not its text",
+            "leave this file out; a person has to change it by hand",
+        )
+
+
+def check_text(path: str, data: bytes, rules: Rules) -> None:
+    """Raise `Refused` unless the file's bytes can be edited as text."""
+    if len(data) > rules.file_bytes:
+        raise _refuse(
+            "file.unreadable",
+            path,
+            f"{path} has {len(data)} bytes, more than `limits.file_bytes` ({rules.file_bytes})",
+            "leave this file out, or have the limit raised",
+        )
+    if b"\0" in data:
+        raise _refuse(
+            "file.binary", path, f"{path} is binary (it holds NUL bytes)", "leave this file out"
+        )
+
+
+def check_new(tree: Tree, path: str, rules: Rules) -> Entry | None:
+    """Raise `Refused` unless a file may be made at `path`; the file that stands there already."""
+    check_spelling(path, rules, exists=False)
+    _check_filter(tree, path)
+    entry = tree.entry(path)
+    if entry is not None:
+        if entry.kind != "file":
+            raise _refuse(
+                "path.not_a_file",
+                path,
+                f"{path} is {_WHAT[entry.kind]}",
+                "choose another path for the new file",
+            )
+        return entry
+    _check_ancestors(tree, path)
+    _check_collisions(tree, path)
+    parent = path.rpartition("/")[0]
+    if parent and not rules.new_directories and tree.entry(parent) is None:
+        raise _refuse(
+            "path.new_directory",
+            path,
+            f"the directory {parent} does not exist, and new ones may not be made",
+            "put the file into a directory that exists",
+        )
+    return None
+
+
+def _check_ancestors(tree: Tree, path: str) -> None:
+    for parent in _parents(path):
+        entry = tree.entry(parent)
+        if entry is None:
+            return
+        if entry.kind != "tree":
+            what = "a file" if entry.kind == "file" else _WHAT[entry.kind]
+            raise _refuse(
+                "path.not_a_file",
+                path,
+                f"{parent} is {what}, so nothing can stand below it",
+                "choose a path below a directory",
+            )
+
+
+def _parents(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:length]) for length in range(1, len(parts)))
+
+
+def _check_collisions(tree: Tree, path: str) -> None:
+    """A path that only case or composition tells from one that exists would overwrite it on some
+    file systems."""
+    directory = ""
+    for name in path.split("/"):
+        names = tree.names(directory)
+        if name not in names:
+            key = collision_key(name)
+            for other in names:
+                if collision_key(other) == key:
+                    raise _refuse(
+                        "path.exists",
+                        path,
+                        f"{path} differs from {directory}{'/' if directory else ''}{other} only "
+                        "in case or in how its letters are composed",
+                        "choose another name, or use the one that exists",
+                    )
+            return
+        directory = f"{directory}/{name}" if directory else name
+
+
+class NewPaths:
+    """The paths that a batch adds, kept from standing in each other's way."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, bool]] = {}
+        """By collision key: the path, and whether it is a file."""
+
+    def add(self, path: str) -> None:
+        """Raise `Refused` for a path that cannot stand beside those before it."""
+        for step, is_file in (*((parent, False) for parent in _parents(path)), (path, True)):
+            other, other_is_file = self._known.setdefault(collision_key(step), (step, is_file))
+            if is_file != other_is_file:
+                raise _refuse(
+                    "path.not_a_file",
+                    path,
+                    f"the batch makes {other} both a file and a directory",
+                    "choose another path",
+                )
+            if step != other:
+                raise _refuse(
+                    "path.exists",
+                    path,
+                    f"{step} differs from {other}, which the batch adds too, only in case or in "
+                    "how its letters are composed",
+                    "spell it alike, or choose another name",
+                )
+
+
+def likely_path(tree: Tree, path: str) -> str | None:
+    """The path that a wrong one most likely means; a suggestion only."""
+    paths = list(islice(tree.paths(), _MOST_LISTED))
+    name = path.rpartition("/")[2]
+    suffix = "/" + path
+    same = [p for p in paths if suffix.endswith("/" + p) or ("/" + p).endswith(suffix)]
+    same = same or [p for p in paths if p.rpartition("/")[2] == name]
+    if same:
+        return min(same, key=lambda p: (-_shared(p, path), len(p)))
+    return nearest(path, paths)
+
+
+def _shared(one: str, other: str) -> int:
+    return len(set(one.split("/")) & set(other.split("/")))

@@ -1,0 +1,1 @@
+"""What is told of a response, and what is repeated nowhere: report, page, message, codes, logs."""

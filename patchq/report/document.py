@@ -1,0 +1,269 @@
+"""The report on one response, as programs read it: schema `patchq.report/1`.
+
+`to_json` turns an `Outcome` into the one source of truth; `report_md` renders that for people and
+models.  Excerpts of files are no part of the schema: they travel inside `retry.prompt`, the text
+that lets a model send a correct response, and so outlive every later rewriting of the report.
+Every report fits into 256 KiB; what has to go is marked where it stood.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from patchq.model.values import Candidate, Collision, EditOutcome, HookRun, Outcome, Problem, State
+from patchq.report import page as report_md
+from patchq.report import secrecy
+from patchq.report.codes import CODES
+from patchq.text.quote import HIDDEN, clip, visible
+
+SCHEMA = "patchq.report/1"
+PLAN = "patchq.plan/1"
+MAX_BYTES = 256 * 1024
+_MOST_CANDIDATES = 200
+
+KEYS = (
+    "schema", "id", "state", "duplicate_of", "source", "agent", "model", "mode", "target", "base",
+    "commit", "tree", "branch", "edits", "problems", "corrections", "attempts", "hooks", "diff",
+    "retry", "timings",
+)  # fmt: skip
+"""The keys of a report, in their order; none is ever absent."""
+
+_ON_A_COMMIT: frozenset[State] = frozenset({"applied", "proposed"})
+
+
+def to_json(outcome: Outcome) -> dict[str, Any]:
+    """The report on `outcome`, ready for `dumps`.
+
+    A response that held a secret is quoted nowhere: there is no diff, and no excerpt beside it.
+    Elsewhere, a line that holds one says so in its place.
+    """
+    report: dict[str, Any] = secrecy.without(_whole(outcome))
+    return _fitted(report)
+
+
+def _whole(outcome: Outcome) -> dict[str, Any]:
+    secret = any(problem.code == "edit.secret" for problem in outcome.problems)
+    committed = outcome.state in _ON_A_COMMIT
+    branch = outcome.branch or f"patchq/{outcome.id}"
+    base = outcome.base
+    source = outcome.source
+    name = secrecy.file_name(source.name)
+    corrections = [{**asdict(made), "edit": clip(made.edit, 200)} for made in outcome.corrections]
+    report: dict[str, Any] = {
+        "schema": SCHEMA,
+        "id": outcome.id,
+        "state": outcome.state,
+        "duplicate_of": outcome.duplicate_of,
+        "source": {"name": name, "sha256": source.sha256, "bytes": source.size},
+        "agent": _short(outcome.agent),
+        "model": _short(outcome.model),
+        "mode": outcome.mode,
+        "target": _short(outcome.target),
+        "base": {"commit": base.commit, "how": base.how} if base else None,
+        "commit": outcome.commit if committed else None,
+        "tree": outcome.tree if committed else None,
+        "branch": branch if outcome.state == "proposed" else None,
+        "edits": [_edit(edit) for edit in outcome.edits],
+        "problems": [problem_json(problem) for problem in outcome.problems],
+        "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
+        "attempts": [asdict(attempt) for attempt in outcome.attempts],
+        "hooks": hook_runs(outcome.hooks),
+        "diff": "" if secret else outcome.diff,
+        "retry": {"prompt": None, "of": _short(outcome.retries)},
+        "timings": dict(outcome.timings),
+    }
+    if outcome.state == "rejected":
+        excerpts = [None if secret else problem.excerpt for problem in outcome.problems]
+        report["retry"]["prompt"] = outcome.prompt or report_md.prompt(report, excerpts)
+    return report
+
+
+def to_plan(outcome: Outcome) -> dict[str, Any]:
+    """What hooks are told of a batch (`patchq.plan/1`): the report without a verdict, uncut."""
+    return {**_whole(replace(outcome, hooks=())), "schema": PLAN, "state": None}
+
+
+def with_state(report: Mapping[str, Any], state: State, **fields: Any) -> dict[str, Any]:
+    """The report with a later state and other values for some of its keys.
+
+    The review branch is gone in every state but `proposed`, unless `branch` says otherwise.
+    """
+    unknown = fields.keys() - set(KEYS)
+    if unknown:
+        raise ValueError(f"{SCHEMA} has no {', '.join(sorted(unknown))}; it has {', '.join(KEYS)}")
+    branch = report["branch"] if state == "proposed" else None
+    changed = {**report, "state": state, "branch": branch, **fields}
+    return _fitted({key: changed[key] for key in KEYS})
+
+
+def with_problems(report: Mapping[str, Any], *problems: Problem) -> dict[str, Any]:
+    """The report with more to tell, such as the warning `target.moved`."""
+    more = [problem_json(problem) for problem in problems]
+    return _fitted({**report, "problems": [*report["problems"], *more]})
+
+
+def dumps(report: Mapping[str, Any]) -> str:
+    """The report as JSON text: a line for each key and each entry of a list, in their order.
+
+    Hidden characters stand as JSON escapes: a terminal that shows the text does not act on them,
+    and a program that reads it gets them back.
+    """
+    entries = [f"{_json(key)}: {_json_lines(value)}" for key, value in report.items()]
+    return "{" + ",\n ".join(entries) + "}\n"
+
+
+def _json_lines(value: object) -> str:
+    if not isinstance(value, list) or not value:
+        return _json(value)
+    return "[\n  " + ",\n  ".join(map(_json, value)) + "]"
+
+
+def printed(value: object, indent: int | None = None) -> str:
+    """A value as JSON text that a terminal does not act on; on one line, unless indented."""
+    return HIDDEN.sub(_escape, json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def _json(value: object) -> str:
+    return HIDDEN.sub(_escape, json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _escape(hidden: re.Match[str]) -> str:
+    """A hidden character as its JSON escape; half a surrogate pair, which JSON has none for, as
+    text.  A line end is the indentation's."""
+    if hidden[0] == "\n":
+        return "\n"
+    alone = "\ud800" <= hidden[0] <= "\udfff"
+    return json.dumps(visible(hidden[0]) if alone else hidden[0])[1:-1]
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """One entry of `problems`; what patchq says in it holds no hidden character but newlines."""
+    code = CODES.get(problem.code)
+    candidates = [_candidate(candidate) for candidate in problem.candidates[:_MOST_CANDIDATES]]
+    return {
+        "code": problem.code,
+        "alias": code.alias if code else None,
+        "severity": problem.severity,
+        "edit": _short(problem.edit),
+        "path": _short(problem.path, 1024),
+        "line": problem.line,
+        "message": _told(problem.message, 4000),
+        "hint": _told(problem.hint, 2000) if problem.hint else None,
+        "candidates": _head(candidates, _ROOM_FOR_CANDIDATES),
+        "conflicts_with": _collision(problem.conflicts_with) if problem.conflicts_with else None,
+    }
+
+
+def hook_runs(runs: Iterable[HookRun]) -> list[dict[str, Any]]:
+    """The entries of `hooks`."""
+    return [asdict(run) for run in runs]
+
+
+def _told(text: str, limit: int) -> str:
+    return clip(visible(text[: limit + 1], keep="\n"), limit)
+
+
+def _short(text: str | None, limit: int = 200) -> str | None:
+    return clip(text, limit) if text is not None else None
+
+
+def _edit(edit: EditOutcome) -> dict[str, Any]:
+    return {
+        "id": clip(edit.id, 200),
+        "format": edit.format,
+        "at": list(edit.at),
+        "path": clip(edit.path, 1024),
+        "op": edit.op,
+        "state": edit.state,
+        "match": edit.match,
+        "lines": list(edit.lines) if edit.lines else None,
+        "needs": list(edit.needs),
+        "cancelled_by": edit.cancelled_by,
+        "confidence": edit.confidence,
+        "description": _short(edit.description, 1000),
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "path": candidate.path,
+        "line": candidate.line,
+        "symbol": candidate.symbol,
+        "text": clip(candidate.text, 500),
+        "disambiguate": _short(candidate.disambiguate, 2000),
+    }
+
+
+def _collision(collision: Collision) -> dict[str, Any]:
+    return {
+        "batch": collision.batch,
+        "edit": collision.edit,
+        "commit": collision.commit,
+        "agent": collision.agent,
+        "path": collision.path,
+        "lines": list(collision.lines) if collision.lines else None,
+    }
+
+
+# ---------------------------------------------------------------- what fits
+
+# Bytes of JSON for each part, and the text in which a cut list says so; the diff gets the rest.
+_ROOM = {"edits": 136 * 1024, "problems": 48 * 1024, "hooks": 16 * 1024}
+_SAYS_SO = {"edits": "description", "problems": "message", "hooks": "output"}
+_ROOM_FOR_PROMPT = 44 * 1024
+_ROOM_FOR_CANDIDATES = 16 * 1024
+_ROOM_FOR_CORRECTIONS = 4 * 1024
+_ROOM_FOR_MARK = 200
+_ROOM_BETWEEN = 4
+
+
+def _fitted(report: dict[str, Any]) -> dict[str, Any]:
+    """The report with its lists, its prompt and then its diff cut so that `MAX_BYTES` hold it."""
+    if len(json.dumps(report)) <= _ROOM["hooks"]:
+        return report  # the usual case: all of it is smaller than the least room of a part
+    fitted = {**report, "diff": ""}
+    for key, room in _ROOM.items():
+        items = report[key]
+        kept = _head(items, room)
+        if len(kept) < len(items):
+            said = kept[-1][_SAYS_SO[key]] or ""
+            mark = f"{said} (… {len(items) - len(kept)} more {key} are left out here)".lstrip()
+            kept = [*kept[:-1], {**kept[-1], _SAYS_SO[key]: mark}]
+        fitted[key] = kept
+    retry = report["retry"]
+    if retry["prompt"] is not None:
+        fitted["retry"] = {**retry, "prompt": _cut(retry["prompt"], _ROOM_FOR_PROMPT)}
+    fitted["diff"] = _cut(report["diff"], MAX_BYTES - len(dumps(fitted).encode()))
+    return fitted
+
+
+def _head(items: Sequence[Any], room: int) -> list[Any]:
+    """The first of `items` that `room` bytes hold, and a mark if there are more; one at least."""
+    used = fitting = 0
+    for number, item in enumerate(items, 1):
+        used += _size(item) + _ROOM_BETWEEN
+        if used <= room - _ROOM_FOR_MARK:
+            fitting = number
+        if used > room:
+            return list(items[: max(1, fitting)])
+    return list(items)
+
+
+def _cut(text: str, room: int) -> str:
+    """The lines of `text` that `room` bytes of JSON hold, with a mark where it was cut."""
+    head = text[: max(0, room)]
+    if len(head) == len(text) and _size(text) <= room:
+        return text
+    ends = range(len(head))
+    end = bisect_right(ends, room - _ROOM_FOR_MARK, key=lambda end: _size(head[:end]))
+    kept = head[: head.rfind("\n", 0, end) + 1]
+    return f"{kept}… {len(text) - len(kept)} more characters are left out here\n"
+
+
+def _size(value: object) -> int:
+    return len(_json(value).encode())

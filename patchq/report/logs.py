@@ -1,0 +1,121 @@
+"""The log: one line for each event, on standard error (the journal) or in a file of bounded size.
+
+A line may quote what a response, a hook or a model said.  So hidden characters are written out,
+which also keeps an event on one line, and what reads as a secret is left out.  The batch that a
+line is about is the one that the thread is at work on (`concern`), or the record's own `batch`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any, Literal
+
+from patchq.report import concern, secrecy
+from patchq.text.quote import clip, visible
+
+FILE_BYTES = 4 * 1024 * 1024
+"""The size at which a log file becomes `<name>.1`, in the place of the one before it."""
+_MOST = 4000
+_FIELDS = ("batch", "state", "target", "commit", "codes", "hook")
+_LOG = logging.getLogger("patchq")
+
+Format = Literal["text", "json"]
+
+
+def setup(
+    level: str, format: Format, file: Path | None = None, secrets: Iterable[str] = ()
+) -> None:
+    """Send the log of this process to standard error, or to a file with everything else that the
+    process says.  `secrets` are texts that no line may hold."""
+    handler = _Bounded(file) if file else logging.StreamHandler(sys.stderr)
+    handler.setFormatter((_Json if format == "json" else _Text)(secrets))
+    for old in _LOG.handlers:
+        old.close()
+    _LOG.handlers[:] = [handler]
+    _LOG.setLevel(level.upper())
+
+
+def shares_output() -> bool:
+    """Whether standard output and the log end in the same place, so that what is said twice would
+    be read twice."""
+    try:
+        return os.path.samestat(os.fstat(1), os.fstat(2))
+    except OSError:
+        return False
+
+
+class _Bounded(RotatingFileHandler):
+    """A file and the one before it.  What the process prints goes there, too."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, maxBytes=FILE_BYTES, backupCount=1, encoding="utf-8", delay=False)
+        self._take_output()
+
+    def doRollover(self) -> None:
+        super().doRollover()
+        self._take_output()
+
+    def _take_output(self) -> None:
+        assert self.stream
+        for fd in (1, 2):
+            os.dup2(self.stream.fileno(), fd)
+
+
+class _Formatter(logging.Formatter):
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__()
+        self._secrets = [text for text in secrets if text]
+
+    def said(self, text: str) -> str:
+        """The text on one line, without what nobody is to read."""
+        kind = secrecy.gate().secret_kind(text) or secrecy.begun(text)
+        if not kind and any(secret in text for secret in self._secrets):
+            kind = "a key"
+        return f"(what was said holds {kind})" if kind else visible(clip(text, _MOST))
+
+    @staticmethod
+    def when(record: logging.LogRecord) -> str:
+        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+    def fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        found = {name: getattr(record, name, None) for name in _FIELDS}
+        found["batch"] = found["batch"] or concern.batch()
+        return {name: _each(self.said, value) for name, value in found.items() if value}
+
+
+class _Text(_Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        text = self.said(record.getMessage())
+        batch = self.fields(record).get("batch", "")
+        about = f"{batch}: " if batch and batch not in text else ""
+        line = f"{self.when(record)} {record.levelname} {about}{text}"
+        if record.exc_info:
+            trace = self.formatException(record.exc_info).split("\n")
+            line += "".join(f"\n  {self.said(part)}" for part in trace)
+        return line
+
+
+class _Json(_Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "time": self.when(record),
+            "level": record.levelname.lower(),
+            "message": self.said(record.getMessage()),
+            **self.fields(record),
+        }
+        if record.exc_info:
+            told["traceback"] = self.said(self.formatException(record.exc_info))
+        return json.dumps(told, ensure_ascii=False)
+
+
+def _each(function: Callable[[str], str], value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return [function(str(item)) for item in value]
+    return function(str(value))

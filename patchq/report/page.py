@@ -1,0 +1,267 @@
+"""The report as a page: for a person who reviews, and for a model that has to send again.
+
+The page is made from the JSON report alone, so it can be made anew for every later state.  What a
+model needs after a refusal is one text, `prompt`, which the JSON carries as `retry.prompt`; only
+that text shows excerpts, and only it knows that nothing was applied.  Quotations go through
+`quote`, patchq's sentences never hold them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from patchq.model.names import REQUEST
+from patchq.report.codes import CODES
+from patchq.text.quote import excerpt, fence, inline, sentence, visible
+
+Excerpt = tuple[int, tuple[str, ...]]
+Report = Mapping[str, Any]
+
+MAX_EXCERPT_LINES = 200
+MAX_BYTES = 256 * 1024
+MAX_PROMPT_BYTES = 32 * 1024
+_MOST_CANDIDATES = 20
+_MOST_ROWS = 100
+_LEAST_DIFF = 1024
+# The lines that a problem shows would be those of an outdated or an unknown base.
+_BASE_IN_DOUBT = frozenset({"conflict.base", "frontmatter.base", "base.unknown"})
+
+_FORM = """\
+path/to/file.py
+<<<<<<< SEARCH
+the lines to replace, exactly as the file has them, without line numbers
+=======
+the new lines
+>>>>>>> REPLACE"""
+
+
+def to_markdown(report: Report) -> str:
+    """The page for a report of any state, at most 256 KiB of UTF-8."""
+    parts = [f"# {inline(report['id'])}: {report['state']}"]
+    if report["state"] == "rejected":
+        return _joined([*parts, *_refused(report)], "")
+    parts += [_verdict(report), *_review(report)]
+    parts += [_section(problem) for problem in report["problems"]]
+    parts += [*_hooks(report), *_table(report["edits"])]
+    return _joined(parts, report["diff"])
+
+
+def _refused(report: Report) -> list[str]:
+    """What to send again; where no model answered, that, and the prompt to send by hand."""
+    said = report["retry"]["prompt"] or _NOTHING_APPLIED
+    errors = [problem for problem in report["problems"] if problem["severity"] == "error"]
+    if not all(problem["code"].startswith("llm.") for problem in errors):
+        return [said]
+    sections = [_section(problem) for problem in errors]
+    return [*sections, "## The prompt, to send by hand", fence(said)]
+
+
+_NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
+
+
+def prompt(report: Report, excerpts: Sequence[Excerpt | None] = ()) -> str:
+    """What tells a model how to send a refused response again.
+
+    `excerpts` are the file's lines to show beside each of `problems`, with the first one's number;
+    together at most 200 lines are shown.  The errors come first; what to send is never left out.
+    """
+    ending = [*_hooks(report), *_what_to_send(report)]
+    told = _told(report["problems"], excerpts, MAX_PROMPT_BYTES - _bytes(ending))
+    return "\n\n".join([_NOTHING_APPLIED, *told, *ending]) + "\n"
+
+
+def _told(
+    problems: Sequence[Report], excerpts: Sequence[Excerpt | None], room: int
+) -> Iterator[str]:
+    """A section for each problem, as many as `room` bytes hold, with as many lines."""
+    pairs = list(zip_longest(problems, excerpts))
+    pairs.sort(key=lambda pair: pair[0]["severity"] == "warning")
+    lines_left = MAX_EXCERPT_LINES
+    for number, (problem, shown) in enumerate(pairs):
+        first, lines = shown or (1, ())
+        kept = lines[:lines_left]
+        while _bytes([section := _section(problem, first, kept, len(lines))]) > room:
+            if not kept:
+                yield f"… {len(pairs) - number} more problems are left out here"
+                return
+            kept = kept[: len(kept) // 2]
+        lines_left -= len(kept)
+        room -= _bytes([section])
+        yield section
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+def _verdict(report: Report) -> str:
+    target = inline(report["target"] or "the target")
+    commit = f", as commit {inline(report['commit'][:12])}" if report["commit"] else ""
+    other = report["duplicate_of"]
+    return {
+        "applied": f"The edits are on {target}{commit}.",
+        "proposed": f"The edits wait for review{commit}, for {target}.",
+        "duplicate": f"The same response was handled as {inline(other)}; nothing was changed."
+        if other
+        else "The files already hold what the edits say; nothing was changed.",
+        "held": "The batch waits; nothing was changed so far.",
+        "accepted": f"The batch was accepted; the edits are on {target}{commit}.",
+        "discarded": "The batch was discarded; its edits are not on the target.",
+        "superseded": f"A later response{f', {inline(other)},' if other else ''} took the place of "
+        "this batch; its edits are not on the target.",
+        "reverted": "The edits were on the target and have been reverted"
+        + (f" by {inline(other)}." if other else "."),
+    }[report["state"]]
+
+
+def _review(report: Report) -> list[str]:
+    """How to look at a branch that waits, and to decide."""
+    if report["state"] != "proposed" or not report["branch"]:
+        return []
+    id, branch = shlex.quote(report["id"]), shlex.quote(report["branch"])
+    compared = shlex.quote(f"{report['target'] or 'HEAD'}...{report['branch']}")
+    commands = (
+        f"git diff {compared}",
+        f"patchq accept {id}     # or: git merge {branch}",
+        f"patchq discard {id}",
+    )
+    return [fence("\n".join(commands), "sh")]
+
+
+def _table(edits: Sequence[Report]) -> list[str]:
+    """The edits, one row each; lines are those of the base."""
+    if not edits:
+        return []
+    rows = ["| edit | what | file | lines | state | match | description |", "|---" * 7 + "|"]
+    for edit in edits[:_MOST_ROWS]:
+        lines = "-".join(map(str, dict.fromkeys(edit["lines"] or ())))
+        state = edit["state"]
+        if edit["cancelled_by"]:
+            state += f" by {inline(edit['cancelled_by'])}"
+        if edit["needs"]:
+            state += f", needs {', '.join(inline(id, 50) for id in edit['needs'][:5])}"
+        said = inline(edit["description"], 1200) if edit["description"] else ""
+        what = (inline(edit["id"], 50), edit["op"], inline(edit["path"]))
+        cells = (*what, lines, state, edit["match"] or "", said)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    if len(edits) > _MOST_ROWS:
+        rows.append(f"\n… and {len(edits) - _MOST_ROWS} more edits")
+    return ["## Edits", "\n".join(rows)]
+
+
+# ---------------------------------------------------------------- what went wrong
+
+
+def _section(problem: Report, first: int = 1, lines: Sequence[str] = (), of: int = 0) -> str:
+    """What there is to say of one problem; `lines` are the first ones of the `of` lines of its
+    file that were to be shown, and `first` is the number of the first."""
+    what = "Warning" if problem["severity"] == "warning" else "Error"
+    place = f", edit {inline(problem['edit'])}" if problem["edit"] else ""
+    place += f", {inline(problem['path'])}" if problem["path"] else ""
+    if problem["line"]:
+        place += f"{'' if problem['path'] else ', response'} line {problem['line']}"
+    code = CODES.get(problem["code"])
+    parts = [f"## {what} {inline(problem['code'])}{place}", *_said(problem["message"])]
+    todo, *quoted = _said(problem["hint"] or (code.cure if code else ""))
+    parts += [f"**To do:** {todo}", *quoted]
+    parts += _collision(problem["conflicts_with"]) if problem["conflicts_with"] else []
+    if lines:
+        parts += ["The file's lines, with their numbers:", fence(excerpt(lines, first))]
+    if len(lines) < of:
+        parts.append(f"… {of - len(lines)} more lines of the file are left out here")
+    return "\n\n".join([*parts, *_candidates(problem["candidates"])])
+
+
+def _said(message: str) -> list[str]:
+    """A message: its first line as a sentence, what follows as a quotation."""
+    first, _, rest = message.partition("\n")
+    return [sentence(first), *([fence(rest)] if rest.strip() else [])]
+
+
+def _collision(other: Report) -> list[str]:
+    named = [
+        f"{key} {inline(other[key])}"
+        for key in ("batch", "edit", "commit", "agent", "path")
+        if other[key]
+    ]
+    if other["lines"]:
+        named.append(f"lines {other['lines'][0]}-{other['lines'][1]}")
+    return [f"It collides with {', '.join(named)}."] if named else []
+
+
+def _candidates(candidates: Sequence[Report]) -> list[str]:
+    """The places that may be meant, and what to quote in addition to mean one of them."""
+    if not candidates:
+        return []
+    parts = ["The places that it may mean:"]
+    for candidate in candidates[:_MOST_CANDIDATES]:
+        symbol = f" in {inline(candidate['symbol'])}" if candidate["symbol"] else ""
+        text = f": {inline(candidate['text'].strip())}" if candidate["text"].strip() else ""
+        parts.append(f"- {inline(candidate['path'])} line {candidate['line']}{symbol}{text}")
+        if candidate["disambiguate"] is not None:
+            parts += ["To mean this one, quote also:", fence(candidate["disambiguate"] + "\n")]
+    if len(candidates) > _MOST_CANDIDATES:
+        parts.append(f"… and {len(candidates) - _MOST_CANDIDATES} more")
+    return parts
+
+
+def _hooks(report: Report) -> list[str]:
+    """The output of the hooks that did not pass, where the problems do not have all of it."""
+    told = [problem["message"] for problem in report["problems"]]
+    parts: list[str] = []
+    for hook in report["hooks"]:
+        if hook["exit"] != 0 and not any(hook["output"] in message for message in told):
+            how = "was stopped" if hook["exit"] is None else f"ended with {hook['exit']}"
+            parts.append(f"## Hook {inline(hook['id'])} {how}")
+            parts += [fence(hook["output"])] if hook["output"] else []
+    return parts
+
+
+# ---------------------------------------------------------------- what to send
+
+
+def _what_to_send(report: Report) -> list[str]:
+    if report["source"]["name"].endswith(REQUEST) and not report["attempts"]:
+        what = f"Correct the request, and drop it again under a name that ends in `{REQUEST}`."
+        return ["## What to send", what]
+    codes = {problem["code"] for problem in report["problems"]}
+    header = ["---", f"retries: {report['id']}"]
+    if report["base"] and not codes & _BASE_IN_DOUBT:
+        header.append(f"base: {report['base']['commit']}")
+    good = [inline(edit["id"], 50) for edit in report["edits"] if edit["state"] == "ready"]
+    parts = [
+        "## What to send",
+        "Send the whole response again with these problems corrected: it is applied as a whole or "
+        "not at all. Begin it with",
+        fence("\n".join([*header, "---"])),
+        "and write every edit as a block of this form, the file's path above it. An empty SEARCH "
+        "creates the file, an empty REPLACE deletes the lines.",
+        fence(_FORM),
+    ]
+    if good:
+        more = ", …" if len(good) > _MOST_ROWS else ""
+        parts.append(f"Good as they are, and to be repeated: {', '.join(good[:_MOST_ROWS])}{more}.")
+    return parts
+
+
+def _joined(parts: Sequence[str], diff: str) -> str:
+    """The parts and the diff, as far as a page holds them."""
+    page = ""
+    for number, part in enumerate(parts):
+        if _bytes([page, part]) > MAX_BYTES - _LEAST_DIFF:
+            page += f"… {len(parts) - number} more parts are left out here\n\n"
+            break
+        page += f"{part}\n\n"
+    # A third: the fence round a long run of backticks is as long as the run, at either end.
+    room = (MAX_BYTES - _bytes([page])) // 3
+    if diff:
+        shown = visible(diff, keep="\n\t").encode()
+        cut = "" if len(shown) <= room else "\n… more is left out here"
+        page += f"## Diff\n\n{fence(shown[:room].decode(errors='ignore') + cut, 'diff')}\n"
+    return page.rstrip("\n") + "\n"
+
+
+def _bytes(parts: Sequence[str]) -> int:
+    return sum(len(part.encode()) + 2 for part in parts)

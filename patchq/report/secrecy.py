@@ -1,0 +1,182 @@
+"""Private keys and live tokens: what holds one does not land, and is not repeated.
+
+The formats are those of the shipped gate (`hooks/gate.py`).  What they recognise beyond doubt is
+refused whatever hooks are configured; passwords, which can only be guessed at, are left to the
+hook `no-secrets`.  The response itself stays in the queue byte for byte: nothing else does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from patchq.model import names
+from patchq.model.values import FileChange, Header, Problem
+
+_CODE = "edit.secret: "
+_GUESSED = frozenset({"a password or key", "a password in an address"})
+_HINT = "read it from the environment or a secret store; a person has to commit what must be there"
+_MARKS = (
+    "akia", "asia", "aws", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-",
+    "glrt-", "glptt-", "glft-", "glsoat-", "glcbt-", "xox", "slack.com/services/", "aiza",
+    "k_live_", "npm_", "_authtoken", "pypi-", "sk-", "hf_", "sg.", "_v1_", "eyj", "private key",
+)  # fmt: skip
+"""A text without any of these, in lower case, holds no secret of a known format."""
+_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINE = re.compile(r"[\w+/=:,.|>#*\"'\\; \t-]{0,120}")
+"""What may be a line of a key's body, quoted, numbered or behind a sign; rather too much."""
+_KEY_TAIL = re.compile(r"[A-Za-z0-9+/]{16}")
+_KEY = "a private key"
+_BEGUN = re.compile(
+    r"\b(?:A[KS]IA|gh[pousr]_|github_pat_|gl(?:pat|[dr]t|ptt|ft|soat|cbt)-|xox[abeoprs]-|AIza|hf_"
+    r"|[sr]k_live_|npm_|pypi-|sk-(?:ant|proj|svcacct|or-v1)-|SG\.|do[opr]_v1_|eyJ)"
+    r"(?=[A-Za-z_-]*[0-9])[\w-]{8,}"
+)
+"""A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it."""
+_SUFFIX = re.compile(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
+
+
+@cache
+def directory() -> Path:
+    """Where the shipped hooks are: in a wheel, else in the checkout."""
+    package = Path(__file__).parents[1]
+    packaged = package / "hooks/scripts"
+    return packaged if packaged.is_dir() else package.parent / "hooks"
+
+
+@cache
+def gate() -> ModuleType:
+    """The module of the gate's judgements."""
+    spec = spec_from_file_location("patchq_gate", directory() / "gate.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _may_hold(text: str) -> bool:
+    lower = text.lower()
+    return any(mark in lower for mark in _MARKS)
+
+
+def added(diff: str) -> list[Problem]:
+    """A problem for each line that a whole diff adds and that holds a secret, with its place."""
+    if not _may_hold(diff):
+        return []
+    lines: list[str] = gate().secrets({"diff": diff}, {})
+    found = [line.removeprefix(_CODE) for line in lines if line.startswith(_CODE)]
+    return [_problem(line) for line in found if line.rpartition("looks like ")[2] not in _GUESSED]
+
+
+def said(text: str, what: str) -> list[Problem]:
+    """The same for a text that is about to be kept, such as a commit message; `what` names it."""
+    return [
+        _problem(f"{what}, line {number}: looks like {kind}")
+        for number, kind in _kinds(text.split("\n"))
+    ]
+
+
+def given(header: Header, name: str) -> list[Problem]:
+    """A problem for each value of a front matter, and for the name that gives an id in its place,
+    that holds a secret: they end in refs, commits, reports and other batches' reports."""
+    values = {**asdict(header), "id": header.id or name}
+    return [
+        _problem(f"the response's `{key}` looks like {kind}")
+        for key, value in values.items()
+        if (kind := _kind(" ".join(value) if isinstance(value, tuple) else str(value)))
+    ]
+
+
+def added_paths(changes: Iterable[FileChange]) -> list[Problem]:
+    """A problem for each path that the changes add and that holds a secret."""
+    paths = [c.path for c in changes if c.before is None or c.renamed_from is not None]
+    return [_problem(f"a path looks like {kind}") for path in paths if (kind := _kind(path))]
+
+
+def batch_id(text: str) -> str:
+    """The id that a text asks for (`names.batch_id`); if that would repeat a secret, another."""
+    id = names.batch_id(text)
+    return names.nameless_id(text) if _kind(text) or _kind(id) else id
+
+
+def file_name(name: str) -> str:
+    """A file's name; if it holds a secret, words with the same suffix."""
+    kind, suffix = _kind(name), _SUFFIX.search(name)
+    return f"(left out: it looks like {kind}){suffix[0] if suffix else ''}" if kind else name
+
+
+def begun(text: str) -> str | None:
+    """What a text that may be cut holds the beginning of, or None."""
+    return "a token's beginning" if _BEGUN.search(text) else None
+
+
+def without(value: Any) -> Any:
+    """A value of JSON in which each line of a text that holds a secret says so in its place."""
+    told = json.dumps(value, ensure_ascii=False)
+    return _without(value) if _may_hold(told) else value
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without(item) for item in value]
+    return _text(value) if isinstance(value, str) and _may_hold(value) else value
+
+
+def _text(text: str) -> str:
+    lines = text.split("\n")
+    found = {number: kind for number, line in enumerate(lines, 1) if (kind := begun(line))}
+    for number, kind in sorted({**found, **dict(_kinds(lines))}.items()):
+        lines[number - 1] = f"(left out: it looks like {kind})"
+        if kind == _KEY:
+            _leave_out_body(lines, number)
+    for index, line in enumerate(lines):
+        if _END.search(line):
+            _leave_out_tail(lines, index)
+    return "\n".join(lines)
+
+
+def _leave_out_body(lines: list[str], index: int) -> None:
+    while index < len(lines) and _KEY_LINE.fullmatch(lines[index]):
+        over = _END.search(lines[index])
+        lines[index] = "(left out)"
+        index += 1
+        if over:
+            break
+
+
+def _leave_out_tail(lines: list[str], index: int) -> None:
+    """An excerpt may begin in the middle of a key."""
+    while (
+        index > 0 and _KEY_TAIL.search(lines[index - 1]) and _KEY_LINE.fullmatch(lines[index - 1])
+    ):
+        index -= 1
+        lines[index] = "(left out)"
+
+
+def _kinds(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """The numbers of the lines that hold a secret, and its kind."""
+    for number, line in enumerate(lines, 1):
+        if _may_hold(line):
+            behind = [("", 0, text.lstrip(" +-|0123456789")) for text in lines[number : number + 6]]
+            kind = gate().secret_kind(line, "", behind)
+            if kind and kind not in _GUESSED:
+                yield number, kind
+
+
+def _kind(text: str) -> str | None:
+    """The kind of the first secret that a text holds, or None."""
+    return next((kind for _, kind in _kinds(text.split("\n"))), None)
+
+
+def _problem(where: str) -> Problem:
+    return Problem("edit.secret", where, _HINT)

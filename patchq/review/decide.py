@@ -1,0 +1,219 @@
+"""What a person decides about a proposal.
+
+Nothing here needs the queue's lock: branches move by compare-and-swap, and a report that was not
+rewritten since patchq died is put right by `observed.reconcile` the next time.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Any
+
+from patchq.git import records, refs, worktree
+from patchq.land import collisions as pending
+from patchq.land import landing as land
+from patchq.land import presubmit as checking
+from patchq.land import reports as rewriting
+from patchq.model.errors import Fault, UsageError
+from patchq.model.report import Report
+from patchq.model.values import Problem
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.process import process
+from patchq.pipeline.world import Tips, World, flush
+from patchq.plan import selection
+from patchq.report import document as report
+from patchq.report import page as report_md
+from patchq.review import reconcile as observed
+from patchq.review import restack as waiting
+
+_LOG = logging.getLogger("patchq")
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The report as it stands now, and why nothing was done, if so."""
+
+    report: Report
+    problems: tuple[Problem, ...] = ()
+    back: tuple[str, ...] = ()
+    """The edits that a choice brings back: what cancelled them, or stood before them, is left
+    out."""
+
+
+def accept(
+    world: World, id: str, only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
+) -> Decided:
+    """Land a proposal on its target, whole or the chosen edits of it."""
+    told = _proposal(world, id)
+    for _ in range(_TRIES):
+        target, commit = told["target"], told["commit"]
+        tip, branch = world.repo.branch_tip(target), world.repo.branch_tip(f"patchq/{id}")
+        if tip is None or branch is None:
+            missing = target if tip is None else f"patchq/{id}"
+            raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
+        busy = worktree.busy(world.repo, target)
+        if busy:
+            return Decided(told, (_busy(target, busy),))
+        draft = _landing(world, told, tip, branch, only, without)
+        checking.check([draft], world, as_it_stands=draft.commit == branch)
+        if draft.state == "rejected" or not draft.commit:
+            errors = tuple(p for p in draft.problems if p.severity == "error")
+            return Decided(told, errors or tuple(draft.problems) or (_is_there(id, target),))
+        dirty = _dirty(world, target, tip, draft.paths)
+        if dirty:
+            return Decided(told, (_uncommitted(id, dirty),))
+        log = f"patchq: {id}: {draft.subject}"
+        value, who = refs.stage(world.repo, draft.commit), world.identity()
+        flush(world)
+        try:
+            with rewriting.locked(world):
+                _check_that_it_waits(world, id)
+                moved = land.move_target(world, target, tip, value, log, who)
+                if moved:
+                    refs.create(world.repo, records.BATCHES + id, value, log, who)
+        finally:
+            value.drop()
+        if moved:
+            flush(world)
+            fields: dict[str, Any] = {"commit": draft.commit, "tree": draft.tree}
+            fields["hooks"] = report.hook_runs(draft.hooks) or told["hooks"]
+            back: list[str] = []
+            if draft.commit != commit and branch == commit:
+                made = report.to_json(draft.outcome())
+                fields |= {"edits": made["edits"], "diff": made["diff"]}
+                back = selection.brought_back(told["edits"], made["edits"])
+            how = _choice_made(only, without)
+            fresh = observed.close(world, told, "accepted", branch, how, **fields)
+            _let_follow(world)
+            world.tell(fresh)
+            return Decided(fresh, back=tuple(back))
+    problem = Problem(
+        "target.moved",
+        f"{told['target']} moved {_TRIES} times while the batch was to land",
+        f"run `patchq accept {id}` again",
+    )
+    return Decided(told, (problem,))
+
+
+def _check_that_it_waits(world: World, id: str) -> None:
+    """Hooks may have run for long, and somebody else may have decided meanwhile."""
+    now = world.queue.load(id)
+    if now is None or now["state"] != "proposed":
+        state = now["state"] if now else "gone"
+        raise UsageError(f"batch {id} does not wait for review: it is {state}")
+
+
+def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
+    if only is not None:
+        return f"only edits {', '.join(sorted(only))} and what they need"
+    return f"without edits {', '.join(sorted(without))} and what needs them" if without else ""
+
+
+def _landing(
+    world: World,
+    told: Report,
+    tip: str,
+    branch: str,
+    only: frozenset[str] | None,
+    without: frozenset[str],
+) -> Draft:
+    """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
+    id, repo = told["id"], world.repo
+    draft = Draft(waiting.claim_of(told, world), world, id=id, target=told["target"], parent=tip)
+    whole = only is None and not without
+    own = branch == told["commit"]
+    if whole and (repo.parents(branch) == (tip,) if own else repo.is_ancestor(tip, branch)):
+        draft.commit, draft.tree, draft.state = branch, repo.tree(branch).root, "applied"
+        draft.subject = repo.message(branch).split("\n", 1)[0]
+        draft.paths = tuple(sorted(repo.changed_paths(tip, branch)))
+        return draft
+    if not own:
+        draft.problems.append(
+            Problem(
+                "target.moved",
+                f"patchq/{id} holds commits of a person, and "
+                + ("only whole branches can land then" if not whole else f"{told['target']} moved"),
+                f"merge or rebase the branch by hand: git merge patchq/{id}",
+            )
+        )
+        return draft
+    chosen = None if whole else selection.select(told["edits"], only, without)
+    choice = replace(waiting.choice_of(told), accepted=True)
+    if chosen is not None:
+        choice = replace(choice, edits=chosen.taken, left=chosen.left)
+    return process(draft.claim, world, Tips(world), choice)
+
+
+def _let_follow(world: World) -> None:
+    """The target has moved: what else waits for it follows.  The batch has landed whatever comes of
+    that, and the next run does what is left."""
+    try:
+        waiting.settle(world)
+    except Fault as fault:
+        _LOG.warning("%s; the next `patchq run` has the other batches follow", fault.message)
+
+
+def _busy(target: str, doing: str) -> Problem:
+    return Problem(
+        "target.busy",
+        f"a work tree is {doing} {target}",
+        f"finish or abort that, then accept again ({target} must not move meanwhile)",
+    )
+
+
+def _is_there(id: str, target: str) -> Problem:
+    return Problem(
+        "match.identical",
+        f"all that {id} changes is on {target} already",
+        f"nothing is left to land: `patchq discard {id}`",
+    )
+
+
+def _dirty(world: World, target: str, tip: str, paths: tuple[str, ...]) -> list[str]:
+    return [
+        path
+        for checkout in worktree.checkouts(world.repo, target)
+        for path in worktree.dirty(checkout, tip, paths)
+    ]
+
+
+def _uncommitted(id: str, paths: list[str]) -> Problem:
+    return Problem(
+        "worktree.dirty",
+        "the work tree has uncommitted changes in " + ", ".join(paths),
+        f"commit or stash them, then run `patchq accept {id}` again",
+        path=paths[0],
+    )
+
+
+def discard(world: World, id: str) -> Decided:
+    """Take a proposal away; its tip stays at `refs/patchq/discarded/<id>`."""
+    for claim in world.queue.held():
+        if claim.id == id and (held := world.queue.load(id)):
+            gone = report.with_state(held, "discarded")
+            world.queue.publish(claim, gone, report_md.to_markdown(gone))
+            return Decided(gone)
+    told = _proposal(world, id)
+    branch = world.repo.branch_tip(f"patchq/{id}")
+    if branch and worktree.checkouts(world.repo, f"patchq/{id}"):
+        raise UsageError(
+            f"patchq/{id} is checked out", "check out another branch there, then discard again"
+        )
+    fresh = observed.close(world, told, "discarded", branch)
+    pending.refresh(world, pending.named(told))
+    return Decided(fresh)
+
+
+def _proposal(world: World, id: str) -> Report:
+    told = world.queue.load(id)
+    if told is None:
+        raise UsageError(f"there is no batch {id}", "see `patchq log`")
+    seen = observed.observe(world, told)
+    if seen.state != "proposed":
+        raise UsageError(f"batch {id} does not wait for review: it is {seen.state}")
+    if world.repo.ref_target(records.WAITING + id) != told["commit"]:  # a crash came in between
+        waiting.follow(world, [told["target"]])
+        told = world.queue.load(id) or told
+    return told

@@ -1,0 +1,184 @@
+"""The log without the queue: what refs, trailers and notes say of each batch.
+
+`.patchq/` may be lost; the repository is what is backed up and pushed.  Every batch that ever had a
+commit keeps a ref below `refs/patchq/`, its commit's trailers name response, base and agent, and a
+note says who decided what.  What only the report knew (the edits' places, the hooks, a refusal) is
+not there, and nothing is made up in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from graphlib import TopologicalSorter
+from typing import Any, cast
+
+from patchq.git import records
+from patchq.git.objects import Leaf, is_regular
+from patchq.git.reffiles import ref_names
+from patchq.model.report import Report
+from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Source, State
+from patchq.pipeline import notes
+from patchq.pipeline.notes import Note
+from patchq.pipeline.world import World
+from patchq.report import document as report
+from patchq.report import message
+from patchq.text import unified as diff
+
+SAYS_SO = "from git alone: its report is not in the queue"
+_BRANCHES = "refs/heads/patchq/"
+# Where a batch is found first, that tells its state; a crash may leave it in two of them.
+_STATES: Mapping[str, State] = {
+    records.BATCHES: "applied",
+    records.DISCARDED: "discarded",
+    records.WAITING: "proposed",
+    _BRANCHES: "proposed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A batch that git knows: the commit that its record is on, and the note on it."""
+
+    id: str
+    state: State
+    commit: str
+    note: Note | None = None
+
+
+def load(world: World, id: str) -> Report | None:
+    """The report of a batch as far as git can tell it; None if git does not know the batch."""
+    found = _found(world, {id})
+    return _reports(world, found)[0] if found else None
+
+
+def missing(world: World, known: Iterable[str]) -> list[Report]:
+    """The reports of the batches that git knows beside the `known` ones, the newest first."""
+    names = set().union(*(_ids(world, prefix) for prefix in _STATES)) - set(known)
+    return _reports(world, _newest_first(world, _found(world, names))) if names else []
+
+
+def waiting(world: World, known: Iterable[str]) -> list[Report]:
+    """The proposals beside the `known` ones, by their ids."""
+    return _reports(world, _found(world, _ids(world, records.WAITING) - set(known)))
+
+
+def _ids(world: World, prefix: str) -> set[str]:
+    return {name.removeprefix(prefix) for name in ref_names(world.repo.commondir, prefix)}
+
+
+def _found(world: World, ids: Iterable[str]) -> list[Found]:
+    noted = {note.batch: note for note in notes.each(world)}
+    batches = (_look_up(world, id, noted.get(id)) for id in sorted(ids))
+    return [batch for batch in batches if batch]
+
+
+def _look_up(world: World, id: str, note: Note | None) -> Found | None:
+    for prefix, state in _STATES.items():
+        commit = world.repo.ref_target(prefix + id)
+        if commit is None or world.repo.resolve_commit(commit) is None:
+            continue
+        if prefix == _BRANCHES and id not in _trailers(world, commit).get("Patchq-Batch", []):
+            continue  # a person's own branch
+        told = note.state if note and state != "proposed" else state
+        return Found(id, cast(State, told), commit, note)
+    return None
+
+
+def _newest_first(world: World, batches: list[Found]) -> list[Found]:
+    """By the commits' times; those of one second by which one is on top of which."""
+    parents = {batch.commit: world.repo.parents(batch.commit) for batch in batches}
+    height: dict[str, int] = {}
+    for commit in TopologicalSorter(parents).static_order():
+        below = (height[parent] for parent in parents.get(commit, ()))
+        height[commit] = max(below, default=0) + (commit in parents)
+    when = {commit: world.repo.time(commit) for commit in parents}
+    return sorted(batches, key=lambda b: (when[b.commit], height[b.commit]), reverse=True)
+
+
+def _reports(world: World, batches: list[Found]) -> list[Report]:
+    targets = _targets(world, {batch.commit for batch in batches if batch.state != "proposed"})
+    return [_report(world, batch, targets.get(batch.commit)) for batch in batches]
+
+
+def _report(world: World, batch: Found, target: str | None) -> Report:
+    repo, commit, note = world.repo, batch.commit, batch.note
+    told = _trailers(world, commit)
+    parent = next(iter(repo.parents(commit)), None)
+    changes = repo.changes(parent, commit) if parent else {}
+    agent, _, model = _first(told, "Assisted-by").partition(":")
+    source = _first(told, "Patchq-Source").removeprefix("sha256:")
+    made = report.to_json(
+        Outcome(
+            id=batch.id,
+            state="applied",
+            source=Source("", source, 0),
+            mode=world.config.mode,
+            target=(note and note.target) or target or world.target or None,
+            agent=(note and note.agent) or agent or None,
+            model=(note and note.model) or model or None,
+            base=Base(_first(told, "Patchq-Base") or parent or commit, "tip"),
+            commit=commit,
+            tree=repo.tree(commit).root,
+            edits=tuple(
+                _edit(number, path, *sides)
+                for number, (path, sides) in enumerate(changes.items(), 1)
+            ),
+            diff=diff.unified(_texts(world, changes)),
+        )
+    )
+    # What git does not know is null.
+    made["source"] |= {"name": None, "bytes": None}
+    made["base"]["how"] = None
+    made["mode"] = note.mode if note else None
+    made["edits"] = [edit | {"format": None, "at": None} for edit in made["edits"]]
+    branch = f"patchq/{batch.id}" if batch.state == "proposed" else None
+    by = note.by if note else None
+    return report.with_state(made, batch.state, branch=branch, duplicate_of=by)
+
+
+def _edit(number: int, path: str, before: Leaf | None, after: Leaf | None) -> EditOutcome:
+    op = "create" if before is None else "delete_file" if after is None else "replace"
+    return EditOutcome(str(number), "", (0, 0), path, op, "applied")
+
+
+def _texts(
+    world: World, changes: Mapping[str, tuple[Leaf | None, Leaf | None]]
+) -> list[FileChange]:
+    def text(leaf: Leaf | None) -> bytes | None:
+        return world.repo.raw(leaf[1]) if leaf else None
+
+    return [
+        FileChange(path, text(before), text(after), executable=leaf[0] & 0o111 > 0)
+        for path, (before, after) in changes.items()
+        if (leaf := after or before) and all(is_regular(it[0]) for it in (leaf, before) if it)
+    ]
+
+
+def _targets(world: World, commits: set[str]) -> dict[str, str]:
+    """The branch that each commit is on: the configured target, or another one that may be."""
+    repo, found, seen = world.repo, dict[str, str](), None
+    allowed = (world.target, *world.config.targets)
+    names = [name for name in repo.branches("") if any(fnmatchcase(name, a) for a in allowed)]
+    for name in sorted(names, key=lambda name: name != world.target):
+        left = commits - found.keys()
+        tip = repo.branch_tip(name)
+        if not left or tip is None:
+            continue
+        for commit in repo.commits(tip, seen):
+            if commit.oid in left:
+                found[commit.oid] = name
+                left.discard(commit.oid)
+            if not left:
+                break
+        seen = tip
+    return found
+
+
+def _trailers(world: World, commit: str) -> dict[str, list[str]]:
+    return message.trailers(world.repo.message(commit))
+
+
+def _first(told: Mapping[str, list[Any]], key: str) -> str:
+    return str(next(iter(told.get(key, [])), ""))

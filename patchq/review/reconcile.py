@@ -1,0 +1,142 @@
+"""What a person did to a proposal by plain git, and the reports that say so.
+
+A branch that was merged, rebased, deleted or changed by hand is seen wherever a batch is looked at;
+`reconcile` puts it down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from patchq.git import records, refs, worktree
+from patchq.git.records import DISCARDED
+from patchq.land import reports as rewriting
+from patchq.model.errors import UsageError
+from patchq.model.report import Report
+from patchq.model.values import LANDED, Problem, State
+from patchq.pipeline import notes
+from patchq.pipeline.rebase import history
+from patchq.pipeline.world import World
+from patchq.report import document as report
+
+_WHILE_IT_WAITS = ("conflict.pending", "target.moved")
+"""Warnings that say nothing any more once a batch is decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of a batch as the repository shows it, and how it came to it, for people."""
+
+    state: State
+    note: str = ""
+    commit: str | None = None
+
+
+def observe(world: World, told: Report) -> Seen:
+    """The batch's state now; another one than the report's where a person used plain git."""
+    state, commit, id = told["state"], told["commit"], told["id"]
+    if state != "proposed":
+        return Seen(state)
+    branch = world.repo.branch_tip(f"patchq/{id}")
+    tip = world.repo.branch_tip(told["target"])
+    if tip is not None:
+        if world.repo.is_ancestor(branch or commit, tip):
+            return Seen("accepted", "merged by hand", branch or commit)
+        source = told["source"]["sha256"]
+        landed = history.landed_as(world.repo, id, source, tip, told["base"]["commit"])
+        if landed:
+            return Seen("accepted", "landed by hand, as another commit", landed)
+    if branch is None:
+        return Seen("discarded", "its branch was deleted by hand")
+    # While a batch follows its target, the mark that it waits moves before the branch does.
+    if branch not in (commit, world.repo.ref_target(records.WAITING + id)):
+        return Seen("proposed", "its branch was changed by hand", branch)
+    return Seen("proposed")
+
+
+def waiting(world: World) -> Iterator[Report]:
+    """The reports of all proposals that nobody has decided through patchq."""
+    for name in world.repo.refs(records.WAITING):
+        told = world.queue.load(name.removeprefix(records.WAITING))
+        if told is not None:
+            yield told
+
+
+def reconcile(world: World) -> list[Report]:
+    """Put down in the reports what was done by plain git; returns the ones that changed."""
+    changed = []
+    for told in list(waiting(world)):
+        seen, id = observe(world, told), told["id"]
+        if seen.state == "proposed":
+            if seen.commit and not any(p["code"] == "target.moved" for p in told["problems"]):
+                fresh = rewriting.amend(world, id, _say_not_ours)
+                changed += [fresh] if fresh else []
+            continue
+        commit = seen.commit or told["commit"]
+        if seen.state in LANDED:
+            log = f"patchq: {id}: {seen.note or seen.state}"
+            refs.create(world.repo, records.BATCHES + id, commit, log, world.identity())
+        tree = world.repo.tree(commit).root
+        tip = world.repo.branch_tip(f"patchq/{id}")
+        changed.append(close(world, told, seen.state, tip, seen.note, commit=commit, tree=tree))
+    return changed
+
+
+def _say_not_ours(told: Report) -> Report | None:
+    id = told["id"]
+    if told["state"] != "proposed":
+        return None
+    problem = Problem(
+        "target.moved",
+        f"patchq/{id} was changed by hand, so patchq does not make it again when the target moves",
+        f"`patchq accept {id}` lands it as it stands; `patchq retry {id}` makes the response anew "
+        "and leaves the branch to you",
+        severity="warning",
+    )
+    return report.with_problems(told, problem)
+
+
+def close(
+    world: World, told: Report, state: State, branch: str | None, reason: str = "", **fields: Any
+) -> Report:
+    """End the waiting of a batch: its branch goes if it is still at `branch` and nobody has it
+    checked out, its report and its note get the later state; returns the report.
+
+    The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
+    """
+    id, repo = told["id"], world.repo
+    with rewriting.locked(world):
+        now = world.queue.load(id) or told
+        seen = observe(world, now).state if state == "discarded" else state
+        if seen not in ("proposed", state):
+            raise UsageError(f"batch {id} does not wait for review: it is {seen}")
+        if state == "discarded":
+            tip, log = branch or now["commit"], f"patchq: {id}: {reason or state}"
+            refs.create(repo, DISCARDED + id, tip, log, world.identity())
+        waits = repo.ref_target(records.WAITING + id)
+        if not worktree.checkouts(repo, f"patchq/{id}"):
+            for tip in filter(None, {branch, waits}):
+                refs.delete(repo, f"refs/heads/patchq/{id}", tip)
+        fresh = _rewritten(world, now, state, reason, fields)
+        if waits:
+            refs.delete(repo, records.WAITING + id, waits)
+    return fresh
+
+
+def rewrite(world: World, told: Report, state: State, reason: str = "", **fields: Any) -> Report:
+    """Put down a later state of a batch that does not wait any more; returns the new report."""
+    with rewriting.locked(world):
+        return _rewritten(world, world.queue.load(told["id"]) or told, state, reason, fields)
+
+
+def _rewritten(
+    world: World, now: Report, state: State, reason: str, fields: Mapping[str, Any]
+) -> Report:
+    problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
+    fresh = report.with_state(now, state, **{"problems": problems, **fields})
+    rewriting.put(world, fresh)
+    world.queue.sync()
+    notes.add(world, fresh, reason)
+    return fresh

@@ -1,0 +1,293 @@
+"""Proposals follow their target: when it moves, each is made again on the new tip, or asks for a
+retry.
+
+A crash may come between any two steps.  The order tells what a leftover is:
+
+    objects | flush | refs/patchq/waiting/<id> | flush | refs/heads/patchq/<id> | flush | report
+
+Only patchq writes the first ref, so a branch that holds what either it or the report says is
+patchq's own, and anything else is a person's and never moved.  A batch whose two refs and report do
+not agree is made again the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from patchq.git import records, refs, worktree
+from patchq.git.reffiles import heads
+from patchq.git.refs import Staged
+from patchq.git.repository import Repository
+from patchq.land import collisions as pending
+from patchq.land import presubmit as checking
+from patchq.land import reports as rewriting
+from patchq.model.errors import Fault, UsageError
+from patchq.model.report import Report
+from patchq.model.values import Base, Problem, Source
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.overrides import Choice
+from patchq.pipeline.process import process
+from patchq.pipeline.world import Tips, World, flush
+from patchq.queue import Claim
+from patchq.report import document as report
+from patchq.review import reconcile as observed
+
+_MOVED = "target.moved"
+_KEPT = (pending.CODE, "base.unknown", "worktree.dirty")
+"""Warnings that stay when a batch is made again: the first is computed anew, the second says how
+little the response had said, and the third, in auto mode, why it waits at all."""
+
+_settled: WeakKeyDictionary[Repository, Hashable] = WeakKeyDictionary()
+"""What `settle` saw when it last had nothing left to do."""
+
+
+def settle(world: World) -> None:
+    """Put down what was done by plain git, have what waits follow its target, and name who collides
+    with whom.  Nothing is read twice while no branch moves."""
+    seen = _seen(world)
+    if seen is None or _settled.get(world.repo) == seen:
+        return
+    observed.reconcile(world)
+    follow(world)
+    pending.refresh(world)
+    if _seen(world) == seen:
+        _settled[world.repo] = seen
+
+
+def _seen(world: World) -> Hashable:
+    repo = world.repo
+    waits = repo.refs(records.WAITING)
+    if not waits:
+        return None
+    tips = repo.branches("")
+    return frozenset(waits.items()), frozenset(tips.items()), tuple(heads(repo.commondir))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is to become of a proposal: its refs go to `commit`, its report to `fresh`."""
+
+    id: str
+    branch: str
+    waits: str
+    commit: str
+    fresh: Report
+
+
+def follow(world: World, targets: Collection[str] | None = None) -> None:
+    """Make the proposals for these branches (all) again on their tips, or say why that fails."""
+    steps = []
+    for told in list(observed.waiting(world)):
+        if targets is None or told["target"] in targets:
+            step = _step(told, world)
+            steps += [step] if step else []
+    if steps:
+        with _staged(steps, world) as values:
+            flush(world)
+            with rewriting.locked(world):
+                _take([step for step in steps if _as_before(step, world)], values, world)
+
+
+def _step(told: Report, world: World) -> _Step | None:
+    """None where nothing is to do, or a person has to do it."""
+    repo, id = world.repo, told["id"]
+    seen = observed.observe(world, told)
+    tip, branch = repo.branch_tip(told["target"]), repo.branch_tip(f"patchq/{id}")
+    waits = repo.ref_target(records.WAITING + id)
+    if told["state"] != "proposed" or seen.state != "proposed" or seen.commit:
+        return None
+    if tip is None or branch is None or waits is None:
+        return None
+    # On top of the tip and of nothing else: a commit that was taken back must not land with it.
+    follows, agree = repo.parents(branch) == (tip,), told["commit"] == branch == waits
+    if agree and not follows and _knows(told, tip):
+        return None
+    commit, fresh = branch, _as_it_is(told, branch, world)
+    if not follows and (where := worktree.checkouts(repo, f"patchq/{id}")):
+        fresh = report.with_problems(fresh, _checked_out(told, tip, where[0].workdir))
+    elif not follows or told["commit"] != branch:
+        draft = _made(told, world)
+        if isinstance(draft, Fault):
+            fresh = report.with_problems(fresh, _lost(told, tip, draft))
+        elif draft.commit:
+            commit = _same(draft, branch, world) or draft.commit
+            fresh = _fresh(told, draft, commit)
+        elif draft.state in ("rejected", "duplicate"):
+            fresh = report.with_problems(fresh, _stays(told, tip, draft))
+        else:
+            return None  # held: a work tree rebases the target, which moves again soon
+    if agree and commit == branch and fresh == told:
+        return None
+    return _Step(id, branch, waits, commit, fresh)
+
+
+def _made(told: Report, world: World) -> Draft | Fault:
+    """The batch on the target's tip; the fault if the queue does not hold what it was made from."""
+    try:
+        claim, choice = claim_of(told, world), choice_of(told)
+    except Fault as fault:
+        return fault
+    draft = process(claim, world, Tips(world), choice)
+    if world.hooks.fixing:  # `accept` asks the others, about the tree that lands
+        checking.check([draft], world)
+    return draft
+
+
+def choice_of(told: Report) -> Choice:
+    """How a batch was taken: on its base, with the edits that were not left out; `UsageError` if
+    the report has no room for all of them, and so does not tell."""
+    idle = [edit for edit in told["edits"] if edit["state"] in ("skipped", "cancelled")]
+    if idle and (told["edits"][-1]["description"] or "").endswith("edits are left out here)"):
+        raise UsageError(
+            f"batch {told['id']} has more edits than its report holds, and some were not taken",
+            "send the wanted ones in a new response",
+        )
+    taken = frozenset(edit["id"] for edit in told["edits"] if edit not in idle) if idle else None
+    # A backup has the id of the edit that it stands behind.
+    left = {edit["id"]: edit["cancelled_by"] for edit in idle if edit["id"] not in (taken or ())}
+    return Choice(edits=taken, left=left, base=Base(**told["base"]), target=told["target"])
+
+
+def claim_of(told: Report, world: World) -> Claim:
+    """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
+    source, body = told["source"], world.queue.body(told["id"])
+    if body is None:
+        raise Fault(
+            f"the response of {told['id']} is gone from the queue",
+            "restore `.patchq/` from a backup, or discard the batch",
+        )
+    return Claim("", Source(source["name"], source["sha256"], source["bytes"]), body, id=told["id"])
+
+
+def _same(draft: Draft, branch: str, world: World) -> str | None:
+    """The branch's commit, if it is what the draft's would be: a crash came before its report."""
+    repo = world.repo
+    same = repo.parents(branch) == (draft.parent,) and repo.tree(branch).root == draft.tree
+    return branch if same else None
+
+
+def _as_it_is(told: Report, branch: str, world: World) -> Report:
+    problems = [problem for problem in told["problems"] if problem["code"] != _MOVED]
+    tree = world.repo.tree(branch).root
+    return {**told, "commit": branch, "tree": tree, "problems": problems}
+
+
+def _fresh(told: Report, draft: Draft, commit: str) -> Report:
+    """The report on the batch as it was made again; what came of its delivery stays."""
+    made = report.to_json(draft.outcome())
+    said = {problem["code"] for problem in made["problems"]}
+    said |= set() if told["mode"] == "auto" else {"worktree.dirty"}
+    kept = [p for p in told["problems"] if p["code"] in _KEPT and p["code"] not in said]
+    fields = {key: made[key] for key in ("edits", "diff", "tree", "hooks")}
+    fields |= {"commit": commit, "problems": [*made["problems"], *kept]}
+    return report.with_state(told, "proposed", **fields)
+
+
+# ---------------------------------------------------------------- what cannot follow
+
+
+def _knows(told: Report, tip: str) -> bool:
+    """Whether the report says already that the batch cannot be made on this tip."""
+    start = _since(told, tip)
+    return any(p["code"] == _MOVED and p["message"].startswith(start) for p in told["problems"])
+
+
+def _since(told: Report, tip: str) -> str:
+    return f"{told['target']} moved to {tip[:12]}, and the batch cannot be made again there: "
+
+
+def _lost(told: Report, tip: str, fault: Fault) -> Problem:
+    return Problem(_MOVED, _since(told, tip) + fault.message, fault.hint, severity="warning")
+
+
+def _stays(told: Report, tip: str, draft: Draft) -> Problem:
+    id = told["id"]
+    if draft.state == "duplicate":
+        return Problem(
+            _MOVED,
+            _since(told, tip) + "all that it changes is there already",
+            f"nothing is left to land: `patchq discard {id}`",
+            severity="warning",
+        )
+    error = next(problem for problem in draft.problems if problem.severity == "error")
+    return replace(
+        error,
+        code=_MOVED,
+        message=f"{_since(told, tip)}{error.code}: {error.message}",
+        hint=f"send it again with `retries: {id}` and `base: {tip[:12]}`, made on {told['target']} "
+        f"as it is now; or `patchq retry {id}` once what is in its way is gone",
+        severity="warning",
+    )
+
+
+def _checked_out(told: Report, tip: str, where: Path) -> Problem:
+    id = told["id"]
+    return Problem(
+        _MOVED,
+        f"patchq/{id} is checked out in {where}, so it does not follow {told['target']} to "
+        f"{tip[:12]}",
+        f"check out another branch there, then `patchq retry {id}`",
+        severity="warning",
+    )
+
+
+# ---------------------------------------------------------------- the moves
+
+
+@contextmanager
+def _staged(steps: Sequence[_Step], world: World) -> Iterator[Mapping[str, Staged]]:
+    """The ids that refs move to, each written once."""
+    oids = {oid for step in steps for oid in (step.commit, step.waits)}
+    values: dict[str, Staged] = {}
+    try:
+        for oid in oids:
+            values[oid] = refs.stage(world.repo, oid)
+        yield values
+    finally:
+        for value in values.values():
+            value.drop()
+
+
+def _as_before(step: _Step, world: World) -> bool:
+    """Whether nobody decided on the batch, or touched its branch, since it was looked at."""
+    told, repo, name = world.queue.load(step.id), world.repo, f"patchq/{step.id}"
+    return (
+        told is not None
+        and told["state"] == "proposed"
+        and repo.branch_tip(name) == step.branch
+        and repo.ref_target(records.WAITING + step.id) == step.waits
+        and (step.commit == step.branch or not worktree.checkouts(repo, name))
+    )
+
+
+def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) -> None:
+    """Move the refs and rewrite the reports; the lock on the reports is held."""
+    moved = [step for step in steps if _swap(records.WAITING, step, step.waits, values, world)]
+    if any(step.waits != step.commit for step in moved):
+        refs.barrier(world.repo.commondir)
+    done = []
+    for step in moved:
+        if _swap("refs/heads/patchq/", step, step.branch, values, world):
+            done.append(step)
+        else:  # a person was quicker
+            back = replace(step, commit=step.waits)
+            _swap(records.WAITING, back, step.commit, values, world)
+    if any(step.branch != step.commit for step in done):
+        refs.barrier(world.repo.commondir)
+    for step in done:
+        now = world.queue.load(step.id)
+        named = [p for p in now["problems"] if p["code"] == pending.CODE] if now else []
+        others = [p for p in step.fresh["problems"] if p["code"] != pending.CODE]
+        rewriting.put(world, {**step.fresh, "problems": [*others, *named]})
+    world.queue.sync()
+
+
+def _swap(prefix: str, step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:
+    if old == step.commit:
+        return True
+    log = f"patchq: {step.id}: made again on {step.fresh['target']}"
+    return refs.move(world.repo, prefix + step.id, old, values[step.commit], log, world.identity())

@@ -1,0 +1,1 @@
+"""patchq as something that runs: the daemon, its upkeep, its numbers, and its check-ups."""

@@ -1,0 +1,1 @@
+"""What `patchq doctor` looks at."""

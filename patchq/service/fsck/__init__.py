@@ -1,0 +1,1 @@
+"""Damage of the queue and of patchq's refs, and mending it."""

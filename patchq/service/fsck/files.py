@@ -1,0 +1,253 @@
+"""The queue's files by themselves: every batch complete, every register in step."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from patchq.model.report import Report
+from patchq.model.values import State
+from patchq.pipeline.world import World
+from patchq.queue import finished, spool
+from patchq.queue.directory import PAGE, REPORT, shard
+from patchq.queue.ids import extension
+from patchq.queue.inbox import IGNORED_SUFFIXES
+from patchq.report import document as report
+from patchq.report import page as report_md
+from patchq.review import from_git as rebuilt
+from patchq.service.fsck.damage import Damage
+from patchq.service.fsck.shapes import aside
+
+_OLD_SECONDS = 3600.0
+_EMPTY = hashlib.sha256().hexdigest()
+
+
+@dataclass
+class Batches:
+    """What `done/` and `rejected/` hold: reports that are whole, by their ids, with their folder,
+    and the names of everything else, by what they are."""
+
+    root: Path
+    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
+    broken: dict[str, Path] = field(default_factory=dict)
+    twice: list[str] = field(default_factory=list)
+    pages: dict[str, Path] = field(default_factory=dict)
+    bodies: dict[str, Path] = field(default_factory=dict)
+    scraps: list[Path] = field(default_factory=list)
+
+
+def read(root: Path) -> Batches:
+    """Look through the folders of finished batches, and read every report."""
+    found = Batches(root)
+    for folder in (root / "done", root / "rejected"):
+        for name in sorted(os.listdir(folder)):
+            path = folder / name
+            if name.endswith(".tmp"):
+                found.scraps.append(path)
+            elif name.endswith(PAGE):
+                found.pages[name.removesuffix(PAGE)] = path
+            elif name.endswith(REPORT):
+                _take(found, name.removesuffix(REPORT), path)
+            else:
+                found.bodies[name.rpartition(".")[0] or name] = path
+    return found
+
+
+def _take(found: Batches, id: str, path: Path) -> None:
+    told = spool.decode(path.read_bytes())
+    if id in found.folders:
+        found.twice.append(id)
+    if told is None or not is_whole(told, id):
+        found.broken[id] = path
+        return
+    found.reports[id] = told
+    found.folders[id] = path.parent
+
+
+def is_whole(told: dict[str, Any], id: str) -> bool:
+    """Whether it is a report on the batch, with everything that a report has."""
+    source = told.get("source")
+    return (
+        told.keys() == set(report.KEYS)
+        and (told["schema"], told["id"]) == (report.SCHEMA, id)
+        and told["state"] in get_args(State)
+        and isinstance(source, dict)
+        and source.keys() >= {"name", "sha256", "bytes"}
+        and all(isinstance(told[key], list) for key in ("edits", "problems", "hooks"))
+    )
+
+
+def check(world: World, there: Batches) -> Iterator[Damage]:
+    """Everything about the files that can be told without the refs."""
+    yield from _reports(world, there)
+    yield from _pages(there)
+    yield from _responses(world, there)
+    yield from _registers(there)
+    yield from _scraps(there)
+
+
+def _reports(world: World, there: Batches) -> Iterator[Damage]:
+    for id in there.twice:
+        yield Damage(
+            "report.twice",
+            id,
+            "done/ and rejected/ both have a report on it",
+            f"see git for which is true, and move the other one out of {there.root}",
+        )
+    for id, path in there.broken.items():
+        told = rebuilt.load(world, id)
+        body = there.bodies.get(id)
+        mend = partial(_restore, there, told, path.parent) if told else None
+        if mend is None and body is not None:
+            mend = partial(_begin_again, there.root, path, body)
+        yield Damage(
+            "report.broken",
+            str(path),
+            "the report cannot be read, or is not one of " + report.SCHEMA,
+            "neither git nor a response is left to make it from",
+            mend,
+        )
+
+
+def _pages(there: Batches) -> Iterator[Damage]:
+    for id, told in there.reports.items():
+        path = there.folders[id] / f"{id}{PAGE}"
+        if not path.is_file() or not path.stat().st_size:
+            mend = partial(_put, path, report_md.to_markdown(told).encode("utf-8", "replace"))
+            yield Damage("page.missing", str(path), "the report's page is not there", mend=mend)
+
+
+def _responses(world: World, there: Batches) -> Iterator[Damage]:
+    for id, told in there.reports.items():
+        source, folder = told["source"], there.folders[id]
+        if source["name"] is None:
+            continue  # the report was made from git
+        path = folder / f"{id}{extension(source['name'])}"
+        if not os.path.lexists(path):
+            what = "the response is not there any more"
+            yield Damage("body.missing", str(path), what, "put it there from a backup")
+        elif not _same(path, source):
+            what = "the response is not the one that the report is on"
+            yield Damage("body.differs", str(path), what, "put the right one there")
+    for id, path in there.bodies.items():
+        if id not in there.reports and id not in there.broken and not _in_hand(there.root, id):
+            known = rebuilt.load(world, id)
+            mend = partial(_restore, there, known, path.parent) if known else None
+            yield Damage(
+                "report.missing",
+                str(path),
+                "a response without a report",
+                mend=mend or partial(_to_inbox, there.root, path),
+            )
+    for id, path in there.pages.items():
+        if id not in there.reports and id not in there.broken and not _in_hand(there.root, id):
+            yield Damage("scrap", str(path), "a page without a report", mend=path.unlink)
+
+
+def _same(path: Path, source: dict[str, Any]) -> bool:
+    if source["sha256"] == _EMPTY or not path.is_file() or path.is_symlink():
+        return True  # what was not read has no sum
+    return hashlib.sha256(path.read_bytes()).hexdigest() == str(source["sha256"])
+
+
+def _in_hand(root: Path, id: str) -> bool:
+    """Whether the batch's claim is still there, so that its verdict is being published."""
+    try:
+        token = os.readlink(root / "ids" / id)
+    except OSError:
+        return False
+    return any((root / "active" / f"{token}{suffix}").exists() for suffix in (".json", ".body"))
+
+
+def _registers(there: Batches) -> Iterator[Damage]:
+    root = there.root
+    known = set(finished.verdicts(root)[0])
+    sources = {path.name: set(_lines(path)) for path in (root / "sources").iterdir()}
+    for id, told in there.reports.items():
+        link = root / "ids" / id
+        if not link.is_symlink():
+            what = "the id is not reserved, so another batch could get it"
+            yield Damage("id.free", id, what, mend=partial(os.symlink, "restored", link))
+        if id not in known:
+            mend = partial(_append, root / finished.VERDICTS, id)
+            yield Damage("verdict.unlisted", id, "the register of verdicts lacks it", mend=mend)
+        sha256 = told["source"]["sha256"]
+        if sha256 and sha256 != _EMPTY:
+            place, line = root / "sources" / shard(sha256), f"{sha256} {id}"
+            if line not in sources.get(place.name, ()):
+                what = "its bytes would not be recognised when they come again"
+                yield Damage("source.unlisted", id, what, mend=partial(_append, place, line))
+
+
+def _scraps(there: Batches) -> Iterator[Damage]:
+    root = there.root
+    found = [*there.scraps, *root.glob("active/*.tmp"), *root.glob("*.tmp")]
+    found += root.glob("inbox/.*.tmp")
+    for path in found:
+        if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
+            yield Damage("scrap", str(path), "an unfinished file", mend=path.unlink)
+
+
+# ---------------------------------------------------------------- mending
+
+
+def _restore(there: Batches, told: Report, folder: Path) -> None:
+    """Put down a report that git told, with what the response still tells of itself."""
+    fresh = {**told, "source": dict(told["source"])}
+    body = there.bodies.get(told["id"])
+    if body is not None and body.is_file() and not body.is_symlink():
+        fresh["source"] |= {"name": body.name, "bytes": body.stat().st_size}
+    put(folder, fresh)
+
+
+def put(folder: Path, told: Report) -> None:
+    """Write a report and its page."""
+    page = report_md.to_markdown(told).encode("utf-8", "replace")
+    _put(folder / f"{told['id']}{PAGE}", page)
+    _put(folder / f"{told['id']}{REPORT}", spool.encode(told))
+
+
+def _begin_again(root: Path, path: Path, body: Path) -> None:
+    """Nobody knows the verdict: the response gets another one.  The report is kept, aside."""
+    _to_inbox(root, body)
+    aside(root, path)
+
+
+def _to_inbox(root: Path, path: Path) -> None:
+    name = path.name if not path.name.endswith(IGNORED_SUFFIXES) else f"{path.name}.txt"
+    target = root / "inbox" / name
+    while os.path.lexists(target):
+        target = target.with_name(f"again-{target.name}")
+    path.rename(target)
+
+
+def _put(path: Path, data: bytes) -> None:
+    folder = spool.Folder(path.parent, lasting=False)
+    try:
+        spool.put(folder.fd, path.name, data, flush=True)
+    finally:
+        folder.close()
+
+
+def _append(path: Path, line: str) -> None:
+    folder = spool.Folder(path.parent, lasting=False)
+    try:
+        data = spool.read(folder.fd, path.name) or b"\n"
+        torn = not data.endswith(b"\n")  # by a power cut
+        spool.append(folder.fd, path.name, f"\n{line}" if torn else line)
+    finally:
+        folder.close()
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []

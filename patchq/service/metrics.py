@@ -1,0 +1,112 @@
+"""The numbers as a text file for Prometheus' node exporter (`--collector.textfile.directory`).
+
+The file is replaced as a whole, so nobody reads half of it.  No label comes from a response: agents
+name themselves, and each new name would be a new series.  A file that cannot be written is warned
+of once and stops nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchq import __version__
+from patchq.service import stats as tally
+from patchq.service.stats import Key
+
+_LOG = logging.getLogger("patchq")
+_VERDICTS = ("applied", "proposed", "duplicate", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What is written: the sums, and how the queue stands now.  Times are seconds since the
+    epoch."""
+
+    counts: Mapping[Key, float]
+    inbox: int
+    held: int
+    waiting: int
+    started: float
+    last_landing: float | None
+
+
+def text(numbers: Numbers) -> str:
+    """The file's content."""
+    return "".join(f"{line}\n" for line in _lines(numbers))
+
+
+def _lines(numbers: Numbers) -> Iterator[str]:
+    yield from _head("info", "gauge", "The version of patchq.")
+    yield f'patchq_info{{version="{__version__}"}} 1'
+    verdicts = tally.total(numbers.counts, "verdict")
+    yield from _head("verdicts_total", "counter", "Responses that got their verdict.")
+    for state in _VERDICTS:
+        yield f'patchq_verdicts_total{{state="{state}"}} {verdicts[state]:.0f}'
+    reasons = tally.total(numbers.counts, "reason")
+    yield from _head("refusals_total", "counter", "Responses refused for a reason.")
+    for code in sorted(reasons):
+        yield f'patchq_refusals_total{{code="{_escaped(code)}"}} {reasons[code]:.0f}'
+    seconds = tally.total(numbers.counts, "seconds")
+    for name, what in (("decide", "Seconds spent on deciding."), ("hook", "Seconds in hooks.")):
+        yield from _head(f"{name}_seconds", "summary", what)
+        times = sum(verdicts.values()) if name == "decide" else _runs(numbers.counts)
+        yield f"patchq_{name}_seconds_sum {seconds[name]:.3f}"
+        yield f"patchq_{name}_seconds_count {times:.0f}"
+    gauges: tuple[tuple[str, float | None, str], ...] = (
+        ("inbox", numbers.inbox, "Responses in the inbox."),
+        ("held", numbers.held, "Batches that wait for another batch, or for a work tree."),
+        ("waiting", numbers.waiting, "Proposals that wait for review."),
+        ("start_time_seconds", numbers.started, "When the daemon started."),
+        ("last_landing_time_seconds", numbers.last_landing, "When a batch last landed."),
+    )
+    for name, value, what in gauges:
+        if value is not None:
+            yield from _head(name, "gauge", what)
+            yield f"patchq_{name} {value:.3f}" if "time" in name else f"patchq_{name} {value:.0f}"
+
+
+def _head(name: str, kind: str, what: str) -> Iterator[str]:
+    yield f"# HELP patchq_{name} {what}"
+    yield f"# TYPE patchq_{name} {kind}"
+
+
+def _runs(counts: Mapping[Key, float]) -> float:
+    return sum(tally.total(counts, "hook").values())
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class File:
+    """The file at `path`, written when there is something new to write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written = ""
+        self._warned = False
+
+    def write(self, numbers: Numbers) -> None:
+        """Replace the file.  Its directory must be there."""
+        content = text(numbers)
+        if content == self._written and self.path.exists():
+            return
+        # The node exporter reads what ends in `.prom`, so the scratch file must not.
+        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            scratch.write_text(content, encoding="utf-8")
+            scratch.chmod(0o644)
+            scratch.replace(self.path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                scratch.unlink()
+            if not self._warned:
+                _LOG.warning("%s: the statistics cannot be written: %s", self.path, error.strerror)
+            self._warned = True
+            return
+        self._written, self._warned = content, False

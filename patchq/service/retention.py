@@ -1,0 +1,102 @@
+"""Removing finished batches from the queue after `queue.retention_days`.
+
+Only files below `done/` and `rejected/` go.  What git knows stays (commit, record, trailers and
+notes), and so do the ids, none of which is ever given again, and what tells whose the bytes were.
+What waits for anything is never removed.  The sums are kept before the reports go (`tally`).
+The clock of the last round is kept as well (`clock`): one that was set ahead makes nothing old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+from patchq.git import records
+from patchq.land import reports as rewriting
+from patchq.model.errors import Busy
+from patchq.model.report import Report
+from patchq.pipeline.world import World
+from patchq.queue import spool
+from patchq.queue.spool import Folder, disk_faults
+from patchq.service import stats as tally
+
+_WAITING = ("proposed", "held")
+_PAUSE_SECONDS = 3600.0
+MOST_REMOVED = 100
+_MOST_LOOKED_AT = 2000
+_DAY = 86_400.0
+NAME = "clock"
+_LEAP = 90 * _DAY
+"""Who was away for so long keeps its files a little longer; more often a clock was set."""
+
+
+class Retention:
+    """One queue's; `turn` does a bounded piece of the work, and a whole round once an hour."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._left: Iterator[str] | None = None
+        self._next = 0.0
+
+    def turn(self) -> bool:
+        """Remove some batches that are old enough; True if the round is over."""
+        days = self._world.config.queue.retention_days
+        if not days or (self._left is None and monotonic() < self._next):
+            return True
+        now = self._world.clock()
+        limit = now - days * _DAY
+        try:
+            with rewriting.locked(self._world, wait=0.0):
+                if self._left is None:
+                    young = _counts_from(self._world.queue_root, now) > limit
+                    self._left = iter([] if young else list(self._world.queue.ids()))
+                if self._piece(self._left, limit):
+                    return False
+        except Busy:
+            return True  # a person decides on something; there is time
+        self._left, self._next = None, monotonic() + _PAUSE_SECONDS
+        return True
+
+    def _piece(self, ids: Iterator[str], limit: float) -> bool:
+        """Whether there may be more."""
+        old: list[Report] = []
+        more = False
+        for looked, id in enumerate(ids, 1):
+            at = self._world.queue.ended(id)
+            if at is not None and at < limit and (report := self._finished(id)):
+                old.append(report)
+            more = len(old) >= MOST_REMOVED or looked >= _MOST_LOOKED_AT
+            if more:
+                break
+        if old:
+            tally.keep(self._world.queue_root, old)
+            for report in old:
+                self._world.queue.forget(report["id"])
+            self._world.queue.sync()
+            tally.removed(self._world.queue_root)
+        return more
+
+    def _finished(self, id: str) -> Report | None:
+        """The report of a batch that nobody waits for any more."""
+        if self._world.repo.ref_target(records.WAITING + id):
+            return None
+        report = self._world.queue.load(id)
+        return report if report and report["state"] not in _WAITING else None
+
+
+@disk_faults
+def _counts_from(root: Path, now: float) -> float:
+    """Since when files have become older: the last time that the clock was far ahead of where the
+    round before had seen it.  They are no older for that."""
+    folder = Folder(root, lasting=False)
+    try:
+        told = spool.decode(spool.read(folder.fd, NAME)) or {}
+        seen, begun = told.get("seen"), told.get("from")
+        if not isinstance(seen, float) or not isinstance(begun, float):
+            seen, begun = now, 0.0
+        begun = now if now - seen > _LEAP else min(begun, now)
+        spool.put(folder.fd, NAME, spool.encode({"seen": now, "from": begun}))
+        return begun
+    finally:
+        folder.close()

@@ -1,0 +1,186 @@
+"""Serve the queue: recover, then work whenever something is there, until told to stop.
+
+Signals only set flags and ring the bell; the batch in hand is always finished.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from time import monotonic, sleep
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from patchq.config.reading import Config
+from patchq.land import worker
+from patchq.model.errors import Fault, UsageError
+from patchq.pipeline.requests import Desk
+from patchq.pipeline.world import World
+from patchq.review import restack as waiting
+from patchq.service.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from patchq.service.doorbell import Doorbell
+
+_LOG = logging.getLogger("patchq")
+_LONGEST_WAIT = 2.0
+"""Seconds between two looks at held batches, and at what people and crashed commands left."""
+_SHORTEST_WAIT = 0.01
+
+
+@dataclass
+class Control:
+    """What signals ask for."""
+
+    stop: bool = False
+    reload: bool = False
+    doorbell: Doorbell | None = None
+    caught: list[int] = field(default_factory=list)
+    cut_short: Callable[[], None] = lambda: None
+    """Ends what the batch in hand need not wait for."""
+
+    def install(self) -> None:
+        """SIGTERM and SIGINT stop after the batch in hand, SIGHUP reads the configuration anew."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._caught)
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        self.caught.append(number)
+        if number == signal.SIGHUP:
+            self.reload = True
+        else:
+            self.stop = True
+            self.cut_short()
+        if self.doorbell is not None:
+            self.doorbell.ring()
+
+    @property
+    def interrupted(self) -> bool:
+        return signal.SIGINT in self.caught
+
+
+def serve(
+    world: World,
+    control: Control,
+    tell: worker.Tell,
+    load_config: Callable[[], Config],
+    upkeep: Upkeep,
+    idle: Callable[[], None] = lambda: None,
+) -> None:
+    """Work until `control.stop`.  The caller holds the queue's lock; `idle` is called whenever
+    nothing is left to do."""
+    from patchq.service.doorbell import Doorbell  # only who waits needs watchdog
+
+    queue = world.config.queue
+    doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
+    control.doorbell, control.cut_short = doorbell, world.stop.set
+    world.desk = desk = Desk(world, doorbell.ring)
+    if doorbell.warning:
+        _LOG.warning("%s", doorbell.warning)
+    upkeep.ready()
+    recovered, looked = False, 0.0
+    try:
+        while not control.stop:
+            upkeep.turn()
+            if control.reload:
+                upkeep.manager.reloading()
+                _reload(world, control, load_config)
+                upkeep.ready()
+            try:
+                if not recovered:
+                    _start(world, tell)
+                    recovered = True
+                if worker.turn(world, tell):
+                    looked = 0.0
+                    continue
+                if monotonic() - looked >= _LONGEST_WAIT:
+                    worker.look_at_held(world, tell)
+                    _start(world, tell, patience=0.0)
+                    looked = monotonic()
+            except Fault as fault:
+                _begin_again(world, fault)
+                recovered = False
+            idle()
+            upkeep.idle()
+            doorbell.wait(min(_pause(world), upkeep.pause))
+    finally:
+        upkeep.stop()
+        desk.close()
+        doorbell.close()
+        control.doorbell = None
+
+
+def _start(world: World, tell: worker.Tell, patience: float = 5.0) -> None:
+    """Put right what a crash left, then let the proposals follow what people did."""
+    worker.start(world, tell, patience)
+    waiting.settle(world)
+
+
+def _pause(world: World) -> float:
+    """Seconds until something may have changed that nobody rings for."""
+    settled = world.queue.unsettled()
+    return _LONGEST_WAIT if settled is None else min(max(settled, _SHORTEST_WAIT), _LONGEST_WAIT)
+
+
+def _begin_again(world: World, fault: Fault) -> None:
+    """Leave the claims in hand to be recovered, as after a crash; raises a fault that stays."""
+    if not fault.retryable:
+        raise fault
+    _LOG.warning("%s; it is tried again", fault.message)
+    world.queue.release()
+    world.queue.acquire()
+
+
+def _reload(world: World, control: Control, load_config: Callable[[], Config]) -> None:
+    control.reload = False
+    try:
+        config = load_config()
+        target = config.target or world.target
+        if world.repo.branch_tip(target) is None:
+            raise UsageError(f"the target branch {target!r} does not exist")
+    except UsageError as error:
+        _LOG.error("the configuration is kept as it was: %s", error)
+        return
+    old = world.config
+    world.use(config)
+    world.target = target
+    _LOG.info("configuration read anew")
+    if (config.queue, config.limits.response_bytes) != (old.queue, old.limits.response_bytes):
+        _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
+
+
+def drain(
+    world: World,
+    control: Control,
+    tell: worker.Tell,
+    upkeep: Upkeep,
+    progress: Callable[[], None] = lambda: None,
+) -> None:
+    """Work off what waits, then return.  A file that is still being written is waited for as long
+    as a quiet one takes to count as complete, and no longer."""
+    control.cut_short = world.stop.set
+    with closing(Desk(world)) as world.desk:
+        _drain(world, control, tell, progress)
+        waiting.settle(world)
+    upkeep.finish()
+
+
+def _drain(world: World, control: Control, tell: worker.Tell, progress: Callable[[], None]) -> None:
+    _start(world, tell)
+    quiet_until = monotonic() + world.config.queue.settle_seconds + 1
+    while not control.stop:
+        progress()
+        if worker.turn(world, tell):
+            continue
+        pause = world.queue.unsettled()
+        if world.desk and world.desk.open:
+            pause = _SHORTEST_WAIT
+        elif pause is None or monotonic() > quiet_until:
+            if worker.look_at_held(world, tell):
+                continue
+            break
+        world.pulse()
+        sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))

@@ -1,0 +1,119 @@
+"""The unified diff of a batch, written from the bytes before and after, as git writes it.
+
+`git apply` makes exactly the bytes after from those before.  Bytes that are not UTF-8 travel as
+surrogates (`surrogateescape`), so encoding the text that way gives the patch back byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from patchq.model.values import FileChange
+from patchq.text.line_diff import Block, line_diff
+from patchq.text.lines import split_lines
+
+_CONTEXT = 3
+_BINARY_PROBE = 8000
+_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+_ESCAPES |= {ord('"'): '\\"', ord("\\"): "\\\\"}
+
+
+def unified(changes: Sequence[FileChange]) -> str:
+    """The changes as one git-style diff, in the order of their paths; no change, no text.
+
+    A change of the mode alone is not shown: `FileChange` does not know the mode before.
+    """
+    return "".join(_file(change) for change in sorted(changes, key=lambda change: change.path))
+
+
+def _file(change: FileChange) -> str:
+    before, after = change.before or b"", change.after or b""
+    old, new = f"a/{change.renamed_from or change.path}", f"b/{change.path}"
+    header = _extended(change)
+    if before == after and not header:
+        return ""
+    parts = [f"diff --git {_quoted(old)} {_quoted(new)}\n", *header]
+    if before != after:
+        old = "/dev/null" if change.before is None else old
+        new = "/dev/null" if change.after is None else new
+        if _is_binary(before) or _is_binary(after):
+            parts.append(f"Binary files {_quoted(old)} and {_quoted(new)} differ\n")
+        else:
+            parts.append(f"--- {_named(old)}\n+++ {_named(new)}\n")
+            parts += _hunks(split_lines(before), split_lines(after))
+    return "".join(parts)
+
+
+def _extended(change: FileChange) -> list[str]:
+    """The header lines that say what happened to the file as a whole."""
+    mode = "100755" if change.executable else "100644"
+    if change.after is None:
+        return [f"deleted file mode {mode}\n"]
+    if change.renamed_from is not None:
+        alike = ["similarity index 100%\n"] if change.before == change.after else []
+        source, path = _quoted(change.renamed_from), _quoted(change.path)
+        return [*alike, f"rename from {source}\n", f"rename to {path}\n"]
+    return [f"new file mode {mode}\n"] if change.before is None else []
+
+
+def _hunks(a: list[bytes], b: list[bytes]) -> Iterator[str]:
+    for group in _groups(line_diff(a, b)):
+        before = min(_CONTEXT, group[0][0])
+        after = min(_CONTEXT, len(a) - group[-1][1])
+        a0, a1 = group[0][0] - before, group[-1][1] + after
+        b0, b1 = group[0][2] - before, group[-1][3] + after
+        yield f"@@ -{_range(a0, a1)} +{_range(b0, b1)} @@\n"
+        at = a0
+        for start, end, new_start, new_end in group:
+            yield from (_line(" ", line) for line in a[at:start])
+            yield from (_line("-", line) for line in a[start:end])
+            yield from (_line("+", line) for line in b[new_start:new_end])
+            at = end
+        yield from (_line(" ", line) for line in a[at:a1])
+
+
+def _groups(blocks: list[Block]) -> list[list[Block]]:
+    """The blocks whose contexts touch, together."""
+    groups: list[list[Block]] = []
+    for block in blocks:
+        if groups and block[0] - groups[-1][-1][1] <= 2 * _CONTEXT:
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+    return groups
+
+
+def _range(start: int, end: int) -> str:
+    """A range of lines as hunk headers have it; an empty one names the line before it."""
+    count = end - start
+    first = start + 1 if count else start
+    return str(first) if count == 1 else f"{first},{count}"
+
+
+def _line(sign: str, line: bytes) -> str:
+    end = "" if line.endswith(b"\n") else "\n\\ No newline at end of file\n"
+    return sign + line.decode("utf-8", "surrogateescape") + end
+
+
+def _is_binary(data: bytes) -> bool:
+    """Git's own test."""
+    return b"\0" in data[:_BINARY_PROBE]
+
+
+def _named(path: str) -> str:
+    """A path of a `---` or `+++` line: a tab ends one that holds blanks."""
+    return _quoted(path) + ("\t" if any(map(str.isspace, path)) else "")
+
+
+def _quoted(path: str) -> str:
+    """The path as git prints it: in double quotes with octal escapes if it is unusual."""
+    if _PLAIN.fullmatch(path):
+        return path
+    data = path.encode("utf-8", "surrogateescape")
+    quoted = "".join(
+        _ESCAPES.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
+        for byte in data
+    )
+    return path if quoted == path else f'"{quoted}"'
