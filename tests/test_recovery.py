@@ -21,6 +21,7 @@ from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.report.document import to_json
 from patchq.report.page import to_markdown
+from patchq.service import serve
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 RESPONSES = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
@@ -85,7 +86,7 @@ def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.
 def recover(repo: Path, mode: str = "auto") -> dict[str, Any]:
     """The next daemon begins; the report on `x`."""
     world = begin(repo, mode)
-    worker.start(world, lambda told: None)
+    serve.start(world, lambda told: None)
     world.queue.close()
     assert list((repo / ".patchq/active").iterdir()) == []
     return report(repo / ".patchq", "x")

@@ -91,14 +91,14 @@ def serve(
                 upkeep.ready()
             try:
                 if not recovered:
-                    _start(world, tell)
+                    start(world, tell)
                     recovered = True
                 if worker.turn(world, tell):
                     looked = 0.0
                     continue
                 if monotonic() - looked >= _LONGEST_WAIT:
                     worker.look_at_held(world, tell)
-                    _start(world, tell, patience=0.0)
+                    start(world, tell, patience=0.0)
                     looked = monotonic()
             except Fault as fault:
                 _begin_again(world, fault)
@@ -113,7 +113,7 @@ def serve(
         control.doorbell = None
 
 
-def _start(world: World, tell: worker.Tell, patience: float = 5.0) -> None:
+def start(world: World, tell: worker.Tell, patience: float = 5.0) -> None:
     """Put right what a crash left, then let the proposals follow what people did."""
     worker.start(world, tell, patience)
     waiting.settle(world)
@@ -169,7 +169,7 @@ def drain(
 
 
 def _drain(world: World, control: Control, tell: worker.Tell, progress: Callable[[], None]) -> None:
-    _start(world, tell)
+    start(world, tell)
     quiet_until = monotonic() + world.config.queue.settle_seconds + 1
     while not control.stop:
         progress()

@@ -28,7 +28,7 @@ from patchq.plan import batch as apply
 
 SOURCES = [
     path.read_text().splitlines(keepends=True)
-    for path in sorted((Path(__file__).parents[2] / "patchq" / "resolve").glob("*.py"))
+    for path in sorted((Path(__file__).parents[2] / "patchq" / "resolve").glob("[a-z]*.py"))
 ]
 PATH = "a.txt"
 
