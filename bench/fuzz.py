@@ -26,7 +26,7 @@ from types import FrameType
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Entry, Envelope, Parsed, Plan
-from patchq.plan import batch as apply
+from patchq.plan import batch
 from patchq.plan.targets import Rules
 from patchq.resolve.readings import RUNGS
 
@@ -215,7 +215,7 @@ def judge(text: str, files: Files) -> str:
     _check_parsed(parsed, opened)
     if not parsed.edits:
         return "refused" if parsed.problems else "no edits"
-    plan = apply.plan(parsed.edits, files, RULES)
+    plan = batch.plan(parsed.edits, files, RULES)
     _check_plan(parsed, plan, files)
     return "refused" if plan.refused else "applied"
 

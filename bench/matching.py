@@ -22,7 +22,7 @@ from itertools import pairwise
 from patchq import formats
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.model.values import Edit, Entry
-from patchq.plan import batch as apply
+from patchq.plan import batch
 from patchq.plan.targets import Rules
 from patchq.resolve.readings import RUNGS
 
@@ -146,7 +146,7 @@ def reading(head: str, unit: str, size: int) -> Callable[[], object]:
 def placing(case: tuple[list[Op], str]) -> Callable[[], object]:
     ops, text = case
     edits = [Edit(str(i), "bench", (i, i), PATH, op) for i, op in enumerate(ops, 1)]
-    return lambda: apply.plan(edits, OneFile(text), RULES)
+    return lambda: batch.plan(edits, OneFile(text), RULES)
 
 
 # ---------------------------------------------------------------- realistic
@@ -194,10 +194,10 @@ def realistic() -> None:
 def measure(name: str, text: str, response: str) -> None:
     tree = OneFile(text)
     parsed = formats.parse(response, {PATH}.__contains__)
-    plan = apply.plan(parsed.edits, tree, RULES)
+    plan = batch.plan(parsed.edits, tree, RULES)
     state = "refused" if parsed.problems or plan.refused else f"{len(plan.edits)} edits"
     parse = best(lambda: formats.parse(response, {PATH}.__contains__))
-    place = best(lambda: apply.plan(parsed.edits, tree, RULES))
+    place = best(lambda: batch.plan(parsed.edits, tree, RULES))
     print(f"{name:<44} {len(response) // 1024:>6} KiB {parse:>9.1f} {place:>9.1f}  {state}")
 
 

@@ -15,8 +15,7 @@ import pytest
 from command import fresh, patchq
 from gitrepo import git, make_repo
 
-from patchq.service.doctor import queue as queue_checkup
-from patchq.service.doctor import system
+from patchq.service.doctor import queue, system
 
 
 @pytest.fixture
@@ -337,8 +336,8 @@ def test_exhausted_watches(repo: Path) -> None:
 
 
 def test_network_file_systems_are_told_by_name(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_checkup, "_kind", lambda path: "nfs4")
-    found = list(queue_checkup._file_systems(repo / ".patchq", repo / ".git"))
+    monkeypatch.setattr(queue, "_kind", lambda path: "nfs4")
+    found = list(queue._file_systems(repo / ".patchq", repo / ".git"))
     assert [finding.level for finding in found] == ["ok", "weaker"]
     assert "nfs4" in found[1].message
 
@@ -350,8 +349,8 @@ def test_kind_of_a_file_system(tmp_path: Path) -> None:
         pytest.skip("needs to mount a tmpfs")
     try:
         (place / "below").mkdir()
-        assert queue_checkup._kind(place / "below") == "tmpfs"
-        assert queue_checkup._kind(Path("/proc/self")) == "proc"
+        assert queue._kind(place / "below") == "tmpfs"
+        assert queue._kind(Path("/proc/self")) == "proc"
     finally:
         subprocess.run(["umount", place], check=True)
 

@@ -9,7 +9,7 @@ from trees import RULES, DictTree
 
 from patchq.model.ops import Create, Occurrences, Op, Replace, ReplaceText
 from patchq.model.values import Edit
-from patchq.plan import batch as apply
+from patchq.plan import batch
 
 BASE = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
 ONE = "    return 1\n"
@@ -21,7 +21,7 @@ def planned(*ops: Op, path: str = "f.py", base: str = BASE, judged: bool = True)
     """The file's new text; none where the edits are refused."""
     edits = [Edit(str(i), "edit_calls", (1, 1), path, op) for i, op in enumerate(ops, 1)]
     rules = replace(RULES, judged=lambda path: judged)
-    (change,) = apply.plan(edits, DictTree({path: base}), rules).changes
+    (change,) = batch.plan(edits, DictTree({path: base}), rules).changes
     assert change.after is not None
     return change.after.decode()
 
@@ -81,11 +81,11 @@ def test_nothing_is_unescaped_in_a_file_that_did_not_parse_before() -> None:
 
 def test_report_names_the_rung() -> None:
     tree = DictTree({"f.py": BASE})
-    plan = apply.plan([Edit("1", "edit_calls", (1, 1), "f.py", LOST)], tree, RULES)
+    plan = batch.plan([Edit("1", "edit_calls", (1, 1), "f.py", LOST)], tree, RULES)
     assert [outcome.match for outcome in plan.edits] == ["unescaped"]
 
 
 def test_created_file_is_not_unescaped_for_its_syntax() -> None:
     edit = Edit("1", "edit_calls", (1, 1), "n.py", Create('x = \\"a\\"\n'))
-    (change,) = apply.plan([edit], DictTree({}), RULES).changes
+    (change,) = batch.plan([edit], DictTree({}), RULES).changes
     assert change.after == b'x = \\"a\\"\n'

@@ -11,7 +11,7 @@ import pytest
 from command import block, patchq, report
 from gitrepo import commit_files, git, make_repo, write_files
 
-from patchq.config import reading as config
+from patchq.config import reading
 from patchq.config.reading import Config
 from patchq.hooks import enabling, shipped
 
@@ -214,11 +214,11 @@ def test_the_gate_is_put_in_and_nothing_else_changes(before: str, after: str | N
 
 
 def test_the_sample_can_be_enabled() -> None:
-    plain = config.sample().encode()
-    made = plain if enabling.is_enabled(config.parse(plain)) else enabling.enable(plain)
+    plain = reading.sample().encode()
+    made = plain if enabling.is_enabled(reading.parse(plain)) else enabling.enable(plain)
     assert made
-    assert config.parse(made).model_copy(update={"hooks": ()}) == Config()
-    assert [hook.run for hook in config.parse(made).hooks] == ["patchq:pre-apply"]
+    assert reading.parse(made).model_copy(update={"hooks": ()}) == Config()
+    assert [hook.run for hook in reading.parse(made).hooks] == ["patchq:pre-apply"]
 
 
 @pytest.mark.parametrize("before", [None, "# mine\nhooks: []\n"])
@@ -227,7 +227,7 @@ def test_install_and_uninstall_of_the_gate(before: str | None, repo: Path) -> No
     if before is not None:
         path.write_text(before)
     assert patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
-    assert enabling.is_enabled(config.load(path))
+    assert enabling.is_enabled(reading.load(path))
     assert not patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
     patchq("hooks", "uninstall", cwd=repo)
     assert (path.read_text() if path.exists() else None) == before

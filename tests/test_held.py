@@ -9,7 +9,7 @@ from command import block, drop
 from effort import effort
 from gitrepo import make_repo
 
-from patchq.config import reading as config
+from patchq.config import reading
 from patchq.git.repository import Repository
 from patchq.land import worker
 from patchq.pipeline.world import World
@@ -22,7 +22,7 @@ def hold(path: Path, count: int) -> World:
     repo = make_repo(path, {"a.txt": "a\n"})
     root = repo / ".patchq"
     directory.create(root)
-    settings = config.parse(b"version: 1\n")
+    settings = reading.parse(b"version: 1\n")
     world = World(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
     world.queue.acquire()
     text = "---\ndepends_on: [nobody]\n---\n" + block("a.txt", "a\n", "b\n")

@@ -21,7 +21,7 @@ from trees import told as told_by
 
 from patchq.config.policy import Policy
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.plan import batch as apply
+from patchq.plan import batch
 
 ZWNJ, BOM, LRM, RLO = "\u200c", "\ufeff", "\u200e", "\u202e"
 MORE = [
@@ -93,10 +93,10 @@ OPS: dict[str, Op] = {
 def in_memory(path: str, how: str) -> list[str]:
     """The codes with which patchq refuses; the file exists where the edit needs it."""
     if how == "rename-to":
-        plan = apply.plan(edits(("here.txt", Rename(path))), DictTree({"here.txt": TEXT}), RULES)
+        plan = batch.plan(edits(("here.txt", Rename(path))), DictTree({"here.txt": TEXT}), RULES)
     else:
         files = {"here.txt": TEXT} if how == "create" else {"here.txt": TEXT, path: TEXT}
-        plan = apply.plan(edits((path, OPS[how])), DictTree(files), RULES)
+        plan = batch.plan(edits((path, OPS[how])), DictTree(files), RULES)
     return told_by(plan)
 
 

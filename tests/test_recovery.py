@@ -10,10 +10,9 @@ import pytest
 from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
-from patchq.config import reading as config
+from patchq.config import reading
 from patchq.git.repository import Repository
-from patchq.land import landing as land
-from patchq.land import worker
+from patchq.land import landing, worker
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, flush
@@ -43,7 +42,7 @@ def begin(repo: Path, mode: str = "auto") -> World:
     """What a daemon has when it begins."""
     root = repo / ".patchq"
     directory.create(root)
-    settings = config.parse(f"version: 1\nmode: {mode}\n".encode())
+    settings = reading.parse(f"version: 1\nmode: {mode}\n".encode())
     world = World(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET)
     world.queue.acquire()
     return world
@@ -78,7 +77,7 @@ def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.
     world = begin(repo, mode)
     (draft,) = decide(world, {"x.md": text})
     commit = str(draft.commit)
-    land.land([draft], world, Tips(world))
+    landing.land([draft], world, Tips(world))
     world.queue.close()
     return commit
 
@@ -229,7 +228,7 @@ def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: lis
 
 def test_reset_after_a_group_landed_takes_all_of_it_away(repo: Path) -> None:
     world = begin(repo)
-    land.land(decide(world, RESPONSES), world, Tips(world))
+    landing.land(decide(world, RESPONSES), world, Tips(world))
     world.queue.close()
     for id in ("x", "y"):
         git("update-ref", "-d", f"refs/patchq/batches/{id}", cwd=repo)
@@ -316,7 +315,7 @@ def test_held_batch_that_landed_lands_once(repo: Path) -> None:
     (repo / ".git/BISECT_START").unlink()
     (claim,) = world.queue.held()
     draft = process(claim, world, Tips(world))
-    land.land([draft], world, Tips(world))
+    landing.land([draft], world, Tips(world))
     world.queue.close()
     told = recover(repo)
     assert (told["state"], told["commit"]) == ("applied", draft.commit)
@@ -334,7 +333,7 @@ def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -
         drafts.append(process(claim, world, tips))
         tips.move(TARGET, str(drafts[-1].commit))
     patchq("discard", "x", cwd=repo)
-    landed = land.land(drafts, world, tips)
+    landed = landing.land(drafts, world, tips)
     assert (landed.done, [draft.id for draft in landed.again]) == ([], ["y"])
     worker.work([draft.claim for draft in landed.again], world, lambda told: None)
     world.queue.close()
@@ -351,7 +350,7 @@ def test_batch_that_lands_at_this_very_moment_is_not_discarded(repo: Path) -> No
     worker.turn(world, lambda told: None)
     (repo / ".git/BISECT_START").unlink()
     (claim,) = world.queue.held()
-    land.land([process(claim, world, Tips(world))], world, Tips(world))
+    landing.land([process(claim, world, Tips(world))], world, Tips(world))
     assert "gives x its verdict" in patchq("discard", "x", cwd=repo, code=3).err
     world.queue.close()
     assert recover(repo)["state"] == "applied"

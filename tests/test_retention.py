@@ -15,7 +15,7 @@ from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
 from patchq.queue.directory import DirectoryQueue
-from patchq.service import stats as tally
+from patchq.service import stats
 
 DAY = 86_400
 EDIT = block("a.txt", "a\n", "A\n")
@@ -218,10 +218,10 @@ def test_a_directory_that_was_refused_goes_with_all_that_is_in_it(repo: Path) ->
 
 def sums(repo: Path) -> dict[str, dict[str, float]]:
     queue = DirectoryQueue(repo / ".patchq")
-    counts = tally.everything(queue, repo / ".patchq")
+    counts = stats.everything(queue, repo / ".patchq")
     queue.close()
     kinds = ("verdict", "state", "reason", "match", "edit")
-    return {kind: dict(tally.total(counts, kind)) for kind in kinds}
+    return {kind: dict(stats.total(counts, kind)) for kind in kinds}
 
 
 def test_the_sums_stay(repo: Path) -> None:
@@ -280,14 +280,14 @@ def test_counts_that_nobody_can_read_are_begun_anew(repo: Path) -> None:
 def test_agents_that_name_themselves_do_not_grow_the_sums(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tally, "MOST_KEYS", 12)
+    monkeypatch.setattr(stats, "MOST_KEYS", 12)
     head = "---\nagent: {}\n---\n{}"
     run(repo, **{f"r{n}": head.format(f"agent{n}", BAD) for n in range(10)})
     queue = DirectoryQueue(repo / ".patchq")
-    counts = tally.everything(queue, repo / ".patchq")
+    counts = stats.everything(queue, repo / ".patchq")
     queue.close()
-    assert tally.total(counts, "verdict") == {"rejected": 10}
-    assert {key[1] for key in counts} >= {tally.OTHERS}
+    assert stats.total(counts, "verdict") == {"rejected": 10}
+    assert {key[1] for key in counts} >= {stats.OTHERS}
     assert len(counts) < 20
 
 

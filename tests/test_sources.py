@@ -17,11 +17,11 @@ from trees import RULES, DictTree
 
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
-from patchq.formats.find_replace import reading as find_replace
+from patchq.formats.find_replace import reading
 from patchq.llm.prompts import File, Task, build, is_large_file
 from patchq.llm.questions import NEW, OLD
 from patchq.model.values import Edit, Envelope, Plan, Problem
-from patchq.plan import batch as apply
+from patchq.plan import batch
 from patchq.resolve.readings import unescape
 
 Files = Mapping[str, str]
@@ -37,7 +37,7 @@ def parsed(response: str, known: Files) -> tuple[tuple[Edit, ...], tuple[Problem
 def planned(files: Files, response: str) -> Plan:
     edits, problems = parsed(response, files)
     assert not problems
-    return apply.plan(edits, DictTree(files), RULES)
+    return batch.plan(edits, DictTree(files), RULES)
 
 
 def made(files: Files, response: str) -> dict[str, str | None]:
@@ -147,7 +147,7 @@ def test_t110_truncation() -> None:
 def test_t120_prompt_with_instructions() -> None:
     prompt = build(Task("Do it", (File("a.py", ORIGINAL * 100),), "c0" * 20))
     assert prompt.form == "diff"
-    assert find_replace.INSTRUCTIONS.rstrip() in prompt.text
+    assert reading.INSTRUCTIONS.rstrip() in prompt.text
     assert "FIND:" in prompt.text
     assert "REPLACE WITH:" in prompt.text
 

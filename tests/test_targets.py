@@ -8,7 +8,7 @@ import pytest
 from trees import RULES, DictTree, edits, told
 
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.plan import batch as apply
+from patchq.plan import batch
 from patchq.plan.targets import NewPaths, Refused, likely_path
 
 TREE = DictTree(
@@ -62,14 +62,14 @@ DENYING = replace(RULES, denied=lambda path: "by test" if path.endswith(".env") 
     ],
 )
 def test_refused(path: str, op: Op, code: str) -> None:
-    plan = apply.plan(edits((path, op)), TREE, DENYING)
+    plan = batch.plan(edits((path, op)), TREE, DENYING)
     assert told(plan) == [code]
     assert plan.problems[0].hint
     assert plan.changes == ()
 
 
 def test_a_large_file_is_not_edited() -> None:
-    plan = apply.plan(edits(("x.txt", EDIT)), TREE, replace(RULES, file_bytes=1))
+    plan = batch.plan(edits(("x.txt", EDIT)), TREE, replace(RULES, file_bytes=1))
     assert told(plan) == ["file.unreadable"]
 
 
@@ -78,7 +78,7 @@ def test_a_large_file_is_not_edited() -> None:
 )
 def test_new_directories_may_be_forbidden(path: str, refused: bool) -> None:
     rules = replace(RULES, new_directories=False)
-    plan = apply.plan(edits((path, Create("x\n"))), TREE, rules)
+    plan = batch.plan(edits((path, Create("x\n"))), TREE, rules)
     assert told(plan) == (["path.new_directory"] if refused else [])
 
 
@@ -97,7 +97,7 @@ def test_likely_path(path: str, likely: str | None) -> None:
 
 
 def test_a_wrong_path_is_told_the_likely_one() -> None:
-    (problem,) = apply.plan(edits(("app.py", EDIT)), TREE, RULES).problems
+    (problem,) = batch.plan(edits(("app.py", EDIT)), TREE, RULES).problems
     assert problem.hint == "did you mean src/app.py?"
 
 

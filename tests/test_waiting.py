@@ -15,7 +15,7 @@ from command import block, drop, patchq, report
 from gitrepo import commit_files, git, make_repo
 
 from patchq.model.errors import UsageError
-from patchq.review import restack as waiting
+from patchq.review import restack
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(LINES)
@@ -581,5 +581,5 @@ def test_edits_are_not_guessed_where_the_report_has_no_room_for_them() -> None:
     ]
     told = {"id": "x", "edits": edits, "base": {"commit": "0" * 40, "how": "tip"}, "target": "main"}
     with pytest.raises(UsageError, match="more edits than its report holds"):
-        waiting.choice_of(told)
-    assert waiting.choice_of({**told, "edits": edits[1:]}).edits is None
+        restack.choice_of(told)
+    assert restack.choice_of({**told, "edits": edits[1:]}).edits is None

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common
-from patchq.review import decide as review
+from patchq.review import decide
 from patchq.review.decide import Decided
 from patchq.text.quote import visible
 
@@ -26,7 +26,7 @@ def ids(text: str) -> frozenset[str]:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False)
-    decided = review.accept(world, args.id, args.only, args.without or frozenset())
+    decided = decide.accept(world, args.id, args.only, args.without or frozenset())
     return tell(args, decided)
 
 

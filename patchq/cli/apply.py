@@ -8,9 +8,9 @@ from dataclasses import replace
 from patchq.cli import common, confirm
 from patchq.land import worker
 from patchq.model.report import Report
-from patchq.pipeline import overrides as chosen
+from patchq.pipeline import overrides
 from patchq.pipeline.overrides import WHOLE
-from patchq.review import restack as waiting
+from patchq.review import restack
 
 HELP = "take one response through the whole pipeline now"
 
@@ -29,10 +29,10 @@ def run(args: Namespace) -> int:
         except confirm.Quit:
             return 130
     told: list[Report] = []
-    claim = world.queue.adopt(data, name, chosen.to_json(choice))
+    claim = world.queue.adopt(data, name, overrides.to_json(choice))
     claim = replace(claim, problem=common.oversize(world, data))
     worker.work([claim], world, told.append, choice)
-    waiting.settle(world)
+    restack.settle(world)
     for report in told:
         common.say(args, report)
     return 1 if any(report["state"] == "rejected" for report in told) else 0

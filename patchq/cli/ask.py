@@ -30,13 +30,13 @@ def run(args: Namespace) -> int:
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     last: list[Report] = []
 
-    def tell(told: Report) -> None:
-        last[:] = [told]
-        common.say(args, told)
+    def tell(report: Report) -> None:
+        last[:] = [report]
+        common.say(args, report)
 
     world.desk = desk = Desk(world)
     args.opened.callback(desk.close)
     desk.take(replace(world.queue.adopt(asked, name + REQUEST), request=True))
     while desk.open:
         worker.work(desk.answered(wait=1.0), world, tell)
-    return 1 if any(told["state"] == "rejected" for told in last) else 0
+    return 1 if any(report["state"] == "rejected" for report in last) else 0

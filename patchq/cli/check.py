@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common
 from patchq.cli.streams import put
-from patchq.report import document as report
+from patchq.report import document
 from patchq.report.page import to_markdown
 
 HELP = "dry run: plan, diff and verdict of a response"
@@ -20,11 +20,11 @@ def run(args: Namespace) -> int:
     world = common.open_world(args, writes=False)
     data, name = common.read_response(args.file)
     draft = common.preview(world, common.unread(world, data, name))
-    told = report.to_json(draft.outcome())
+    report = document.to_json(draft.outcome())
     if args.json:
-        common.say(args, told)
+        common.say(args, report)
     else:
-        put(f"would be {common.line(told)}")
+        put(f"would be {common.line(report)}")
         if not args.quiet:
-            put(to_markdown(told), end="")
-    return 1 if told["state"] == "rejected" else 0
+            put(to_markdown(report), end="")
+    return 1 if report["state"] == "rejected" else 0

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from patchq.cli.streams import put
-from patchq.config import reading as configuration
+from patchq.config import reading
 from patchq.config.reading import Config
 from patchq.formats.envelope.opening import open_response
 from patchq.git import backup
@@ -31,8 +31,7 @@ from patchq.queue.memory import MemoryQueue
 from patchq.report import logs
 from patchq.report.document import printed
 from patchq.report.secrecy import batch_id
-from patchq.review import from_git as rebuilt
-from patchq.review import reconcile as observed
+from patchq.review import from_git, reconcile
 from patchq.text.quote import visible
 
 REFS = (
@@ -63,11 +62,11 @@ def config_path(args: Namespace, repo: Repository) -> Path:
 def load_config(args: Namespace, repo: Repository) -> Config:
     """The configuration; raises `ConfigError` for one that cannot be used."""
     path = config_path(args, repo)
-    config = configuration.load(path, required=args.config is not None)
-    configuration.check_kept(path, config)
+    config = reading.load(path, required=args.config is not None)
+    reading.check_kept(path, config)
     if "path" in config.queue.model_fields_set and (why := _not_a_queue(repo, config)):
-        where = configuration.place(path, "queue", "path")
-        raise configuration.ConfigError([f"{where}: expected a directory of its own, {why}"])
+        where = reading.place(path, "queue", "path")
+        raise reading.ConfigError([f"{where}: expected a directory of its own, {why}"])
     return config
 
 
@@ -175,18 +174,18 @@ def oversize(world: World, data: bytes) -> Problem | None:
 def find(world: World, id: str) -> tuple[Report, str]:
     """The batch's report, and where it is from if not from the queue; `UsageError` if neither the
     queue nor git knows the batch."""
-    if told := world.queue.load(id):
-        return told, ""
-    if told := rebuilt.load(world, id):
-        return told, rebuilt.SAYS_SO
+    if report := world.queue.load(id):
+        return report, ""
+    if report := from_git.load(world, id):
+        return report, from_git.SAYS_SO
     raise UsageError(f"there is no batch {id}", "see `patchq log`")
 
 
-def seen(world: World, told: Report, *notes: str) -> tuple[Report, str]:
+def seen(world: World, report: Report, *notes: str) -> tuple[Report, str]:
     """The report with the state that the repository shows now, and how it came to it."""
-    now = observed.observe(world, told)
+    now = reconcile.observe(world, report)
     said = "; ".join(filter(None, (now.note, *notes)))
-    return {**told, "state": now.state}, said
+    return {**report, "state": now.state}, said
 
 
 def setup_log(args: Namespace, config: Config, file: Path | None = None) -> None:

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common
-from patchq.config import reading as configuration
+from patchq.config import reading
 from patchq.git.repository import Repository
 from patchq.hooks.steps import cannot_start
 
@@ -19,20 +19,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     if args.what == "sample":
-        text = configuration.sample()
+        text = reading.sample()
         common.emit(args, {"sample": text}, lambda: text.removesuffix("\n"))
     elif args.what == "schema":
-        print(json.dumps(configuration.json_schema(), indent=2))
+        print(json.dumps(reading.json_schema(), indent=2))
     else:
         repo = Repository.open(args.directory)
         path = common.config_path(args, repo)
         config = common.load_config(args, repo)
         if wrong := cannot_start(config):
-            raise configuration.ConfigError(
-                [f"{configuration.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
+            raise reading.ConfigError(
+                [f"{reading.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
             )
-        told = {"config": str(path), "exists": path.exists()}
+        answer = {"config": str(path), "exists": path.exists()}
         common.emit(
-            args, told, lambda: f"{path}: {'ok' if path.exists() else 'not there; defaults'}"
+            args, answer, lambda: f"{path}: {'ok' if path.exists() else 'not there; defaults'}"
         )
     return 0

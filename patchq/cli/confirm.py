@@ -22,7 +22,7 @@ from patchq.pipeline.overrides import Choice
 from patchq.pipeline.world import World
 from patchq.plan import selection
 from patchq.queue import Claim
-from patchq.report import document as report
+from patchq.report import document
 from patchq.text.quote import visible
 
 _LOOK_SECONDS = 0.2
@@ -71,17 +71,17 @@ class Asker:
                 choice = self._chosen(draft, claim)
 
     def _show(self, draft: Draft) -> None:
-        told = report.to_json(draft.outcome())
+        report = document.to_json(draft.outcome())
         self._say(
             f"\n{draft.id}: {draft.subject}",
             *(f"warning {p.code}: {p.message}" for p in draft.problems),
-            *(f"  edit {_edit(edit)}" for edit in told["edits"]),
-            told["diff"].removesuffix("\n"),
+            *(f"  edit {_edit(edit)}" for edit in report["edits"]),
+            report["diff"].removesuffix("\n"),
         )
 
     def _chosen(self, draft: Draft, claim: Claim) -> Choice:
         """The edits that the person names."""
-        edits = report.to_json(common.preview(self._world, claim).outcome())["edits"]
+        edits = document.to_json(common.preview(self._world, claim).outcome())["edits"]
         names = self._line(f"Which of the edits {', '.join(edit['id'] for edit in edits)}? ")
         only = frozenset(name.strip() for name in names.split(",") if name.strip())
         try:

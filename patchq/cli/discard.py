@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import accept, common
-from patchq.review import decide as review
+from patchq.review import decide
 
 HELP = "take a proposal away; its commit stays at refs/patchq/discarded/ID"
 
@@ -15,4 +15,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    return accept.tell(args, review.discard(common.open_world(args, targeted=False), args.id))
+    return accept.tell(args, decide.discard(common.open_world(args, targeted=False), args.id))

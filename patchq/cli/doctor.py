@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from patchq.cli import common
-from patchq.config import reading as configuration
+from patchq.config import reading
 from patchq.config.reading import Config
 from patchq.git.repository import Repository
 from patchq.model.errors import Fault
@@ -35,9 +35,9 @@ def run(args: Namespace) -> int:
     if args.before_start:
         wrong = any(finding.level == "fatal" for finding in found)
     shown = [f for f in found if not args.quiet or f.level != "ok"]
-    told = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
+    answer = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
     if shown or args.json:
-        common.emit(args, told, lambda: "\n".join(_lines(shown)))
+        common.emit(args, answer, lambda: "\n".join(_lines(shown)))
     return 1 if wrong else 0
 
 
@@ -51,7 +51,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
     if repo is not None:
         try:
             config = common.load_config(args, repo)
-        except configuration.ConfigError as error:
+        except reading.ConfigError as error:
             for problem in error.problems:
                 yield Finding("config", "fatal", problem, error.hint)
         else:

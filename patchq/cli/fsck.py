@@ -38,8 +38,8 @@ def run(args: Namespace) -> int:
                 damage.mend()
         world.queue.acquire()
         left = _repair(world, check(world))
-    told = {"ok": not left, "damage": [_told(damage, left) for damage in _all(found, left)]}
-    common.emit(args, told, lambda: "\n".join(_lines(told)))
+    answer = {"ok": not left, "damage": [_told(damage, left) for damage in _all(found, left)]}
+    common.emit(args, answer, lambda: "\n".join(_lines(answer)))
     return 1 if left else 0
 
 
@@ -90,11 +90,11 @@ def _told(damage: Damage, left: list[Damage]) -> dict[str, Any]:
     }
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
-    for damage in told["damage"]:
+def _lines(answer: dict[str, Any]) -> Iterator[str]:
+    for damage in answer["damage"]:
         word = "repaired" if damage["repaired"] else "DAMAGED"
         yield visible(f"{word:<8} {damage['kind']:<16} {damage['where']}: {damage['message']}")
         if not damage["repaired"] and damage["cure"]:
             yield visible(f"{'':<25} -> {damage['cure']}")
-    if not told["damage"]:
+    if not answer["damage"]:
         yield "queue and repository agree"

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from patchq.cli import common
-from patchq.config import reading as configuration
+from patchq.config import reading
 from patchq.config.reading import Config
 from patchq.git.repository import Repository
 from patchq.hooks import enabling, shipped, staged, wiring
 from patchq.model.errors import UsageError
-from patchq.review import reconcile as observed
+from patchq.review import reconcile
 
 HELP = "list the shipped hooks, put them to work, or take them away again"
 RECORD = "patchq-hooks.json"
@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
 
 def _load(args: Namespace, repo: Repository) -> Config:
     path = common.config_path(args, repo)
-    return configuration.load(path, required=args.config is not None)
+    return reading.load(path, required=args.config is not None)
 
 
 # ---------------------------------------------------------------- list
@@ -52,7 +52,7 @@ def _load(args: Namespace, repo: Repository) -> Config:
 def _list(args: Namespace, repo: Repository) -> int:
     config = _load(args, repo)
     places = list(wiring.places(repo.workdir or repo.commondir))
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "hooks": [
             {
                 "name": name,
@@ -72,18 +72,18 @@ def _list(args: Namespace, repo: Repository) -> int:
             for place in places
         ],
     }
-    common.emit(args, told, lambda: "\n".join(_lines(told)))
+    common.emit(args, answer, lambda: "\n".join(_lines(answer)))
     return 0
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
+def _lines(answer: dict[str, Any]) -> Iterator[str]:
     yield "In the configuration, as `run: patchq:NAME`:"
-    for hook in told["hooks"]:
+    for hook in answer["hooks"]:
         yield _line(hook, hook["enabled"])
     yield "In git's own places, by `patchq hooks install --git`:"
-    for hook in told["git"]:
+    for hook in answer["git"]:
         yield _line(hook, hook["state"] == "installed")
-    yield f"In {Path(told['hooks'][0]['path']).parent}"
+    yield f"In {Path(answer['hooks'][0]['path']).parent}"
 
 
 def _line(hook: dict[str, Any], works: bool) -> str:
@@ -102,7 +102,7 @@ def _enable(args: Namespace, repo: Repository) -> int:
     if enabling.is_enabled(_load(args, repo)):
         return _say(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
     before = path.read_bytes() if path.exists() else None
-    made = configuration.sample().encode() if before is None else enabling.enable(before)
+    made = reading.sample().encode() if before is None else enabling.enable(before)
     if made is None:
         return _say(
             args,
@@ -129,11 +129,11 @@ def _wire(args: Namespace, repo: Repository) -> int:
         str(place.file) + (f"  (runs {place.before.name} first)" if place in kept else "")
         for place in made
     ]
-    told = {
+    answer = {
         "installed": [str(place.file) for place in made],
         "kept": [str(place.before) for place in kept],
     }
-    return _say(args, told, "\n".join(lines) or "git's hooks are wired already")
+    return _say(args, answer, "\n".join(lines) or "git's hooks are wired already")
 
 
 def _uninstall(args: Namespace, repo: Repository) -> int:
@@ -197,8 +197,8 @@ def _put(path: Path, data: bytes) -> None:
     new.replace(path)
 
 
-def _say(args: Namespace, told: object, text: str) -> int:
-    common.emit(args, told, lambda: text)
+def _say(args: Namespace, answer: object, text: str) -> int:
+    common.emit(args, answer, lambda: text)
     return 0
 
 
@@ -220,7 +220,7 @@ def _check(args: Namespace, repo: Repository) -> int:
 
 
 def _observe(args: Namespace, repo: Repository) -> int:
-    changed = observed.reconcile(common.open_world(args, targeted=False, writes=False))
+    changed = reconcile.reconcile(common.open_world(args, targeted=False, writes=False))
     if not args.quiet:
         for report in changed:
             common.say(args, report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common
-from patchq.config import reading as configuration
+from patchq.config import reading
 from patchq.git.repository import Repository
 
 HELP = "make the queue and a commented .patchq.yaml; safe to repeat"
@@ -22,7 +22,7 @@ def run(args: Namespace) -> int:
     path = common.config_path(args, repo)
     made = [str(queue.root)]
     if not path.exists():
-        path.write_text(configuration.sample(), encoding="utf-8")
+        path.write_text(reading.sample(), encoding="utf-8")
         made.append(str(path))
     common.keep_out_of_status(repo, queue.root)
     common.emit(args, {"queue": str(queue.root), "config": str(path)}, lambda: "\n".join(made))

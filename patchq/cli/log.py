@@ -13,7 +13,7 @@ from itertools import islice
 from patchq.cli import common
 from patchq.model.report import Report
 from patchq.pipeline.world import World
-from patchq.review import from_git as rebuilt
+from patchq.review import from_git
 
 HELP = "list the batches, newest verdict first"
 
@@ -26,11 +26,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False, writes=False)
-    for told, note in islice(_newest_first(world), args.limit):
+    for report, note in islice(_newest_first(world), args.limit):
         if args.json:
-            common.say(args, told)
+            common.say(args, report)
         else:
-            print(common.line(told) + (f"  ({note})" if note else ""))
+            print(common.line(report) + (f"  ({note})" if note else ""))
     return 0
 
 
@@ -38,7 +38,7 @@ def _newest_first(world: World) -> Iterator[tuple[Report, str]]:
     """The reports as they stand now, each with what there is to say of it."""
     ids = list(world.queue.ids())[::-1]
     for id in ids:
-        if told := world.queue.load(id):
-            yield common.seen(world, told)
-    for told in rebuilt.missing(world, ids):
-        yield common.seen(world, told, rebuilt.SAYS_SO)
+        if report := world.queue.load(id):
+            yield common.seen(world, report)
+    for report in from_git.missing(world, ids):
+        yield common.seen(world, report, from_git.SAYS_SO)

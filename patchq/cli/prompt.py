@@ -48,8 +48,8 @@ def run(args: Namespace) -> int:
         raise UsageError(f"{job[0].code}: {job[0].message}", job[0].hint)
     assert job.task is not None
     prompt = prompts.build(job.task, budget=args.budget)
-    told = {"form": prompt.form, "base": job.base, "prompt": prompt.text}
-    common.emit(args, told, lambda: prompt.text.removesuffix("\n"))
+    answer = {"form": prompt.form, "base": job.base, "prompt": prompt.text}
+    common.emit(args, answer, lambda: prompt.text.removesuffix("\n"))
     return 0
 
 

@@ -22,10 +22,10 @@ def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False)
     refused = 0
 
-    def tell(told: Report) -> None:
+    def tell(report: Report) -> None:
         nonlocal refused
-        refused += told["state"] == "rejected"
-        common.say(args, told)
+        refused += report["state"] == "rejected"
+        common.say(args, report)
 
     retry.retry(world, args.id, args.without, tell)
     return 1 if refused else 0

@@ -24,14 +24,14 @@ def run(args: Namespace) -> int:
     world.queue.acquire()
     upkeep, refused = Upkeep(world, common.root_of(world.repo)), 0
 
-    def tell(told: Report) -> None:
+    def tell(report: Report) -> None:
         nonlocal refused
-        refused += told["state"] == "rejected"
-        upkeep.told(told)
+        refused += report["state"] == "rejected"
+        upkeep.told(report)
         if bar is None:
-            common.say(args, told)
+            common.say(args, report)
         else:
-            bar.tell(common.line(told))
+            bar.tell(common.line(report))
 
     def progress() -> None:
         if bar is not None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from patchq.cli import common
 from patchq.model.report import Report
-from patchq.report import document as report
+from patchq.report import document
 from patchq.report.page import to_markdown
 
 HELP = "show a batch: its page, its diff, or its report as JSON"
@@ -21,15 +21,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False, writes=False)
-    told, note = common.find(world, args.id)
+    report, note = common.find(world, args.id)
     if args.diff:
-        print(told["diff"] if not args.json else _as_json(told), end="")
+        print(report["diff"] if not args.json else _as_json(report), end="")
     elif args.report or args.json:
-        print(report.dumps(told), end="")
+        print(document.dumps(report), end="")
     else:
-        print(to_markdown(told) + (f"\nNote: {note}\n" if note else ""), end="")
+        print(to_markdown(report) + (f"\nNote: {note}\n" if note else ""), end="")
     return 0
 
 
-def _as_json(told: Report) -> str:
-    return report.printed({"id": told["id"], "diff": told["diff"]}) + "\n"
+def _as_json(report: Report) -> str:
+    return document.printed({"id": report["id"], "diff": report["diff"]}) + "\n"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from patchq.cli import common
-from patchq.service import stats as tally
+from patchq.service import stats
 from patchq.service.stats import Key
 from patchq.text.quote import clip, visible
 
@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False, writes=False)
-    counts = tally.everything(world.queue, world.queue_root)
+    counts = stats.everything(world.queue, world.queue_root)
     rows = told(counts, args.by)
     common.emit(args, {"by": args.by, "rows": rows}, lambda: _table(rows, args.by))
     return 0
@@ -77,8 +77,8 @@ def _table(rows: list[dict[str, Any]], by: str | None) -> str:
         for kind in _KINDS.values():
             if row[kind]:
                 sums = sorted(row[kind].items(), key=lambda item: (-item[1], item[0]))
-                told = ", ".join(f"{visible(value)} {n}" for value, n in sums)
-                lines.append(f"  {kind:<12}{told}")
+                figures = ", ".join(f"{visible(value)} {n}" for value, n in sums)
+                lines.append(f"  {kind:<12}{figures}")
         if row["truncated"]:
             lines.append(f"  {'truncated':<12}{row['truncated']}")
         parts.append("\n".join(lines))

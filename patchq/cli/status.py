@@ -9,13 +9,12 @@ from typing import Any
 
 from patchq.cli import common
 from patchq.git import worktree
-from patchq.land import collisions as pending
+from patchq.land import collisions
 from patchq.model.report import Report
 from patchq.pipeline import dependencies
 from patchq.pipeline.world import World
 from patchq.queue.directory import lock_owner
-from patchq.review import from_git as rebuilt
-from patchq.review import reconcile as observed
+from patchq.review import from_git, reconcile
 from patchq.review.reconcile import Seen
 from patchq.text.quote import visible
 
@@ -33,15 +32,15 @@ def run(args: Namespace) -> int:
     world = common.open_world(args, targeted=False, writes=False)
     if args.id is not None:
         return _one(args, world)
-    told = _overview(world)
-    common.emit(args, told, lambda: "\n".join(_lines(told)))
+    answer = _overview(world)
+    common.emit(args, answer, lambda: "\n".join(_lines(answer)))
     return 0
 
 
 def _one(args: Namespace, world: World) -> int:
-    told, note = common.seen(world, *common.find(world, args.id))
+    report, note = common.seen(world, *common.find(world, args.id))
     said = f"  ({note})" if note else ""
-    common.emit(args, {**told, "note": note}, lambda: common.line(told) + said)
+    common.emit(args, {**report, "note": note}, lambda: common.line(report) + said)
     return 0
 
 
@@ -49,11 +48,11 @@ def _overview(world: World) -> dict[str, Any]:
     owner = lock_owner(world.queue_root)
     busy = worktree.busy(world.repo, world.target) if world.target else None
     needs = dependencies.held(world)
-    known = list(observed.waiting(world))
-    waiting = [(told, observed.observe(world, told)) for told in known]
-    for told in rebuilt.waiting(world, [told["id"] for told in known]):
-        waiting.append((told, Seen("proposed", rebuilt.SAYS_SO)))
-    there = {told["id"] for told, seen in waiting if seen.state == "proposed"}
+    known = list(reconcile.waiting(world))
+    waiting = [(report, reconcile.observe(world, report)) for report in known]
+    for report in from_git.waiting(world, [report["id"] for report in known]):
+        waiting.append((report, Seen("proposed", from_git.SAYS_SO)))
+    there = {report["id"] for report, seen in waiting if seen.state == "proposed"}
     return {
         "target": world.target or None,
         "mode": world.config.mode,
@@ -63,13 +62,13 @@ def _overview(world: World) -> dict[str, Any]:
         "inbox": world.queue.depth(),
         "busy": busy,
         "held": [_held(claim.id, needs, world) for claim in world.queue.held() if claim.id],
-        "waiting": [_waiting(told, seen, there, needs) for told, seen in waiting],
+        "waiting": [_waiting(report, seen, there, needs) for report, seen in waiting],
     }
 
 
 def _held(id: str, needs: Needs, world: World) -> dict[str, Any]:
-    told = world.queue.load(id)
-    problems = told["problems"] if told else []
+    report = world.queue.load(id)
+    problems = report["problems"] if report else []
     why = problems[-1] if problems else {"code": None, "message": "not looked at yet"}
     return {
         "id": id,
@@ -80,25 +79,25 @@ def _held(id: str, needs: Needs, world: World) -> dict[str, Any]:
     }
 
 
-def _waiting(told: Report, seen: Seen, there: Collection[str], needs: Needs) -> dict[str, Any]:
+def _waiting(report: Report, seen: Seen, there: Collection[str], needs: Needs) -> dict[str, Any]:
     return {
-        "id": told["id"],
+        "id": report["id"],
         "state": seen.state,
         "note": seen.note,
-        "branch": told["branch"],
-        "target": told["target"],
-        "agent": told["agent"],
-        "paths": list(dict.fromkeys(edit["path"] for edit in told["edits"])),
-        "warnings": [p["code"] for p in told["problems"]],
+        "branch": report["branch"],
+        "target": report["target"],
+        "agent": report["agent"],
+        "paths": list(dict.fromkeys(edit["path"] for edit in report["edits"])),
+        "warnings": [p["code"] for p in report["problems"]],
         "needs_retry": next(
-            (p["message"] for p in told["problems"] if p["code"] == "target.moved"), None
+            (p["message"] for p in report["problems"] if p["code"] == "target.moved"), None
         ),
         "collides": [
             {"edit": p["edit"], **p["conflicts_with"]}
-            for p in told["problems"]
-            if p["code"] == pending.CODE and p["conflicts_with"]["batch"] in there
+            for p in report["problems"]
+            if p["code"] == collisions.CODE and p["conflicts_with"]["batch"] in there
         ],
-        "waited_for_by": _waited_for_by(told["id"], needs),
+        "waited_for_by": _waited_for_by(report["id"], needs),
     }
 
 
@@ -110,20 +109,20 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
-    daemon = told["daemon"]
+def _lines(answer: dict[str, Any]) -> Iterator[str]:
+    daemon = answer["daemon"]
     runs = f"runs since {daemon['since']}, process {daemon['pid']}" if daemon else "does not run"
     yield f"daemon   {runs}"
-    yield f"target   {told['target'] or 'none: HEAD is on no branch'} ({told['mode']} mode)" + (
-        f", busy: a work tree is {told['busy']}" if told["busy"] else ""
+    yield f"target   {answer['target'] or 'none: HEAD is on no branch'} ({answer['mode']} mode)" + (
+        f", busy: a work tree is {answer['busy']}" if answer["busy"] else ""
     )
-    yield f"inbox    {told['inbox']} waiting"
-    for held in told["held"]:
+    yield f"inbox    {answer['inbox']} waiting"
+    for held in answer["held"]:
         yield visible(f"held     {held['id']}  {held['code']}: {held['why']}")
         others = [other["id"] for other in held["waits_for"]]
         yield from _edge("waits for", others if len(others) > 1 else [])
         yield from _edge("waited for by", held["waited_for_by"])
-    for batch in told["waiting"]:
+    for batch in answer["waiting"]:
         note = f"  ({batch['note']})" if batch["note"] else ""
         codes = "".join(f"  [{code}]" for code in dict.fromkeys(batch["warnings"]))
         paths = ", ".join(batch["paths"][:3])

@@ -49,9 +49,9 @@ def run(args: Namespace) -> int:
         return 0
     if lock_owner(queue.root) is None:
         print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
-    told = _verdict(queue, sha256(data).hexdigest(), dropped)
-    common.say(args, told)
-    return 1 if told["state"] == "rejected" else 0
+    report = _verdict(queue, sha256(data).hexdigest(), dropped)
+    common.say(args, report)
+    return 1 if report["state"] == "rejected" else 0
 
 
 def _request(args: Namespace, queue: DirectoryQueue, data: bytes, name: str, *, wants: bool) -> int:
@@ -89,7 +89,7 @@ def with_header(data: bytes, said: dict[str, str]) -> bytes:
 def _verdict(queue: DirectoryQueue, digest: str, name: str) -> Report:
     while True:
         for id in reversed(queue.by_source(digest)):
-            told = queue.load(id)
-            if told and told["source"]["name"] == name and told["state"] != "held":
-                return told
+            report = queue.load(id)
+            if report and report["source"]["name"] == name and report["state"] != "held":
+                return report
         time.sleep(0.02)

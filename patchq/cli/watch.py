@@ -42,15 +42,15 @@ def run(args: Namespace) -> int:
     seen: Counter[str] = Counter()
     upkeep = Upkeep(world, common.root_of(world.repo), Manager())
 
-    def tell(told: Report) -> None:
-        seen[told["state"]] += 1
-        upkeep.told(told)
+    def tell(report: Report) -> None:
+        seen[report["state"]] += 1
+        upkeep.told(report)
         if live is None:
-            _log(told)
+            _log(report)
             if args.json or args.quiet or not logs.shares_output():
-                common.say(args, told)
+                common.say(args, report)
         else:
-            live.tell(common.line(told))
+            live.tell(common.line(report))
             idle()
 
     def idle() -> None:
@@ -87,17 +87,17 @@ def run(args: Namespace) -> int:
     return 130 if control.interrupted or (asker and asker.quit) else 0
 
 
-def _log(told: Report) -> None:
+def _log(report: Report) -> None:
     """One line for a verdict, with what a program that reads the log wants of it."""
     about = {
-        "batch": told["id"],
-        "state": told["state"],
-        "target": told["target"],
-        "commit": told["commit"],
-        "codes": [problem["code"] for problem in told["problems"]],
+        "batch": report["id"],
+        "state": report["state"],
+        "target": report["target"],
+        "commit": report["commit"],
+        "codes": [problem["code"] for problem in report["problems"]],
     }
-    level = logging.WARNING if told["state"] == "rejected" else logging.INFO
-    _LOG.log(level, "%s", common.line(told), extra=about)
+    level = logging.WARNING if report["state"] == "rejected" else logging.INFO
+    _LOG.log(level, "%s", common.line(report), extra=about)
 
 
 def _detach(args: Namespace, world: World) -> int:
@@ -122,8 +122,8 @@ def _detach(args: Namespace, world: World) -> int:
     while time.monotonic() < until and child.poll() is None:
         owner = lock_owner(world.queue_root)
         if owner is not None and owner.pid == child.pid:
-            told = {"pid": child.pid, "log": str(log)}
-            common.emit(args, told, lambda: f"patchq watches as process {child.pid}; log: {log}")
+            answer = {"pid": child.pid, "log": str(log)}
+            common.emit(args, answer, lambda: f"patchq watches as process {child.pid}; log: {log}")
             return 0
         time.sleep(0.02)
     raise RepositoryFault("the daemon did not start", f"see {log}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from patchq.config import reading as configuration
+from patchq.config import reading
 from patchq.config.reading import Config, ConfigError
 from patchq.hooks import shipped
 
@@ -34,7 +34,7 @@ def enabled(config: Config, name: str) -> bool:
 def enable(data: bytes) -> bytes | None:
     """The configuration file with the gate; None if its own hooks, or its form, leave no room for
     lines that are surely right.  It raises `ConfigError` for a file that cannot be read."""
-    before = configuration.parse(data)
+    before = reading.parse(data)
     if before.hooks:
         return None
     text = data.decode()
@@ -49,7 +49,7 @@ def enable(data: bytes) -> bytes | None:
         text = f"{text}{gap}\nhooks:\n{GATE}"
     made = text.replace("\n", end).encode()
     try:
-        after = configuration.parse(made)
+        after = reading.parse(made)
     except ConfigError:
         return None
     unchanged = after.model_copy(update={"hooks": ()}) == before

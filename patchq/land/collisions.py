@@ -19,14 +19,13 @@ from weakref import WeakKeyDictionary
 
 from patchq.git import records
 from patchq.git.repository import Repository
-from patchq.land import reports as rewriting
-from patchq.land import supersede
+from patchq.land import reports, supersede
 from patchq.model.report import Report
 from patchq.model.values import Collision, Problem
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.rebase.overlaps import Place, Proposal, changes, collisions
 from patchq.pipeline.world import World
-from patchq.report import document as report
+from patchq.report import document
 
 CODE = "conflict.pending"
 _MOST_BATCHES = 16
@@ -85,31 +84,31 @@ def refresh(world: World, ids: Collection[str] | None = None) -> None:
     board = _waiting(world)
     by_path = _by_path(board.values())
     for id in sorted(board.keys() if ids is None else board.keys() & set(ids)):
-        told = world.queue.load(id)
-        if told is None or told["state"] != "proposed":
+        report = world.queue.load(id)
+        if report is None or report["state"] != "proposed":
             continue
-        problems = _problems(world.repo, board[id], board, by_path, named(told))
-        if _with(problems, told) is not None:
-            rewriting.amend(world, id, partial(_with, problems))
+        problems = _problems(world.repo, board[id], board, by_path, named(report))
+        if _with(problems, report) is not None:
+            reports.amend(world, id, partial(_with, problems))
 
 
-def named(told: Report) -> list[str]:
+def named(report: Report) -> list[str]:
     """The batches with which a report says that its batch collides, in its order."""
-    others = [p["conflicts_with"] for p in told["problems"] if p["code"] == CODE]
+    others = [p["conflicts_with"] for p in report["problems"] if p["code"] == CODE]
     return list(dict.fromkeys(other["batch"] for other in others if other))
 
 
-def without(told: Report) -> list[Mapping[str, object]]:
+def without(report: Report) -> list[Mapping[str, object]]:
     """The problems of a report but these."""
-    return [problem for problem in told["problems"] if problem["code"] != CODE]
+    return [problem for problem in report["problems"] if problem["code"] != CODE]
 
 
-def _with(problems: Sequence[Problem], told: Report) -> Report | None:
+def _with(problems: Sequence[Problem], report: Report) -> Report | None:
     """The report with these collisions; None if it has them."""
-    if told["state"] != "proposed":
+    if report["state"] != "proposed":
         return None
-    fresh = report.with_problems({**told, "problems": without(told)}, *problems)
-    return fresh if fresh["problems"] != told["problems"] else None
+    fresh = document.with_problems({**report, "problems": without(report)}, *problems)
+    return fresh if fresh["problems"] != report["problems"] else None
 
 
 def _waiting(world: World) -> dict[str, Proposal]:
@@ -127,13 +126,15 @@ def _waiting(world: World) -> dict[str, Proposal]:
 
 
 def _read(world: World, id: str, commit: str) -> Proposal | None:
-    told = world.queue.load(id)
-    if told is None or told["state"] != "proposed":
+    report = world.queue.load(id)
+    if report is None or report["state"] != "proposed":
         return None
-    edits = [(e["id"], e["path"], tuple(e["lines"]) if e["lines"] else None) for e in told["edits"]]
-    base = told["base"]["commit"]
+    edits = [
+        (e["id"], e["path"], tuple(e["lines"]) if e["lines"] else None) for e in report["edits"]
+    ]
+    base = report["base"]["commit"]
     made = changes(world.repo, commit)
-    return Proposal(id, told["target"], told["agent"], commit, base, tuple(edits), made)
+    return Proposal(id, report["target"], report["agent"], commit, base, tuple(edits), made)
 
 
 def _proposal(draft: Draft, repo: Repository) -> Proposal:

@@ -23,8 +23,7 @@ from patchq.git.refs import Staged
 from patchq.model.errors import Busy, Fault
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.world import Tips, World, flush
-from patchq.report import document as report
-from patchq.report import page as report_md
+from patchq.report import document, page
 
 _LOG = logging.getLogger("patchq")
 
@@ -102,8 +101,8 @@ def publish(draft: Draft, world: World) -> None:
 
 
 def _tell(draft: Draft) -> None:
-    draft.told = report.to_json(draft.outcome())
-    draft.page = report_md.to_markdown(draft.told)
+    draft.told = document.to_json(draft.outcome())
+    draft.page = page.to_markdown(draft.told)
 
 
 def _hold(draft: Draft, move: _Move) -> None:

@@ -26,9 +26,8 @@ from patchq.model.values import EditOutcome, FileChange, Problem
 from patchq.pipeline import stages
 from patchq.pipeline.draft import Draft, Refusal, Settled
 from patchq.pipeline.world import World
-from patchq.report import concern
-from patchq.report import document as report
-from patchq.text import unified as diff
+from patchq.report import concern, document
+from patchq.text import unified
 
 _PULSE_SECONDS = 1.0
 T = TypeVar("T")
@@ -178,14 +177,14 @@ class _Check:
 def _plan(draft: Draft, world: World) -> dict[str, Any]:
     """`patchq.plan/1` of a draft, or of a branch which is all that is known of one."""
     if draft.edits:
-        return report.to_plan(draft.outcome())
+        return document.to_plan(draft.outcome())
     assert draft.parent
     assert draft.commit
     changes = file_changes(world.repo, draft.parent, draft.commit)
     before = draft.edits, draft.diff
-    draft.edits, draft.diff = tuple(map(_as_edit, changes)), diff.unified(changes)
+    draft.edits, draft.diff = tuple(map(_as_edit, changes)), unified.unified(changes)
     try:
-        return report.to_plan(draft.outcome())
+        return document.to_plan(draft.outcome())
     finally:
         draft.edits, draft.diff = before
 

@@ -24,7 +24,7 @@ from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World, flush
 from patchq.queue import Claim
 from patchq.queue.spool import disk_faults
-from patchq.report import page as report_md
+from patchq.report import page
 
 MOST_TRIES = 5
 """So many processes may die while they decide on one response."""
@@ -45,21 +45,21 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
     landed: list[tuple[Claim, Report]] = []
     rest: list[Claim] = []
     for claim in claims:
-        told = claim.intended
-        commit = _landed_as(told, world) if told else None
-        if told and commit:
-            landed.append((claim, _recorded(told, commit, world)))
+        report = claim.intended
+        commit = _landed_as(report, world) if report else None
+        if report and commit:
+            landed.append((claim, _recorded(report, commit, world)))
         else:
             rest.append(claim)
     if landed:
         flush(world)
-    for claim, told in landed:
+    for claim, report in landed:
         opened = open_response(claim.data)
         if isinstance(opened, Envelope):
-            header = replace(opened.header, retries=told["retry"]["of"])
-            supersede.by(told["id"], header, world)
-        world.queue.publish(claim, told, report_md.to_markdown(told))
-    return [told for _, told in landed], rest
+            header = replace(opened.header, retries=report["retry"]["of"])
+            supersede.by(report["id"], header, world)
+        world.queue.publish(claim, report, page.to_markdown(report))
+    return [report for _, report in landed], rest
 
 
 def once_more(claims: Iterable[Claim], world: World) -> Iterator[Claim]:
@@ -97,35 +97,37 @@ def _note(root: Path, token: str) -> int:
 
 def _recorded(intended: Report, commit: str, world: World) -> Report:
     """The report as it is now, with the record made that follows the move of its ref."""
-    told: dict[str, Any] = {**intended, "commit": commit}
+    report: dict[str, Any] = {**intended, "commit": commit}
     if world.repo.resolve_commit(commit):  # else a person removed it, and git collected it
-        told["tree"] = world.repo.tree(commit).root
-        log = f"patchq: {told['id']}: recovered"
-        refs.create(world.repo, _record(told), commit, log, world.identity())
-    return told
+        report["tree"] = world.repo.tree(commit).root
+        log = f"patchq: {report['id']}: recovered"
+        refs.create(world.repo, _record(report), commit, log, world.identity())
+    return report
 
 
-def _record(told: Report) -> str:
+def _record(report: Report) -> str:
     """The ref that is made once the verdict's own ref has moved."""
-    return (records.WAITING if told["state"] == "proposed" else records.BATCHES) + str(told["id"])
+    return (records.WAITING if report["state"] == "proposed" else records.BATCHES) + str(
+        report["id"]
+    )
 
 
-def _landed_as(told: Report, world: World) -> str | None:
+def _landed_as(report: Report, world: World) -> str | None:
     """The commit as which the intended batch landed, or None if it did not."""
-    repo, commit = world.repo, told["commit"]
-    if not commit or told["state"] not in ("applied", "proposed"):
+    repo, commit = world.repo, report["commit"]
+    if not commit or report["state"] not in ("applied", "proposed"):
         return None
-    proposed = told["state"] == "proposed"
-    own, target = f"patchq/{told['id']}", told["target"]
+    proposed = report["state"] == "proposed"
+    own, target = f"patchq/{report['id']}", report["target"]
     tips = [repo.branch_tip(name) for name in ((own, target) if proposed else (target,))]
     if any(tip and repo.is_ancestor(commit, tip) for tip in tips):
         return str(commit)
     tip = tips[-1]
-    source, base = told["source"]["sha256"], told["base"]["commit"]
-    again = history.landed_as(repo, told["id"], source, tip, base) if tip else None
+    source, base = report["source"]["sha256"], report["base"]["commit"]
+    again = history.landed_as(repo, report["id"], source, tip, base) if tip else None
     if again and not proposed:
         return again  # rebased or amended
-    seen = again or repo.ref_target(_record(told)) == commit or _in_a_reflog(repo, own, commit)
+    seen = again or repo.ref_target(_record(report)) == commit or _in_a_reflog(repo, own, commit)
     return str(commit) if seen else None
 
 

@@ -17,7 +17,7 @@ from patchq.git.linklock import WAIT_SECONDS
 from patchq.model.errors import Busy, DiskFault
 from patchq.model.report import Report
 from patchq.pipeline.world import World
-from patchq.report import page as report_md
+from patchq.report import page
 
 _PAUSE = 0.01
 
@@ -53,7 +53,7 @@ def _taken(fd: int) -> bool:
 
 def put(world: World, fresh: Report) -> Report:
     """Replace a report; the lock is held."""
-    world.queue.rewrite(fresh, report_md.to_markdown(fresh))
+    world.queue.rewrite(fresh, page.to_markdown(fresh))
     return fresh
 
 
@@ -61,8 +61,8 @@ def amend(world: World, id: str, change: Callable[[Report], Report | None]) -> R
     """Replace the report of a batch by what `change` makes of it as it stands now, which is None
     where nothing is to change; returns the new report, durable, or None."""
     with locked(world):
-        told = world.queue.load(id)
-        fresh = change(told) if told is not None else None
+        report = world.queue.load(id)
+        fresh = change(report) if report is not None else None
         if fresh is None:
             return None
         put(world, fresh)

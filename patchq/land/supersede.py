@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from patchq.git import records, refs, worktree
-from patchq.land import reports as rewriting
+from patchq.land import reports
 from patchq.model.errors import Busy
 from patchq.model.names import batch_id
 from patchq.model.report import Report
 from patchq.model.values import Header
 from patchq.pipeline import notes
 from patchq.pipeline.world import World
-from patchq.report import document as report
-from patchq.report import page as report_md
+from patchq.report import document, page
 
 _WAITING = ("proposed", "held")
 
@@ -40,8 +39,8 @@ def replaced(new: str, header: Header, world: World) -> list[str]:
         found.append(header.retries)
     if header.id and header.agent:
         *_, last = successors(world, batch_id(header.id))
-        told = world.queue.load(last)
-        if told and told["state"] in _WAITING and told["agent"] == header.agent:
+        report = world.queue.load(last)
+        if report and report["state"] in _WAITING and report["agent"] == header.agent:
             found.append(last)
     return [id for id in dict.fromkeys(found) if id != new]
 
@@ -58,32 +57,32 @@ def successors(world: World, id: str) -> Iterator[str]:
     while next is not None and next not in seen:
         yield next
         seen.add(next)
-        told = world.queue.load(next)
-        next = told["duplicate_of"] if told and told["state"] == "superseded" else None
+        report = world.queue.load(next)
+        next = report["duplicate_of"] if report and report["state"] == "superseded" else None
 
 
 def _supersede(id: str, new: str, world: World) -> None:
-    def change(told: Report) -> Report | None:
-        if told["state"] not in _WAITING:
+    def change(report: Report) -> Report | None:
+        if report["state"] not in _WAITING:
             return None
-        return report.with_state(told, "superseded", duplicate_of=new)
+        return document.with_state(report, "superseded", duplicate_of=new)
 
     known = world.queue.load(id)
     for claim in world.queue.held() if known and known["state"] == "held" else ():
         if claim.id == id:
-            told = world.queue.load(id)
-            if told and (fresh := change(told)):
+            report = world.queue.load(id)
+            if report and (fresh := change(report)):
                 with suppress(Busy):  # it gets its verdict at this very moment
-                    world.queue.publish(claim, fresh, report_md.to_markdown(fresh))
+                    world.queue.publish(claim, fresh, page.to_markdown(fresh))
             return
-    with rewriting.locked(world):
-        told = world.queue.load(id)
-        fresh = change(told) if told else None
-        if told is None or fresh is None:
+    with reports.locked(world):
+        report = world.queue.load(id)
+        fresh = change(report) if report else None
+        if report is None or fresh is None:
             return
         notes.add(world, fresh, f"superseded by {new}")
-        _take_away(id, told["commit"], new, world)
-        rewriting.put(world, fresh)
+        _take_away(id, report["commit"], new, world)
+        reports.put(world, fresh)
 
 
 def _take_away(id: str, commit: str, new: str, world: World) -> None:

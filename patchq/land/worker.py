@@ -9,13 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 
 from patchq.git import refs, unwritten, worktree
-from patchq.land import collisions as pending
-from patchq.land import landing as land
-from patchq.land import presubmit as checking
-from patchq.land import recovery, supersede
+from patchq.land import collisions, landing, presubmit, recovery, supersede
 from patchq.model.report import Report
 from patchq.model.values import Problem
-from patchq.pipeline import overrides as chosen
+from patchq.pipeline import overrides
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.overrides import WHOLE, Choice
 from patchq.pipeline.process import process
@@ -53,7 +50,7 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
 def turn(world: World, tell: Tell) -> int:
     """Give a verdict to the responses that wait, one group of them; how many there were."""
     claims = world.desk.answered() if world.desk else []
-    claims += world.queue.claim(1 if world.ask else checking.group_size(world, GROUP))
+    claims += world.queue.claim(1 if world.ask else presubmit.group_size(world, GROUP))
     work(claims, world, tell)
     return len(claims)
 
@@ -70,7 +67,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice = WHO
     The same bytes twice are two groups: the second is recognised by the report of the first.  So
     are two batches that a work tree has to follow: it shows only what has landed.
     """
-    tips, ended, most = Tips(world), 0, checking.group_size(world, GROUP)
+    tips, ended, most = Tips(world), 0, presubmit.group_size(world, GROUP)
     group: list[Draft] = []
     began = monotonic()
     for claim in claims:
@@ -86,7 +83,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice = WHO
             group = []
         draft = _decide(claim, world, tips, choice)
         if draft.state == "held" and claim.held:
-            land.hold_on(draft, world)
+            landing.hold_on(draft, world)
             continue
         if _sees_what_has_not_landed(draft, group):
             ended += _settle(group, world, tips, tell)
@@ -107,7 +104,7 @@ def _sees_what_has_not_landed(draft: Draft, group: Sequence[Draft]) -> bool:
 
 def _decide(claim: Claim, world: World, tips: Tips, choice: Choice) -> Draft:
     if choice is WHOLE:
-        choice = chosen.of(claim)
+        choice = overrides.of(claim)
     if world.ask and choice is WHOLE:
         choice = world.ask(claim)
     world.pulse()
@@ -126,14 +123,14 @@ def _settle(
     the branch away from is decided again, too, in two halves: the smaller a group is, the sooner
     it lands.
     """
-    dropped = checking.check(group, world)
+    dropped = presubmit.check(group, world)
     stays = [draft for draft in group if not any(draft is other for other in dropped)]
-    pending.warn(stays, world)
-    landed = land.land(stays, world, tips)
+    collisions.warn(stays, world)
+    landed = landing.land(stays, world, tips)
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
     ended = sum(_publish(draft, world, tell) for draft in landed.done)
-    pending.spread(landed.done, world)
+    collisions.spread(landed.done, world)
     lost = landed.again
     middle = len(lost) // 2
     for half in (lost[:middle], lost[middle:]):
@@ -165,7 +162,7 @@ def _publish(draft: Draft, world: World, tell: Tell) -> bool:
     """Whether the claim ended."""
     if draft.state in _REPLACING:
         supersede.by(draft.id, draft.header, world)
-    land.publish(draft, world)
+    landing.publish(draft, world)
     if draft.state != "held" or not draft.claim.held:
         tell(draft.told)
         world.tell(draft.told)

@@ -18,9 +18,9 @@ from patchq.git import merges
 from patchq.model.ops import Rename, Write
 from patchq.model.values import Base, Edit, FileChange, Parsed, Plan, Problem, Tree
 from patchq.pipeline.draft import Draft, Refusal
-from patchq.pipeline.rebase import files as carry_files
+from patchq.pipeline.rebase import files
 from patchq.pipeline.rebase.drift import Move
-from patchq.plan import batch as apply
+from patchq.plan import batch
 
 _MOST_COMMITS = 300
 _MOST_STATES = 30
@@ -76,7 +76,7 @@ def infer(draft: Draft, edits: Sequence[Edit], on_tip: Plan) -> Plan | None:
         left -= sum(len(tree.read(path)) for path in paths if _is_file(tree, path))
         if len(seen) > _MOST_STATES or left < 0:
             break
-        plan = apply.plan(edits, tree, draft.world.rules, diagnosed=False)
+        plan = batch.plan(edits, tree, draft.world.rules, diagnosed=False)
         if not plan.refused and plan.changes:
             draft.base = Base(commit.oid, "inferred")
             return plan
@@ -124,8 +124,8 @@ def carry(draft: Draft, parsed: Parsed, plan: Plan) -> Plan:
     changes, beside = plan.changes, False
     if not move.leaves_alone(changes):
         taken = draft.choice.of(parsed.edits)
-        on_tip = apply.plan(taken, world.repo.tree(tip), world.rules, diagnosed=False)
-        carried, beside = carry_files.carry(taken, plan, on_tip, move)
+        on_tip = batch.plan(taken, world.repo.tree(tip), world.rules, diagnosed=False)
+        carried, beside = files.carry(taken, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
         draft.edits = tuple(now.get(edit.id, edit) for edit in draft.edits)
         if carried.refused:

@@ -24,7 +24,7 @@ def run(draft: Draft, parsed: Parsed, plan: Plan) -> tuple[Parsed, Plan]:
     """
     model, base = draft.world.model, draft.base
     assert base is not None
-    told: tuple[Correction, ...] = ()
+    report: tuple[Correction, ...] = ()
     if model is not None:
         began = perf_counter()
         cache, taken = draft.world.answers, draft.choice.of(parsed.edits)
@@ -36,13 +36,13 @@ def run(draft: Draft, parsed: Parsed, plan: Plan) -> tuple[Parsed, Plan]:
         if made is not None:
             fresh = {edit.id: edit for edit in made.edits}
             edits = tuple(fresh.get(edit.id, edit) for edit in parsed.edits)
-            parsed, plan, told = replace(parsed, edits=edits), made.plan, made.corrections
+            parsed, plan, report = replace(parsed, edits=edits), made.plan, made.corrections
             for key in () if draft.choice.dry_run else asker.used:
                 cache.keep(key)
         if asker.tried:
             draft.timed("model_ms", began)
     if not plan.refused:
-        draft.corrections = (*told, *by_program(parsed.edits, plan.edits))
+        draft.corrections = (*report, *by_program(parsed.edits, plan.edits))
     return parsed, plan
 
 

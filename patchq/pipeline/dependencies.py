@@ -75,10 +75,10 @@ def _standing(world: World, id: str) -> tuple[str, str | None]:
     seen: set[str] = set()
     while id not in seen:
         seen.add(id)
-        told = world.queue.load(id)
-        if told is None:
+        report = world.queue.load(id)
+        if report is None:
             return id, forgotten.state(world, id)
-        state, other = str(told["state"]), told["duplicate_of"]
+        state, other = str(report["state"]), report["duplicate_of"]
         if state not in ("duplicate", "superseded"):
             return id, state
         if other is None:  # everything was there already; or a report from before this was noted
@@ -114,8 +114,8 @@ def _way(before: Mapping[str, str], id: str) -> list[str]:
 
 def _needs(world: World, id: str) -> tuple[str, ...]:
     """What a batch waits for, if it is held."""
-    told = world.queue.load(id)
-    return _depends_on(world.queue.body(id) or b"") if told and told["state"] == "held" else ()
+    report = world.queue.load(id)
+    return _depends_on(world.queue.body(id) or b"") if report and report["state"] == "held" else ()
 
 
 def _depends_on(data: bytes) -> tuple[str, ...]:

@@ -50,19 +50,19 @@ class Note:
     """The batch that took this one's place, or took it back."""
 
 
-def add(world: World, told: Report, reason: str = "") -> None:
+def add(world: World, report: Report, reason: str = "") -> None:
     """Note the state of a batch on its commit; one that never had a commit has no note, and what is
     noted already stays as it is.
 
     Durable on return.  `errors.Busy` if others move the notes all the time.
     """
-    commit = told["commit"]
+    commit = report["commit"]
     if not commit or world.repo.resolve_commit(commit) is None:
         return
     now = datetime.fromtimestamp(int(world.clock()), UTC).isoformat()
     note = Note(
-        commit, told["id"], told["state"], told["target"], told["agent"], told["model"],
-        told["mode"], now, reason or None, told["duplicate_of"],
+        commit, report["id"], report["state"], report["target"], report["agent"], report["model"],
+        report["mode"], now, reason or None, report["duplicate_of"],
     )  # fmt: skip
     for _ in range(_TRIES):
         if _put(world, note):

@@ -32,11 +32,11 @@ def to_json(choice: Choice) -> Mapping[str, Any] | None:
 
 def of(claim: Claim) -> Choice:
     """The choice that was recorded with the claim, or `WHOLE`."""
-    told = claim.choice
-    if told is None:
+    report = claim.choice
+    if report is None:
         return WHOLE
-    edits = None if told["edits"] is None else frozenset(told["edits"])
-    return Choice(**{**told, "edits": edits})
+    edits = None if report["edits"] is None else frozenset(report["edits"])
+    return Choice(**{**report, "edits": edits})
 
 
 @dataclass(frozen=True, slots=True)

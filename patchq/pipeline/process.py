@@ -9,8 +9,7 @@ written by then but unreachable objects.
 from __future__ import annotations
 
 from patchq.model.errors import Fault, disk_fault
-from patchq.pipeline import base as bases
-from patchq.pipeline import mode, stages
+from patchq.pipeline import base, mode, stages
 from patchq.pipeline.draft import Draft, Refusal, Settled
 from patchq.pipeline.overrides import WHOLE, Choice
 from patchq.pipeline.world import Tips, World
@@ -30,10 +29,10 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> D
             stages.choose_target(draft, tips)
             stages.recognise(draft)
             stages.await_dependencies(draft)
-            tree = bases.choose(draft)
+            tree = base.choose(draft)
             parsed = stages.parse(draft, envelope, tree)
             parsed, plan = stages.resolve(draft, parsed, tree)
-            plan = bases.carry(draft, parsed, plan)
+            plan = base.carry(draft, parsed, plan)
             stages.check_results(draft, plan)
             mode.choose_mode(draft, plan)
             stages.commit(draft, plan, parsed.prose)

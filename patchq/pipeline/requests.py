@@ -19,8 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 
-from patchq.llm import generate as answers
-from patchq.llm import request
+from patchq.llm import generate, request
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Model
 from patchq.llm.generate import Answered, Job
@@ -67,12 +66,12 @@ class Desk:
         job = prepared(self._world, claim.data)
         model = self._the_model()
         if isinstance(job, Job) and model is not None:
-            self._pool.submit(answers.ask, job, model).add_done_callback(
+            self._pool.submit(generate.ask, job, model).add_done_callback(
                 lambda future: self._note(claim.token, future)
             )
             return
         if isinstance(job, Job):
-            asked = Asked(problems=(_NOT_CONFIGURED,), prompt=answers.by_hand(job))
+            asked = Asked(problems=(_NOT_CONFIGURED,), prompt=generate.by_hand(job))
         else:
             asked = Asked(problems=job)
         self._put(claim.token, Answered(None, asked))
@@ -96,22 +95,22 @@ class Desk:
             del self._asked[token]
         return claims
 
-    def refused(self, told: Report) -> None:
+    def refused(self, report: Report) -> None:
         """Send the retry prompt on, if the refusal is of an answer, an answer may mend it, and it
         was not done too often."""
-        errors = [p["code"] for p in told["problems"] if p["severity"] == "error"]
+        errors = [p["code"] for p in report["problems"] if p["severity"] == "error"]
         most = self._world.config.llm.auto_retry
-        if not told["attempts"] or any(code.startswith(_NOT_THE_MODELS) for code in errors):
+        if not report["attempts"] or any(code.startswith(_NOT_THE_MODELS) for code in errors):
             return
         if (
             self._the_model() is None
             or self._world.stop.is_set
-            or _tried(self._world, told) >= most
+            or _tried(self._world, report) >= most
         ):
             return
-        again = request.write(Request(retries=told["id"]))
-        claim = self._world.queue.adopt(again, told["id"] + REQUEST)
-        _LOG.info("the retry prompt of %s is sent on", told["id"], extra={"batch": told["id"]})
+        again = request.write(Request(retries=report["id"]))
+        claim = self._world.queue.adopt(again, report["id"] + REQUEST)
+        _LOG.info("the retry prompt of %s is sent on", report["id"], extra={"batch": report["id"]})
         self.take(replace(claim, request=True))
 
     def close(self) -> None:
@@ -149,15 +148,15 @@ _NOT_CONFIGURED = Problem(
 )
 
 
-def _tried(world: World, told: Report) -> int:
+def _tried(world: World, report: Report) -> int:
     """How many answers before this one were refused, on the way from the first request."""
-    count, seen = 0, {told["id"]}
-    while (before := told["retry"]["of"]) and before not in seen:
+    count, seen = 0, {report["id"]}
+    while (before := report["retry"]["of"]) and before not in seen:
         seen.add(before)
         earlier = world.queue.load(before)
         if earlier is None or not earlier["attempts"]:
             break
-        told, count = earlier, count + 1
+        report, count = earlier, count + 1
     return count
 
 
@@ -240,21 +239,21 @@ def _text(world: World, tree: Tree, path: str) -> str | None:
 
 def _again(world: World, id: str, asked: Request) -> Job | tuple[Problem, ...]:
     """The job that sends the retry prompt of a refused batch, with the response that it is of."""
-    told, body = world.queue.load(id), world.queue.body(id)
-    prompt = told["retry"]["prompt"] if told is not None else None
-    if told is None or body is None or prompt is None:
+    report, body = world.queue.load(id), world.queue.body(id)
+    prompt = report["retry"]["prompt"] if report is not None else None
+    if report is None or body is None or prompt is None:
         message = f"there is no refused response {id!r} to ask for again"
         return (Problem("frontmatter.value", message, "see `patchq log`"),)
     response = body.decode("utf-8", "replace")
-    found = any(problem["code"] == "edit.secret" for problem in told["problems"])
+    found = any(problem["code"] == "edit.secret" for problem in report["problems"])
     if found or secrecy.said(response, ""):
         message = f"the response {id} holds a secret, which is sent to nobody"
         return (Problem("frontmatter.value", message, "ask for the change anew"),)
-    base = told["base"]["commit"] if told["base"] else None
+    base = report["base"]["commit"] if report["base"] else None
     text = (
         "You were asked to change files of a repository. This was your response:\n\n"
         f"{fence(response)}\n\n{prompt}"
     )
-    mode = asked.mode or ("review" if told["mode"] == "review" else None)
+    mode = asked.mode or ("review" if report["mode"] == "review" else None)
     most = world.config.llm.max_attempts
-    return Job(None, text, base, told["target"], id, mode, max_attempts=most)
+    return Job(None, text, base, report["target"], id, mode, max_attempts=most)

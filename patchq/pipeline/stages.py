@@ -18,16 +18,13 @@ from patchq.model.names import nearest
 from patchq.model.ops import Anchored
 from patchq.model.report import Report
 from patchq.model.values import Edit, Envelope, Parsed, Plan, Problem, Tree
-from patchq.pipeline import base as bases
-from patchq.pipeline import correct as correcting
-from patchq.pipeline import dependencies, forgotten
+from patchq.pipeline import base, correct, dependencies, forgotten
 from patchq.pipeline.draft import Draft, Refusal, Settled
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import Tips
-from patchq.plan import batch as apply
-from patchq.plan import selection, syntax
+from patchq.plan import batch, selection, syntax
 from patchq.report import concern, message, secrecy
-from patchq.text import unified as diff
+from patchq.text import unified
 from patchq.text.quote import HIDDEN
 
 _LOG = logging.getLogger("patchq")
@@ -175,17 +172,17 @@ def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> tuple[Parsed, Plan]:
     assert draft.base is not None
     declared = draft.base.how == "declared"
     choice, taken = draft.choice, draft.choice.of(parsed.edits)
-    plan = apply.plan(taken, tree, draft.world.rules, declared=declared)
+    plan = batch.plan(taken, tree, draft.world.rules, declared=declared)
     if plan.refused:
-        plan = bases.infer(draft, taken, plan) or plan
-    parsed, plan = correcting.run(draft, parsed, plan)
+        plan = base.infer(draft, taken, plan) or plan
+    parsed, plan = correct.run(draft, parsed, plan)
     draft.edits = selection.with_left_out(plan.edits, parsed.edits, choice.edits, choice.left)
     draft.timed("resolve_ms", began)
     if plan.refused:
         raise Refusal(*plan.problems)
     draft.problems += plan.problems
     if not declared:
-        plan = replace(plan, blind=(*plan.blind, *bases.lost(draft, parsed.edits, plan)))
+        plan = replace(plan, blind=(*plan.blind, *base.lost(draft, parsed.edits, plan)))
     return parsed, plan
 
 
@@ -195,7 +192,7 @@ def check_results(draft: Draft, plan: Plan) -> None:
         path for c in plan.changes for path in (c.renamed_from, c.path) if path is not None
     )
     _check_sizes(draft, plan)
-    draft.diff = diff.unified(plan.changes)
+    draft.diff = unified.unified(plan.changes)
     if not plan.changes:
         draft.state = "duplicate"
         raise Settled

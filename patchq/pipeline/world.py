@@ -77,10 +77,10 @@ class World:
         store = self.repo.commondir / "objects"
         return Engine(self.queue_root / "hooks", store, hooks_directory(self.repo))
 
-    def tell(self, told: Report) -> None:
+    def tell(self, report: Report) -> None:
         """Let the hooks know of a verdict that can be seen."""
         if self.hooks.after or self.hooks.rejected:
-            self._teller.tell(self.hooks, told)
+            self._teller.tell(self.hooks, report)
 
     def close(self) -> None:
         """Wait for the hooks that are being told, and let go of the repository."""

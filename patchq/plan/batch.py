@@ -22,8 +22,7 @@ from patchq.model.values import (  # fmt: skip
     Problem,
     Tree,
 )
-from patchq.plan import cascades as precedence
-from patchq.plan import escapes, guards
+from patchq.plan import cascades, escapes, guards
 from patchq.plan.files import File, Files, clash, op_name
 from patchq.plan.overlay import Claimed
 from patchq.plan.targets import Refused, Rules, check_text
@@ -79,7 +78,7 @@ class _Batch:
         self.blind: list[str] = []
 
     def run(self) -> Plan:
-        decided = precedence.decide(self.edits, self.rules.confidence, self._edit)
+        decided = cascades.decide(self.edits, self.rules.confidence, self._edit)
         outcomes, self.problems = list(decided.outcomes), [*decided.problems]
         changes = tuple(change for file in self.files if (change := file.change()))
         self._check_effect(outcomes, changes)
@@ -185,16 +184,16 @@ class _Batch:
             raise Refused(problem)
         if isinstance(edit.op, PatchHunk) and _reaches_end(file.text, edit.op, found):
             file.final_newline = edit.op.final_newline
-        if isinstance(edit.op, InsertAt) or precedence.is_by_number(file.text, edit.op):
+        if isinstance(edit.op, InsertAt) or cascades.is_by_number(file.text, edit.op):
             self.blind.append(edit.path)
-        if backed := precedence.backed(edit, file, found):
+        if backed := cascades.backed(edit, file, found):
             return replace(_applied(edit, op_name(edit)), state="skipped", cancelled_by=backed)
         said = self.said.setdefault(edit.op, len(self.said))  # a number is quicker to compare
         claims = [Claimed(edit.id, edit.format, run, said) for run in found.runs if run]
         other = file.overlay.add(claims)
         if other is not None:
             raise self._overlap(edit, file, found, other)
-        if precedence.is_indexed(edit):
+        if cascades.is_indexed(edit):
             file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
         return _applied(edit, _op_of(edit, hunks), found.rung, (found.start + 1, found.end))
 

@@ -146,8 +146,8 @@ class Claims:
     def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
         """See `Queue.answer`."""
         token, live = claim.token, self.live(claim)
-        told = {"asked": to_json(asked), "data": data.decode("utf-8", "surrogateescape")}
-        self.put(token, f"{token}.asked", spool.encode(told), flush=True)
+        report = {"asked": to_json(asked), "data": data.decode("utf-8", "surrogateescape")}
+        self.put(token, f"{token}.asked", spool.encode(report), flush=True)
         self.put(token, f"{token}.body", data)
         live.more = True
         source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
@@ -220,15 +220,15 @@ class Claims:
         """A dead owner's claim as if its publishing had never begun; None for mere leftovers."""
         active = self._active.fd
         spool.move(active, f"{token}.ends", active, f"{token}.held")
-        told = spool.decode(spool.read(active, f"{token}.json"))
-        if told is not None:
-            body = f"{told['id']}{extension(told['source']['name'])}"
+        report = spool.decode(spool.read(active, f"{token}.json"))
+        if report is not None:
+            body = f"{report['id']}{extension(report['source']['name'])}"
             for folder in self._public:
                 spool.move(folder.fd, body, active, f"{token}.body")
-                spool.remove(folder.fd, f"{told['id']}.report.md")
+                spool.remove(folder.fd, f"{report['id']}.report.md")
             if not spool.listing(active, token):  # the report alone has the name, and may change
                 with contextlib.suppress(FileNotFoundError):
-                    spool.write(active, f"{token}/{spool.file_name(told['source']['name'])}", b"")
+                    spool.write(active, f"{token}/{spool.file_name(report['source']['name'])}", b"")
         for name in (".md", ".tmp"):
             spool.remove(active, token + name)
         claim = self._read(token)
@@ -241,21 +241,21 @@ class Claims:
     def _read(self, token: str) -> Claim | None:
         """The claim as the files tell it; None when no response is left in them."""
         active = self._active.fd
-        told = spool.decode(spool.read(active, f"{token}.json"))
+        report = spool.decode(spool.read(active, f"{token}.json"))
         held = spool.read(active, f"{token}.held") or spool.read(active, f"{token}.ends")
         hold = spool.decode(held)
         answer = spool.decode(spool.read(active, f"{token}.asked"))
         names = spool.listing(active, token)
-        name = names[0] if names else told["source"]["name"] if told else "response"
+        name = names[0] if names else report["source"]["name"] if report else "response"
         try:
             taken = snapshot(active, f"{token}.body", self._limit)
-            if names and not hold and self._doubtful(token, name, taken, told):
+            if names and not hold and self._doubtful(token, name, taken, report):
                 taken = self._copy(token, name)
         except FileNotFoundError:
             if names:
                 taken = self._copy(token, name)
-            elif told:
-                taken = Snapshot(b"", told["source"]["bytes"])
+            elif report:
+                taken = Snapshot(b"", report["source"]["bytes"])
             else:
                 return None
         if answer is not None:
@@ -263,13 +263,13 @@ class Claims:
             if data != taken.data:  # a crash came before the copy of it
                 self.put(token, f"{token}.body", data)
                 taken = Snapshot(data, len(data))
-        known: dict[str, Any] = told or hold or {}
+        known: dict[str, Any] = report or hold or {}
         return _claim(
             token,
             name,
             taken,
             id=known.get("id"),
-            intended=told,
+            intended=report,
             held=hold is not None,
             held_since=hold["since"] if hold else None,
             request=name.endswith(REQUEST) and answer is None and not taken.problem,
@@ -277,10 +277,10 @@ class Claims:
             choice=spool.decode(spool.read(active, f"{token}.choice")),
         )
 
-    def _doubtful(self, token: str, name: str, taken: Snapshot, told: Report | None) -> bool:
+    def _doubtful(self, token: str, name: str, taken: Snapshot, report: Report | None) -> bool:
         """Whether a power cut may have taken the copy that is made of a response; then there is no
         intended report either, or it speaks of other bytes.  Adopted ones have nothing but it."""
-        if told and told["source"]["sha256"] == sha256(taken.data).hexdigest():
+        if report and report["source"]["sha256"] == sha256(taken.data).hexdigest():
             return False
         return os.lstat(f"{token}/{name}", dir_fd=self._active.fd).st_size > 0
 

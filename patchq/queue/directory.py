@@ -260,9 +260,9 @@ class DirectoryQueue:
     @disk_faults
     def forget(self, id: str) -> None:
         for folder in (self._done, self._rejected) if valid(id) else ():
-            told = spool.decode(spool.read(folder.fd, id + REPORT))
-            if told is not None:
-                body = f"{id}{extension(told['source']['name'])}"
+            report = spool.decode(spool.read(folder.fd, id + REPORT))
+            if report is not None:
+                body = f"{id}{extension(report['source']['name'])}"
                 finished.remove(folder, body, id + PAGE, id + REPORT)
 
     @disk_faults

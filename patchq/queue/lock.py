@@ -50,9 +50,9 @@ class Lock:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
             _flock(fd)
-            told = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            report = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
             os.ftruncate(fd, 0)
-            os.pwrite(fd, json.dumps(told).encode() + b"\n", 0)
+            os.pwrite(fd, json.dumps(report).encode() + b"\n", 0)
         except BlockingIOError:
             os.close(fd)
             holder = _read(self._path)
@@ -110,7 +110,7 @@ def _flock(fd: int) -> None:
 
 def _read(path: Path) -> Owner:
     try:
-        told = json.loads(path.read_bytes())
-        return Owner(int(told["pid"]), str(told["host"]), float(told["since"]))
+        report = json.loads(path.read_bytes())
+        return Owner(int(report["pid"]), str(report["host"]), float(report["since"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Owner()

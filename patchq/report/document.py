@@ -16,8 +16,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from patchq.model.values import Candidate, Collision, EditOutcome, HookRun, Outcome, Problem, State
-from patchq.report import page as report_md
-from patchq.report import secrecy
+from patchq.report import page, secrecy
 from patchq.report.codes import CODES
 from patchq.text.quote import HIDDEN, clip, visible
 
@@ -79,7 +78,7 @@ def _whole(outcome: Outcome) -> dict[str, Any]:
     }
     if outcome.state == "rejected":
         excerpts = [None if secret else problem.excerpt for problem in outcome.problems]
-        report["retry"]["prompt"] = outcome.prompt or report_md.prompt(report, excerpts)
+        report["retry"]["prompt"] = outcome.prompt or page.prompt(report, excerpts)
     return report
 
 

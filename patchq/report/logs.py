@@ -104,15 +104,15 @@ class _Text(_Formatter):
 
 class _Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        report: dict[str, Any] = {
             "time": self.when(record),
             "level": record.levelname.lower(),
             "message": self.said(record.getMessage()),
             **self.fields(record),
         }
         if record.exc_info:
-            told["traceback"] = self.said(self.formatException(record.exc_info))
-        return json.dumps(told, ensure_ascii=False)
+            report["traceback"] = self.said(self.formatException(record.exc_info))
+        return json.dumps(report, ensure_ascii=False)
 
 
 def _each(function: Callable[[str], str], value: object) -> object:

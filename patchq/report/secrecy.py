@@ -120,8 +120,8 @@ def begun(text: str) -> str | None:
 
 def without(value: Any) -> Any:
     """A value of JSON in which each line of a text that holds a secret says so in its place."""
-    told = json.dumps(value, ensure_ascii=False)
-    return _without(value) if _may_hold(told) else value
+    report = json.dumps(value, ensure_ascii=False)
+    return _without(value) if _may_hold(report) else value
 
 
 def _without(value: Any) -> Any:

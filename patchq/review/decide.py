@@ -11,10 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from patchq.git import records, refs, worktree
-from patchq.land import collisions as pending
-from patchq.land import landing as land
-from patchq.land import presubmit as checking
-from patchq.land import reports as rewriting
+from patchq.land import collisions, landing, presubmit, reports
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Problem
@@ -23,9 +20,8 @@ from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, flush
 from patchq.plan import selection
 from patchq.report import document as report
-from patchq.report import page as report_md
-from patchq.review import reconcile as observed
-from patchq.review import restack as waiting
+from patchq.report import page
+from patchq.review import reconcile, restack
 
 _LOG = logging.getLogger("patchq")
 _TRIES = 5
@@ -57,7 +53,7 @@ def accept(
         if busy:
             return Decided(told, (_busy(target, busy),))
         draft = _landing(world, told, tip, branch, only, without)
-        checking.check([draft], world, as_it_stands=draft.commit == branch)
+        presubmit.check([draft], world, as_it_stands=draft.commit == branch)
         if draft.state == "rejected" or not draft.commit:
             errors = tuple(p for p in draft.problems if p.severity == "error")
             return Decided(told, errors or tuple(draft.problems) or (_is_there(id, target),))
@@ -68,9 +64,9 @@ def accept(
         value, who = refs.stage(world.repo, draft.commit), world.identity()
         flush(world)
         try:
-            with rewriting.locked(world):
+            with reports.locked(world):
                 _check_that_it_waits(world, id)
-                moved = land.move_target(world, target, tip, value, log, who)
+                moved = landing.move_target(world, target, tip, value, log, who)
                 if moved:
                     refs.create(world.repo, records.BATCHES + id, value, log, who)
         finally:
@@ -85,7 +81,7 @@ def accept(
                 fields |= {"edits": made["edits"], "diff": made["diff"]}
                 back = selection.brought_back(told["edits"], made["edits"])
             how = _choice_made(only, without)
-            fresh = observed.close(world, told, "accepted", branch, how, **fields)
+            fresh = reconcile.close(world, told, "accepted", branch, how, **fields)
             _let_follow(world)
             world.tell(fresh)
             return Decided(fresh, back=tuple(back))
@@ -113,17 +109,19 @@ def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
 
 def _landing(
     world: World,
-    told: Report,
+    report: Report,
     tip: str,
     branch: str,
     only: frozenset[str] | None,
     without: frozenset[str],
 ) -> Draft:
     """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
-    id, repo = told["id"], world.repo
-    draft = Draft(waiting.claim_of(told, world), world, id=id, target=told["target"], parent=tip)
+    id, repo = report["id"], world.repo
+    draft = Draft(
+        restack.claim_of(report, world), world, id=id, target=report["target"], parent=tip
+    )
     whole = only is None and not without
-    own = branch == told["commit"]
+    own = branch == report["commit"]
     if whole and (repo.parents(branch) == (tip,) if own else repo.is_ancestor(tip, branch)):
         draft.commit, draft.tree, draft.state = branch, repo.tree(branch).root, "applied"
         draft.subject = repo.message(branch).split("\n", 1)[0]
@@ -134,13 +132,17 @@ def _landing(
             Problem(
                 "target.moved",
                 f"patchq/{id} holds commits of a person, and "
-                + ("only whole branches can land then" if not whole else f"{told['target']} moved"),
+                + (
+                    "only whole branches can land then"
+                    if not whole
+                    else f"{report['target']} moved"
+                ),
                 f"merge or rebase the branch by hand: git merge patchq/{id}",
             )
         )
         return draft
-    chosen = None if whole else selection.select(told["edits"], only, without)
-    choice = replace(waiting.choice_of(told), accepted=True)
+    chosen = None if whole else selection.select(report["edits"], only, without)
+    choice = replace(restack.choice_of(report), accepted=True)
     if chosen is not None:
         choice = replace(choice, edits=chosen.taken, left=chosen.left)
     return process(draft.claim, world, Tips(world), choice)
@@ -150,7 +152,7 @@ def _let_follow(world: World) -> None:
     """The target has moved: what else waits for it follows.  The batch has landed whatever comes of
     that, and the next run does what is left."""
     try:
-        waiting.settle(world)
+        restack.settle(world)
     except Fault as fault:
         _LOG.warning("%s; the next `patchq run` has the other batches follow", fault.message)
 
@@ -193,7 +195,7 @@ def discard(world: World, id: str) -> Decided:
     for claim in world.queue.held():
         if claim.id == id and (held := world.queue.load(id)):
             gone = report.with_state(held, "discarded")
-            world.queue.publish(claim, gone, report_md.to_markdown(gone))
+            world.queue.publish(claim, gone, page.to_markdown(gone))
             return Decided(gone)
     told = _proposal(world, id)
     branch = world.repo.branch_tip(f"patchq/{id}")
@@ -201,19 +203,19 @@ def discard(world: World, id: str) -> Decided:
         raise UsageError(
             f"patchq/{id} is checked out", "check out another branch there, then discard again"
         )
-    fresh = observed.close(world, told, "discarded", branch)
-    pending.refresh(world, pending.named(told))
+    fresh = reconcile.close(world, told, "discarded", branch)
+    collisions.refresh(world, collisions.named(told))
     return Decided(fresh)
 
 
 def _proposal(world: World, id: str) -> Report:
-    told = world.queue.load(id)
-    if told is None:
+    report = world.queue.load(id)
+    if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
-    seen = observed.observe(world, told)
+    seen = reconcile.observe(world, report)
     if seen.state != "proposed":
         raise UsageError(f"batch {id} does not wait for review: it is {seen.state}")
-    if world.repo.ref_target(records.WAITING + id) != told["commit"]:  # a crash came in between
-        waiting.follow(world, [told["target"]])
-        told = world.queue.load(id) or told
-    return told
+    if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
+        restack.follow(world, [report["target"]])
+        report = world.queue.load(id) or report
+    return report

@@ -22,9 +22,8 @@ from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Source, 
 from patchq.pipeline import notes
 from patchq.pipeline.notes import Note
 from patchq.pipeline.world import World
-from patchq.report import document as report
-from patchq.report import message
-from patchq.text import unified as diff
+from patchq.report import document, message
+from patchq.text import unified
 
 SAYS_SO = "from git alone: its report is not in the queue"
 _BRANCHES = "refs/heads/patchq/"
@@ -81,8 +80,8 @@ def _look_up(world: World, id: str, note: Note | None) -> Found | None:
             continue
         if prefix == _BRANCHES and id not in _trailers(world, commit).get("Patchq-Batch", []):
             continue  # a person's own branch
-        told = note.state if note and state != "proposed" else state
-        return Found(id, cast(State, told), commit, note)
+        report = note.state if note and state != "proposed" else state
+        return Found(id, cast(State, report), commit, note)
     return None
 
 
@@ -104,12 +103,12 @@ def _reports(world: World, batches: list[Found]) -> list[Report]:
 
 def _report(world: World, batch: Found, target: str | None) -> Report:
     repo, commit, note = world.repo, batch.commit, batch.note
-    told = _trailers(world, commit)
+    report = _trailers(world, commit)
     parent = next(iter(repo.parents(commit)), None)
     changes = repo.changes(parent, commit) if parent else {}
-    agent, _, model = _first(told, "Assisted-by").partition(":")
-    source = _first(told, "Patchq-Source").removeprefix("sha256:")
-    made = report.to_json(
+    agent, _, model = _first(report, "Assisted-by").partition(":")
+    source = _first(report, "Patchq-Source").removeprefix("sha256:")
+    made = document.to_json(
         Outcome(
             id=batch.id,
             state="applied",
@@ -118,14 +117,14 @@ def _report(world: World, batch: Found, target: str | None) -> Report:
             target=(note and note.target) or target or world.target or None,
             agent=(note and note.agent) or agent or None,
             model=(note and note.model) or model or None,
-            base=Base(_first(told, "Patchq-Base") or parent or commit, "tip"),
+            base=Base(_first(report, "Patchq-Base") or parent or commit, "tip"),
             commit=commit,
             tree=repo.tree(commit).root,
             edits=tuple(
                 _edit(number, path, *sides)
                 for number, (path, sides) in enumerate(changes.items(), 1)
             ),
-            diff=diff.unified(_texts(world, changes)),
+            diff=unified.unified(_texts(world, changes)),
         )
     )
     # What git does not know is null.
@@ -135,7 +134,7 @@ def _report(world: World, batch: Found, target: str | None) -> Report:
     made["edits"] = [edit | {"format": None, "at": None} for edit in made["edits"]]
     branch = f"patchq/{batch.id}" if batch.state == "proposed" else None
     by = note.by if note else None
-    return report.with_state(made, batch.state, branch=branch, duplicate_of=by)
+    return document.with_state(made, batch.state, branch=branch, duplicate_of=by)
 
 
 def _edit(number: int, path: str, before: Leaf | None, after: Leaf | None) -> EditOutcome:
@@ -180,5 +179,5 @@ def _trailers(world: World, commit: str) -> dict[str, list[str]]:
     return message.trailers(world.repo.message(commit))
 
 
-def _first(told: Mapping[str, list[Any]], key: str) -> str:
-    return str(next(iter(told.get(key, [])), ""))
+def _first(report: Mapping[str, list[Any]], key: str) -> str:
+    return str(next(iter(report.get(key, [])), ""))

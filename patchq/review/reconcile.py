@@ -12,14 +12,14 @@ from typing import Any
 
 from patchq.git import records, refs, worktree
 from patchq.git.records import DISCARDED
-from patchq.land import reports as rewriting
+from patchq.land import reports
 from patchq.model.errors import UsageError
 from patchq.model.report import Report
 from patchq.model.values import LANDED, Problem, State
 from patchq.pipeline import notes
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World
-from patchq.report import document as report
+from patchq.report import document
 
 _WHILE_IT_WAITS = ("conflict.pending", "target.moved")
 """Warnings that say nothing any more once a batch is decided."""
@@ -34,18 +34,18 @@ class Seen:
     commit: str | None = None
 
 
-def observe(world: World, told: Report) -> Seen:
+def observe(world: World, report: Report) -> Seen:
     """The batch's state now; another one than the report's where a person used plain git."""
-    state, commit, id = told["state"], told["commit"], told["id"]
+    state, commit, id = report["state"], report["commit"], report["id"]
     if state != "proposed":
         return Seen(state)
     branch = world.repo.branch_tip(f"patchq/{id}")
-    tip = world.repo.branch_tip(told["target"])
+    tip = world.repo.branch_tip(report["target"])
     if tip is not None:
         if world.repo.is_ancestor(branch or commit, tip):
             return Seen("accepted", "merged by hand", branch or commit)
-        source = told["source"]["sha256"]
-        landed = history.landed_as(world.repo, id, source, tip, told["base"]["commit"])
+        source = report["source"]["sha256"]
+        landed = history.landed_as(world.repo, id, source, tip, report["base"]["commit"])
         if landed:
             return Seen("accepted", "landed by hand, as another commit", landed)
     if branch is None:
@@ -59,34 +59,34 @@ def observe(world: World, told: Report) -> Seen:
 def waiting(world: World) -> Iterator[Report]:
     """The reports of all proposals that nobody has decided through patchq."""
     for name in world.repo.refs(records.WAITING):
-        told = world.queue.load(name.removeprefix(records.WAITING))
-        if told is not None:
-            yield told
+        report = world.queue.load(name.removeprefix(records.WAITING))
+        if report is not None:
+            yield report
 
 
 def reconcile(world: World) -> list[Report]:
     """Put down in the reports what was done by plain git; returns the ones that changed."""
     changed = []
-    for told in list(waiting(world)):
-        seen, id = observe(world, told), told["id"]
+    for report in list(waiting(world)):
+        seen, id = observe(world, report), report["id"]
         if seen.state == "proposed":
-            if seen.commit and not any(p["code"] == "target.moved" for p in told["problems"]):
-                fresh = rewriting.amend(world, id, _say_not_ours)
+            if seen.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
+                fresh = reports.amend(world, id, _say_not_ours)
                 changed += [fresh] if fresh else []
             continue
-        commit = seen.commit or told["commit"]
+        commit = seen.commit or report["commit"]
         if seen.state in LANDED:
             log = f"patchq: {id}: {seen.note or seen.state}"
             refs.create(world.repo, records.BATCHES + id, commit, log, world.identity())
         tree = world.repo.tree(commit).root
         tip = world.repo.branch_tip(f"patchq/{id}")
-        changed.append(close(world, told, seen.state, tip, seen.note, commit=commit, tree=tree))
+        changed.append(close(world, report, seen.state, tip, seen.note, commit=commit, tree=tree))
     return changed
 
 
-def _say_not_ours(told: Report) -> Report | None:
-    id = told["id"]
-    if told["state"] != "proposed":
+def _say_not_ours(report: Report) -> Report | None:
+    id = report["id"]
+    if report["state"] != "proposed":
         return None
     problem = Problem(
         "target.moved",
@@ -95,20 +95,20 @@ def _say_not_ours(told: Report) -> Report | None:
         "and leaves the branch to you",
         severity="warning",
     )
-    return report.with_problems(told, problem)
+    return document.with_problems(report, problem)
 
 
 def close(
-    world: World, told: Report, state: State, branch: str | None, reason: str = "", **fields: Any
+    world: World, report: Report, state: State, branch: str | None, reason: str = "", **fields: Any
 ) -> Report:
     """End the waiting of a batch: its branch goes if it is still at `branch` and nobody has it
     checked out, its report and its note get the later state; returns the report.
 
     The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
     """
-    id, repo = told["id"], world.repo
-    with rewriting.locked(world):
-        now = world.queue.load(id) or told
+    id, repo = report["id"], world.repo
+    with reports.locked(world):
+        now = world.queue.load(id) or report
         seen = observe(world, now).state if state == "discarded" else state
         if seen not in ("proposed", state):
             raise UsageError(f"batch {id} does not wait for review: it is {seen}")
@@ -125,18 +125,18 @@ def close(
     return fresh
 
 
-def rewrite(world: World, told: Report, state: State, reason: str = "", **fields: Any) -> Report:
+def rewrite(world: World, report: Report, state: State, reason: str = "", **fields: Any) -> Report:
     """Put down a later state of a batch that does not wait any more; returns the new report."""
-    with rewriting.locked(world):
-        return _rewritten(world, world.queue.load(told["id"]) or told, state, reason, fields)
+    with reports.locked(world):
+        return _rewritten(world, world.queue.load(report["id"]) or report, state, reason, fields)
 
 
 def _rewritten(
     world: World, now: Report, state: State, reason: str, fields: Mapping[str, Any]
 ) -> Report:
     problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
-    fresh = report.with_state(now, state, **{"problems": problems, **fields})
-    rewriting.put(world, fresh)
+    fresh = document.with_state(now, state, **{"problems": problems, **fields})
+    reports.put(world, fresh)
     world.queue.sync()
     notes.add(world, fresh, reason)
     return fresh

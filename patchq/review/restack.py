@@ -22,9 +22,7 @@ from patchq.git import records, refs, worktree
 from patchq.git.reffiles import heads
 from patchq.git.refs import Staged
 from patchq.git.repository import Repository
-from patchq.land import collisions as pending
-from patchq.land import presubmit as checking
-from patchq.land import reports as rewriting
+from patchq.land import collisions, presubmit, reports
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Base, Problem, Source
@@ -33,11 +31,11 @@ from patchq.pipeline.overrides import Choice
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, flush
 from patchq.queue import Claim
-from patchq.report import document as report
-from patchq.review import reconcile as observed
+from patchq.report import document
+from patchq.review import reconcile
 
 _MOVED = "target.moved"
-_KEPT = (pending.CODE, "base.unknown", "worktree.dirty")
+_KEPT = (collisions.CODE, "base.unknown", "worktree.dirty")
 """Warnings that stay when a batch is made again: the first is computed anew, the second says how
 little the response had said, and the third, in auto mode, why it waits at all."""
 
@@ -51,9 +49,9 @@ def settle(world: World) -> None:
     seen = _seen(world)
     if seen is None or _settled.get(world.repo) == seen:
         return
-    observed.reconcile(world)
+    reconcile.reconcile(world)
     follow(world)
-    pending.refresh(world)
+    collisions.refresh(world)
     if _seen(world) == seen:
         _settled[world.repo] = seen
 
@@ -81,86 +79,88 @@ class _Step:
 def follow(world: World, targets: Collection[str] | None = None) -> None:
     """Make the proposals for these branches (all) again on their tips, or say why that fails."""
     steps = []
-    for told in list(observed.waiting(world)):
-        if targets is None or told["target"] in targets:
-            step = _step(told, world)
+    for report in list(reconcile.waiting(world)):
+        if targets is None or report["target"] in targets:
+            step = _step(report, world)
             steps += [step] if step else []
     if steps:
         with _staged(steps, world) as values:
             flush(world)
-            with rewriting.locked(world):
+            with reports.locked(world):
                 _take([step for step in steps if _as_before(step, world)], values, world)
 
 
-def _step(told: Report, world: World) -> _Step | None:
+def _step(report: Report, world: World) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
-    repo, id = world.repo, told["id"]
-    seen = observed.observe(world, told)
-    tip, branch = repo.branch_tip(told["target"]), repo.branch_tip(f"patchq/{id}")
+    repo, id = world.repo, report["id"]
+    seen = reconcile.observe(world, report)
+    tip, branch = repo.branch_tip(report["target"]), repo.branch_tip(f"patchq/{id}")
     waits = repo.ref_target(records.WAITING + id)
-    if told["state"] != "proposed" or seen.state != "proposed" or seen.commit:
+    if report["state"] != "proposed" or seen.state != "proposed" or seen.commit:
         return None
     if tip is None or branch is None or waits is None:
         return None
     # On top of the tip and of nothing else: a commit that was taken back must not land with it.
-    follows, agree = repo.parents(branch) == (tip,), told["commit"] == branch == waits
-    if agree and not follows and _knows(told, tip):
+    follows, agree = repo.parents(branch) == (tip,), report["commit"] == branch == waits
+    if agree and not follows and _knows(report, tip):
         return None
-    commit, fresh = branch, _as_it_is(told, branch, world)
+    commit, fresh = branch, _as_it_is(report, branch, world)
     if not follows and (where := worktree.checkouts(repo, f"patchq/{id}")):
-        fresh = report.with_problems(fresh, _checked_out(told, tip, where[0].workdir))
-    elif not follows or told["commit"] != branch:
-        draft = _made(told, world)
+        fresh = document.with_problems(fresh, _checked_out(report, tip, where[0].workdir))
+    elif not follows or report["commit"] != branch:
+        draft = _made(report, world)
         if isinstance(draft, Fault):
-            fresh = report.with_problems(fresh, _lost(told, tip, draft))
+            fresh = document.with_problems(fresh, _lost(report, tip, draft))
         elif draft.commit:
             commit = _same(draft, branch, world) or draft.commit
-            fresh = _fresh(told, draft, commit)
+            fresh = _fresh(report, draft, commit)
         elif draft.state in ("rejected", "duplicate"):
-            fresh = report.with_problems(fresh, _stays(told, tip, draft))
+            fresh = document.with_problems(fresh, _stays(report, tip, draft))
         else:
             return None  # held: a work tree rebases the target, which moves again soon
-    if agree and commit == branch and fresh == told:
+    if agree and commit == branch and fresh == report:
         return None
     return _Step(id, branch, waits, commit, fresh)
 
 
-def _made(told: Report, world: World) -> Draft | Fault:
+def _made(report: Report, world: World) -> Draft | Fault:
     """The batch on the target's tip; the fault if the queue does not hold what it was made from."""
     try:
-        claim, choice = claim_of(told, world), choice_of(told)
+        claim, choice = claim_of(report, world), choice_of(report)
     except Fault as fault:
         return fault
     draft = process(claim, world, Tips(world), choice)
     if world.hooks.fixing:  # `accept` asks the others, about the tree that lands
-        checking.check([draft], world)
+        presubmit.check([draft], world)
     return draft
 
 
-def choice_of(told: Report) -> Choice:
+def choice_of(report: Report) -> Choice:
     """How a batch was taken: on its base, with the edits that were not left out; `UsageError` if
     the report has no room for all of them, and so does not tell."""
-    idle = [edit for edit in told["edits"] if edit["state"] in ("skipped", "cancelled")]
-    if idle and (told["edits"][-1]["description"] or "").endswith("edits are left out here)"):
+    idle = [edit for edit in report["edits"] if edit["state"] in ("skipped", "cancelled")]
+    if idle and (report["edits"][-1]["description"] or "").endswith("edits are left out here)"):
         raise UsageError(
-            f"batch {told['id']} has more edits than its report holds, and some were not taken",
+            f"batch {report['id']} has more edits than its report holds, and some were not taken",
             "send the wanted ones in a new response",
         )
-    taken = frozenset(edit["id"] for edit in told["edits"] if edit not in idle) if idle else None
+    taken = frozenset(edit["id"] for edit in report["edits"] if edit not in idle) if idle else None
     # A backup has the id of the edit that it stands behind.
     left = {edit["id"]: edit["cancelled_by"] for edit in idle if edit["id"] not in (taken or ())}
-    return Choice(edits=taken, left=left, base=Base(**told["base"]), target=told["target"])
+    return Choice(edits=taken, left=left, base=Base(**report["base"]), target=report["target"])
 
 
-def claim_of(told: Report, world: World) -> Claim:
+def claim_of(report: Report, world: World) -> Claim:
     """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
-    source, body = told["source"], world.queue.body(told["id"])
+    source, body = report["source"], world.queue.body(report["id"])
     if body is None:
         raise Fault(
-            f"the response of {told['id']} is gone from the queue",
+            f"the response of {report['id']} is gone from the queue",
             "restore `.patchq/` from a backup, or discard the batch",
         )
-    return Claim("", Source(source["name"], source["sha256"], source["bytes"]), body, id=told["id"])
+    return Claim(
+        "", Source(source["name"], source["sha256"], source["bytes"]), body, id=report["id"]
+    )
 
 
 def _same(draft: Draft, branch: str, world: World) -> str | None:
@@ -170,46 +170,46 @@ def _same(draft: Draft, branch: str, world: World) -> str | None:
     return branch if same else None
 
 
-def _as_it_is(told: Report, branch: str, world: World) -> Report:
-    problems = [problem for problem in told["problems"] if problem["code"] != _MOVED]
+def _as_it_is(report: Report, branch: str, world: World) -> Report:
+    problems = [problem for problem in report["problems"] if problem["code"] != _MOVED]
     tree = world.repo.tree(branch).root
-    return {**told, "commit": branch, "tree": tree, "problems": problems}
+    return {**report, "commit": branch, "tree": tree, "problems": problems}
 
 
-def _fresh(told: Report, draft: Draft, commit: str) -> Report:
+def _fresh(report: Report, draft: Draft, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
-    made = report.to_json(draft.outcome())
+    made = document.to_json(draft.outcome())
     said = {problem["code"] for problem in made["problems"]}
-    said |= set() if told["mode"] == "auto" else {"worktree.dirty"}
-    kept = [p for p in told["problems"] if p["code"] in _KEPT and p["code"] not in said]
+    said |= set() if report["mode"] == "auto" else {"worktree.dirty"}
+    kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in said]
     fields = {key: made[key] for key in ("edits", "diff", "tree", "hooks")}
     fields |= {"commit": commit, "problems": [*made["problems"], *kept]}
-    return report.with_state(told, "proposed", **fields)
+    return document.with_state(report, "proposed", **fields)
 
 
 # ---------------------------------------------------------------- what cannot follow
 
 
-def _knows(told: Report, tip: str) -> bool:
+def _knows(report: Report, tip: str) -> bool:
     """Whether the report says already that the batch cannot be made on this tip."""
-    start = _since(told, tip)
-    return any(p["code"] == _MOVED and p["message"].startswith(start) for p in told["problems"])
+    start = _since(report, tip)
+    return any(p["code"] == _MOVED and p["message"].startswith(start) for p in report["problems"])
 
 
-def _since(told: Report, tip: str) -> str:
-    return f"{told['target']} moved to {tip[:12]}, and the batch cannot be made again there: "
+def _since(report: Report, tip: str) -> str:
+    return f"{report['target']} moved to {tip[:12]}, and the batch cannot be made again there: "
 
 
-def _lost(told: Report, tip: str, fault: Fault) -> Problem:
-    return Problem(_MOVED, _since(told, tip) + fault.message, fault.hint, severity="warning")
+def _lost(report: Report, tip: str, fault: Fault) -> Problem:
+    return Problem(_MOVED, _since(report, tip) + fault.message, fault.hint, severity="warning")
 
 
-def _stays(told: Report, tip: str, draft: Draft) -> Problem:
-    id = told["id"]
+def _stays(report: Report, tip: str, draft: Draft) -> Problem:
+    id = report["id"]
     if draft.state == "duplicate":
         return Problem(
             _MOVED,
-            _since(told, tip) + "all that it changes is there already",
+            _since(report, tip) + "all that it changes is there already",
             f"nothing is left to land: `patchq discard {id}`",
             severity="warning",
         )
@@ -217,18 +217,18 @@ def _stays(told: Report, tip: str, draft: Draft) -> Problem:
     return replace(
         error,
         code=_MOVED,
-        message=f"{_since(told, tip)}{error.code}: {error.message}",
-        hint=f"send it again with `retries: {id}` and `base: {tip[:12]}`, made on {told['target']} "
-        f"as it is now; or `patchq retry {id}` once what is in its way is gone",
+        message=f"{_since(report, tip)}{error.code}: {error.message}",
+        hint=f"send it again with `retries: {id}` and `base: {tip[:12]}`, made on "
+        f"{report['target']} as it is now; or `patchq retry {id}` once what is in its way is gone",
         severity="warning",
     )
 
 
-def _checked_out(told: Report, tip: str, where: Path) -> Problem:
-    id = told["id"]
+def _checked_out(report: Report, tip: str, where: Path) -> Problem:
+    id = report["id"]
     return Problem(
         _MOVED,
-        f"patchq/{id} is checked out in {where}, so it does not follow {told['target']} to "
+        f"patchq/{id} is checked out in {where}, so it does not follow {report['target']} to "
         f"{tip[:12]}",
         f"check out another branch there, then `patchq retry {id}`",
         severity="warning",
@@ -254,10 +254,10 @@ def _staged(steps: Sequence[_Step], world: World) -> Iterator[Mapping[str, Stage
 
 def _as_before(step: _Step, world: World) -> bool:
     """Whether nobody decided on the batch, or touched its branch, since it was looked at."""
-    told, repo, name = world.queue.load(step.id), world.repo, f"patchq/{step.id}"
+    report, repo, name = world.queue.load(step.id), world.repo, f"patchq/{step.id}"
     return (
-        told is not None
-        and told["state"] == "proposed"
+        report is not None
+        and report["state"] == "proposed"
         and repo.branch_tip(name) == step.branch
         and repo.ref_target(records.WAITING + step.id) == step.waits
         and (step.commit == step.branch or not worktree.checkouts(repo, name))
@@ -280,9 +280,9 @@ def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) ->
         refs.barrier(world.repo.commondir)
     for step in done:
         now = world.queue.load(step.id)
-        named = [p for p in now["problems"] if p["code"] == pending.CODE] if now else []
-        others = [p for p in step.fresh["problems"] if p["code"] != pending.CODE]
-        rewriting.put(world, {**step.fresh, "problems": [*others, *named]})
+        named = [p for p in now["problems"] if p["code"] == collisions.CODE] if now else []
+        others = [p for p in step.fresh["problems"] if p["code"] != collisions.CODE]
+        reports.put(world, {**step.fresh, "problems": [*others, *named]})
     world.queue.sync()
 
 

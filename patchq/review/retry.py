@@ -14,11 +14,11 @@ from patchq.model.errors import UsageError
 from patchq.model.names import response_name
 from patchq.model.report import Report
 from patchq.model.values import LANDED
-from patchq.pipeline import overrides as chosen
+from patchq.pipeline import overrides
 from patchq.pipeline.overrides import Choice
 from patchq.pipeline.world import World
 from patchq.plan import selection
-from patchq.review import from_git as rebuilt
+from patchq.review import from_git
 
 
 def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> None:
@@ -27,31 +27,31 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
     `tell` is called with the new report.  `UsageError` for a batch that landed or goes on by
     itself, and where the queue has lost the response.
     """
-    told = world.queue.load(id)
-    if told is None:
+    report = world.queue.load(id)
+    if report is None:
         raise _unknown(world, id)
-    _refuse_what_stands(told)
+    _refuse_what_stands(report)
     body = world.queue.body(id)
     if body is None:
         raise UsageError(
             f"the response of {id} was never read, or is gone from the queue", "send it again"
         )
-    choice = Choice(target=told["target"], retries=id)
+    choice = Choice(target=report["target"], retries=id)
     if without:
-        selected = selection.select(told["edits"], None, without)
+        selected = selection.select(report["edits"], None, without)
         choice = replace(choice, edits=selected.taken, left=selected.left)
-    name = response_name(told["source"]["name"])
-    worker.work([world.queue.adopt(body, name, chosen.to_json(choice))], world, tell, choice)
+    name = response_name(report["source"]["name"])
+    worker.work([world.queue.adopt(body, name, overrides.to_json(choice))], world, tell, choice)
 
 
 def _unknown(world: World, id: str) -> UsageError:
-    if rebuilt.load(world, id) is None:
+    if from_git.load(world, id) is None:
         return UsageError(f"there is no batch {id}", "see `patchq log`")
     return UsageError(f"the queue has lost the response of {id}", "send it again")
 
 
-def _refuse_what_stands(told: Report) -> None:
-    id, state = told["id"], told["state"]
+def _refuse_what_stands(report: Report) -> None:
+    id, state = report["id"], report["state"]
     if state in LANDED:
         raise UsageError(
             f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"

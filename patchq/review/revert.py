@@ -14,19 +14,15 @@ from patchq.model.errors import UsageError
 from patchq.model.names import batch_id
 from patchq.model.report import Report
 from patchq.model.values import LANDED, FileChange, Problem, Source
-from patchq.pipeline import notes
-from patchq.pipeline import overrides as chosen
+from patchq.pipeline import notes, overrides
 from patchq.pipeline.overrides import Choice
 from patchq.pipeline.process import process
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import Tips, World
 from patchq.queue import Claim
-from patchq.report import document as report
+from patchq.report import document
 from patchq.report.message import trailers
-from patchq.review import from_git as rebuilt
-from patchq.review import reconcile as observed
-from patchq.review import restack as waiting
-from patchq.review import revert_patch as inverse
+from patchq.review import from_git, reconcile, restack, revert_patch
 from patchq.review.decide import Decided
 
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
@@ -40,67 +36,67 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     Returns the report on the first batch as it is then, or why nothing was done.  `UsageError` for
     a batch that is not there to be taken back.
     """
-    told, commit = _landed(world, id)
-    target = told["target"]
+    report, commit = _landed(world, id)
+    target = report["target"]
     back = _changes_back(world, id, commit)
     if isinstance(back, Problem):
-        return Decided(told, (back,))
+        return Decided(report, (back,))
     gate = _for_what_was_there(world)
-    data = inverse.response(world.repo, id, target, commit, back)
-    if not inverse.reads_back(data, world.repo, gate.rules, commit, back):
-        return Decided(told, (_not_as_text(commit),))
+    data = revert_patch.response(world.repo, id, target, commit, back)
+    if not revert_patch.reads_back(data, world.repo, gate.rules, commit, back):
+        return Decided(report, (_not_as_text(commit),))
     name = f"{batch_id(f'revert-{id}')}.md"
     choice = Choice(target=target, accepted=True)
     problem = _in_the_way(gate, data, name, choice)
     if problem:
-        return Decided(told, (problem,))
+        return Decided(report, (problem,))
     made: list[Report] = []
-    claim = world.queue.adopt(data, name, chosen.to_json(choice))
+    claim = world.queue.adopt(data, name, overrides.to_json(choice))
     worker.work([claim], gate, made.append, choice)
     for verdict in made:
         tell(verdict)
         if verdict["state"] == "applied":
-            marked = _mark(world, told, verdict["id"], verdict["commit"])
-            waiting.follow(world, {target})
+            marked = _mark(world, report, verdict["id"], verdict["commit"])
+            restack.follow(world, {target})
             return Decided(marked)
-    return Decided(told)
+    return Decided(report)
 
 
 def _landed(world: World, id: str) -> tuple[Report, str]:
     """The report of the batch, and the commit by which it is on its target."""
-    told = world.queue.load(id) or rebuilt.load(world, id)
-    if told is None:
+    report = world.queue.load(id) or from_git.load(world, id)
+    if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
-    seen = observed.observe(world, told)
-    if seen.state == "duplicate" and told["duplicate_of"]:
-        other = told["duplicate_of"]
+    seen = reconcile.observe(world, report)
+    if seen.state == "duplicate" and report["duplicate_of"]:
+        other = report["duplicate_of"]
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
     if seen.state == "reverted":
-        by = told["duplicate_of"]
+        by = report["duplicate_of"]
         hint = f"to have it again: patchq revert {by}" if by else None
         raise UsageError(f"batch {id} was reverted already", hint)
     if seen.state not in LANDED:
         waits = f"patchq discard {id}" if seen.state in ("proposed", "held") else None
         raise UsageError(f"batch {id} has not landed: it is {seen.state}", waits)
-    if told["state"] != seen.state:  # a person merged it by plain git, and nobody noted it yet
-        observed.reconcile(world)
-        told = world.queue.load(id) or told
-    commit = _on_target(world, {**told, "commit": seen.commit or told["commit"]})
-    return told, commit
+    if report["state"] != seen.state:  # a person merged it by plain git, and nobody noted it yet
+        reconcile.reconcile(world)
+        report = world.queue.load(id) or report
+    commit = _on_target(world, {**report, "commit": seen.commit or report["commit"]})
+    return report, commit
 
 
-def _on_target(world: World, told: Report) -> str:
-    repo, id, target = world.repo, told["id"], told["target"]
+def _on_target(world: World, report: Report) -> str:
+    repo, id, target = world.repo, report["id"], report["target"]
     tip = repo.branch_tip(target)
     if tip is None:
         raise UsageError(f"the branch {target} is gone")
-    commit = history.landing(told, repo, tip)
+    commit = history.landing(report, repo, tip)
     if commit is None:
         raise UsageError(f"batch {id} is not in the history of {target} any more")
     undone = _undone_by(world, commit, tip)
     if undone is not None:
         by = next(iter(trailers(repo.message(undone)).get("Patchq-Batch", [])), None)
-        _mark(world, told, by, undone)
+        _mark(world, report, by, undone)
         raise UsageError(f"batch {id} was reverted already, by commit {undone[:12]}")
     return commit
 
@@ -126,7 +122,7 @@ def _changes_back(world: World, id: str, commit: str) -> tuple[FileChange, ...] 
             break
         start = parents[0]
         if named == [id]:
-            return inverse.changes(repo, start, commit)
+            return revert_patch.changes(repo, start, commit)
     return Problem(
         "conflict.base",
         f"commit {commit[:12]} holds more than batch {id}",
@@ -173,11 +169,11 @@ def _not_as_text(commit: str) -> Problem:
     )
 
 
-def _mark(world: World, told: Report, by: str | None, commit: str) -> Report:
+def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
     """Put down that the batch was reverted; its record stays on the commit by which it landed."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
-    if world.queue.load(told["id"]):
-        return observed.rewrite(world, told, "reverted", reason, duplicate_of=by)
-    fresh = report.with_state(told, "reverted", duplicate_of=by)
+    if world.queue.load(report["id"]):
+        return reconcile.rewrite(world, report, "reverted", reason, duplicate_of=by)
+    fresh = document.with_state(report, "reverted", duplicate_of=by)
     notes.add(world, fresh, reason)
     return fresh

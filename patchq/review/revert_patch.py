@@ -16,11 +16,11 @@ from patchq.formats.envelope.opening import open_response
 from patchq.git.objects import EXECUTABLE, Leaf, is_regular
 from patchq.git.repository import Repository
 from patchq.model.values import Envelope, FileChange, Problem
-from patchq.plan import batch as apply
+from patchq.plan import batch
 from patchq.plan.guards import is_utf8
 from patchq.plan.targets import Rules
 from patchq.report.message import subject
-from patchq.text import unified as diff
+from patchq.text import unified
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import split_lines
 
@@ -93,7 +93,7 @@ def response(
     header = "".join(
         f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in said.items()
     )
-    return f"---\n{header}---\n{diff.unified(tuple(back))}".encode()
+    return f"---\n{header}---\n{unified.unified(tuple(back))}".encode()
 
 
 def _title(title: str) -> str:
@@ -114,7 +114,7 @@ def reads_back(
     )
     if parsed.problems:
         return False
-    plan = apply.plan(parsed.edits, tree, rules, declared=True)
+    plan = batch.plan(parsed.edits, tree, rules, declared=True)
     return _results(plan.changes) == _results(back)
 
 

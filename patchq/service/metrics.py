@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchq import __version__
-from patchq.service import stats as tally
+from patchq.service import stats
 from patchq.service.stats import Key
 
 _LOG = logging.getLogger("patchq")
@@ -43,15 +43,15 @@ def text(numbers: Numbers) -> str:
 def _lines(numbers: Numbers) -> Iterator[str]:
     yield from _head("info", "gauge", "The version of patchq.")
     yield f'patchq_info{{version="{__version__}"}} 1'
-    verdicts = tally.total(numbers.counts, "verdict")
+    verdicts = stats.total(numbers.counts, "verdict")
     yield from _head("verdicts_total", "counter", "Responses that got their verdict.")
     for state in _VERDICTS:
         yield f'patchq_verdicts_total{{state="{state}"}} {verdicts[state]:.0f}'
-    reasons = tally.total(numbers.counts, "reason")
+    reasons = stats.total(numbers.counts, "reason")
     yield from _head("refusals_total", "counter", "Responses refused for a reason.")
     for code in sorted(reasons):
         yield f'patchq_refusals_total{{code="{_escaped(code)}"}} {reasons[code]:.0f}'
-    seconds = tally.total(numbers.counts, "seconds")
+    seconds = stats.total(numbers.counts, "seconds")
     for name, what in (("decide", "Seconds spent on deciding."), ("hook", "Seconds in hooks.")):
         yield from _head(f"{name}_seconds", "summary", what)
         times = sum(verdicts.values()) if name == "decide" else _runs(numbers.counts)
@@ -76,7 +76,7 @@ def _head(name: str, kind: str, what: str) -> Iterator[str]:
 
 
 def _runs(counts: Mapping[Key, float]) -> float:
-    return sum(tally.total(counts, "hook").values())
+    return sum(stats.total(counts, "hook").values())
 
 
 def _escaped(value: str) -> str:

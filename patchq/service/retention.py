@@ -13,13 +13,13 @@ from pathlib import Path
 from time import monotonic
 
 from patchq.git import records
-from patchq.land import reports as rewriting
+from patchq.land import reports
 from patchq.model.errors import Busy
 from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.spool import Folder, disk_faults
-from patchq.service import stats as tally
+from patchq.service import stats
 
 _WAITING = ("proposed", "held")
 _PAUSE_SECONDS = 3600.0
@@ -47,7 +47,7 @@ class Retention:
         now = self._world.clock()
         limit = now - days * _DAY
         try:
-            with rewriting.locked(self._world, wait=0.0):
+            with reports.locked(self._world, wait=0.0):
                 if self._left is None:
                     young = _counts_from(self._world.queue_root, now) > limit
                     self._left = iter([] if young else list(self._world.queue.ids()))
@@ -70,11 +70,11 @@ class Retention:
             if more:
                 break
         if old:
-            tally.keep(self._world.queue_root, old)
+            stats.keep(self._world.queue_root, old)
             for report in old:
                 self._world.queue.forget(report["id"])
             self._world.queue.sync()
-            tally.removed(self._world.queue_root)
+            stats.removed(self._world.queue_root)
         return more
 
     def _finished(self, id: str) -> Report | None:
@@ -91,8 +91,8 @@ def _counts_from(root: Path, now: float) -> float:
     round before had seen it.  They are no older for that."""
     folder = Folder(root, lasting=False)
     try:
-        told = spool.decode(spool.read(folder.fd, NAME)) or {}
-        seen, begun = told.get("seen"), told.get("from")
+        report = spool.decode(spool.read(folder.fd, NAME)) or {}
+        seen, begun = report.get("seen"), report.get("from")
         if not isinstance(seen, float) or not isinstance(begun, float):
             seen, begun = now, 0.0
         begun = now if now - seen > _LEAP else min(begun, now)

@@ -19,7 +19,7 @@ from patchq.land import worker
 from patchq.model.errors import Fault, UsageError
 from patchq.pipeline.requests import Desk
 from patchq.pipeline.world import World
-from patchq.review import restack as waiting
+from patchq.review import restack
 from patchq.service.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def serve(
 def start(world: World, tell: worker.Tell, patience: float = 5.0) -> None:
     """Put right what a crash left, then let the proposals follow what people did."""
     worker.start(world, tell, patience)
-    waiting.settle(world)
+    restack.settle(world)
 
 
 def _pause(world: World) -> float:
@@ -164,7 +164,7 @@ def drain(
     control.cut_short = world.stop.set
     with closing(Desk(world)) as world.desk:
         _drain(world, control, tell, progress)
-        waiting.settle(world)
+        restack.settle(world)
     upkeep.finish()
 
 

@@ -108,10 +108,10 @@ def read(root: Path) -> Kept:
     """The counts beside the queue `root`; empty where there are none that can be read."""
     folder = Folder(root, lasting=False)
     try:
-        told = spool.decode(spool.read(folder.fd, NAME)) or {}
-        counts = {tuple(map(str, key)): number for *key, number in told["counts"]}
+        report = spool.decode(spool.read(folder.fd, NAME)) or {}
+        counts = {tuple(map(str, key)): number for *key, number in report["counts"]}
         good = {key: n for key, n in counts.items() if len(key) == 5 and isinstance(n, int | float)}
-        return Kept(Counter(good), frozenset(told["last"]))
+        return Kept(Counter(good), frozenset(report["last"]))
     except (FileNotFoundError, KeyError, TypeError, ValueError):
         return Kept()
     finally:
@@ -145,14 +145,14 @@ def add(counts: Counts, more: Mapping[Key, float]) -> None:
 
 
 def _write(root: Path, kept: Kept) -> None:
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "schema": SCHEMA,
         "counts": [[*key, number] for key, number in sorted(kept.counts.items())],
         "last": sorted(kept.last),
     }
     folder = Folder(root, lasting=False)
     try:
-        spool.put(folder.fd, NAME, json.dumps(told).encode() + b"\n", flush=True)
+        spool.put(folder.fd, NAME, json.dumps(report).encode() + b"\n", flush=True)
     finally:
         folder.close()
 

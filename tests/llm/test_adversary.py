@@ -24,7 +24,7 @@ from patchq.llm.questioner import Asker
 from patchq.llm.questions import NEW, OLD
 from patchq.model.ops import Replace
 from patchq.model.values import Edit
-from patchq.plan import batch as apply
+from patchq.plan import batch
 
 SOURCES = [
     path.read_text().splitlines(keepends=True)
@@ -65,7 +65,7 @@ def test_no_choice_of_lines_is_a_wrong_apply() -> None:
         right = "".join([*rest[0], *_changed(true, changed, fresh), *rest[1]])
         tree = DictTree({PATH: file})
         edits = [Edit("1", "search_replace", (1, 1), PATH, Replace(old, new))]
-        plan = apply.plan(edits, tree, RULES)
+        plan = batch.plan(edits, tree, RULES)
         if not plan.refused:
             continue
         there = file.splitlines(keepends=True)

@@ -22,7 +22,7 @@ from patchq.llm.questioner import Asker
 from patchq.llm.questions import NEW, OLD
 from patchq.model.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.model.values import Correction, Edit, Problem
-from patchq.plan import batch as apply
+from patchq.plan import batch
 
 PATH = "config.js"
 FILE = """\
@@ -65,7 +65,7 @@ def attempt(
 
 
 def corrected(edits: list[Edit], tree: DictTree, asked: Model, cache: Cache) -> Tried:
-    plan = apply.plan(edits, tree, RULES)
+    plan = batch.plan(edits, tree, RULES)
     assert plan.refused
     asker = Asker(asked, cache, lambda: None)
     made = correct(edits, plan, tree, RULES, asker)

@@ -16,7 +16,7 @@ from patchq.llm.questioner import Asker
 from patchq.llm.questions import ESCAPING
 from patchq.model.ops import Replace
 from patchq.model.values import Correction, Edit, Problem
-from patchq.plan import batch as apply
+from patchq.plan import batch
 
 FILE = 'import os\nprint("a")\n'
 NEW = 'print(\\"a\\nb\\")\n'
@@ -33,7 +33,7 @@ def attempt(
     rules = replace(RULES, judged=lambda path: True)
     tree = DictTree({path: file})
     edits = [Edit("1", "search_replace", (1, 1), path, Replace('print("a")\n', new))]
-    plan = apply.plan(edits, tree, rules)
+    plan = batch.plan(edits, tree, rules)
     assert not plan.refused
     asker = Asker(asked, Cache(), lambda: None)
     return correct(edits, plan, tree, rules, asker), asker.problems

@@ -124,8 +124,10 @@ class Move:
 
 def _edit_of(collision: Collision, load: Callable[[str], Report | None]) -> str | None:
     """The edit of another batch that changed the path, if it is the only one."""
-    told = load(collision.batch) if collision.batch else None
-    ids = [edit["id"] for edit in told["edits"] if edit["path"] == collision.path] if told else []
+    report = load(collision.batch) if collision.batch else None
+    ids = (
+        [edit["id"] for edit in report["edits"] if edit["path"] == collision.path] if report else []
+    )
     return ids[0] if len(ids) == 1 else None
 
 

@@ -33,7 +33,7 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
     changes: list[FileChange] = []
     problems: list[Problem] = []
     beside = False
-    told = {change.path: change for change in on_tip.changes}
+    report = {change.path: change for change in on_tip.changes}
     made_before: set[str] = set()
     for change in plan.changes:
         file = _File(change, placed, move)
@@ -43,7 +43,7 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
         made_before |= file.made_before
         if made is None:
             continue
-        if not wrong and file.all_quote and told.get(made.path, made).after != made.after:
+        if not wrong and file.all_quote and report.get(made.path, made).after != made.after:
             problems.append(file.differs())
         else:
             changes.append(made)

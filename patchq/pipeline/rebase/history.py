@@ -103,10 +103,10 @@ def collides_with(
     commit = commit or repo.last_touching(tip, base, path)
     if commit is None:
         return Collision(path=path)
-    told = trailers(repo.message(commit))
-    agents = told.get("Assisted-by", [])
+    report = trailers(repo.message(commit))
+    agents = report.get("Assisted-by", [])
     return Collision(
-        batch=next(iter(told.get("Patchq-Batch", [])), None),
+        batch=next(iter(report.get("Patchq-Batch", [])), None),
         commit=commit,
         agent=agents[0].partition(":")[0] if agents else None,
         path=path,
@@ -149,8 +149,8 @@ def landed_as(repo: Repository, id: str, sha256: str, tip: str, base: str) -> st
     """The commit in `base..tip` that carries the batch's trailers: a person rebased or
     squashed its branch."""
     for commit in repo.commits(tip, repo.resolve_commit(base), _MOST_COMMITS):
-        told = trailers(commit.message)
-        if id in told.get("Patchq-Batch", []) and f"sha256:{sha256}" in told.get(
+        report = trailers(commit.message)
+        if id in report.get("Patchq-Batch", []) and f"sha256:{sha256}" in report.get(
             "Patchq-Source", []
         ):
             return commit.oid

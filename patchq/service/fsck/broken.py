@@ -122,8 +122,8 @@ def _tip(world: World, name: str) -> str | None:
     id = name.removeprefix(_BRANCHES)
     if id == name or world.repo.ref_target(records.DISCARDED + id):
         return None
-    told = world.queue.load(id)
-    reported = told["commit"] if told and told["state"] == "proposed" else None
+    report = world.queue.load(id)
+    reported = report["commit"] if report and report["state"] == "proposed" else None
     for oid in (world.repo.ref_target(records.WAITING + id), reported):
         if oid and world.repo.resolve_commit(oid):
             return str(oid)

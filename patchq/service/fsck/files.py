@@ -18,9 +18,9 @@ from patchq.queue import finished, spool
 from patchq.queue.directory import PAGE, REPORT, shard
 from patchq.queue.ids import extension
 from patchq.queue.inbox import IGNORED_SUFFIXES
-from patchq.report import document as report
+from patchq.report import document
 from patchq.report import page as report_md
-from patchq.review import from_git as rebuilt
+from patchq.review import from_git
 from patchq.service.fsck.damage import Damage
 from patchq.service.fsck.shapes import aside
 
@@ -61,26 +61,26 @@ def read(root: Path) -> Batches:
 
 
 def _take(found: Batches, id: str, path: Path) -> None:
-    told = spool.decode(path.read_bytes())
+    report = spool.decode(path.read_bytes())
     if id in found.folders:
         found.twice.append(id)
-    if told is None or not is_whole(told, id):
+    if report is None or not is_whole(report, id):
         found.broken[id] = path
         return
-    found.reports[id] = told
+    found.reports[id] = report
     found.folders[id] = path.parent
 
 
-def is_whole(told: dict[str, Any], id: str) -> bool:
+def is_whole(report: dict[str, Any], id: str) -> bool:
     """Whether it is a report on the batch, with everything that a report has."""
-    source = told.get("source")
+    source = report.get("source")
     return (
-        told.keys() == set(report.KEYS)
-        and (told["schema"], told["id"]) == (report.SCHEMA, id)
-        and told["state"] in get_args(State)
+        report.keys() == set(document.KEYS)
+        and (report["schema"], report["id"]) == (document.SCHEMA, id)
+        and report["state"] in get_args(State)
         and isinstance(source, dict)
         and source.keys() >= {"name", "sha256", "bytes"}
-        and all(isinstance(told[key], list) for key in ("edits", "problems", "hooks"))
+        and all(isinstance(report[key], list) for key in ("edits", "problems", "hooks"))
     )
 
 
@@ -102,31 +102,31 @@ def _reports(world: World, there: Batches) -> Iterator[Damage]:
             f"see git for which is true, and move the other one out of {there.root}",
         )
     for id, path in there.broken.items():
-        told = rebuilt.load(world, id)
+        report = from_git.load(world, id)
         body = there.bodies.get(id)
-        mend = partial(_restore, there, told, path.parent) if told else None
+        mend = partial(_restore, there, report, path.parent) if report else None
         if mend is None and body is not None:
             mend = partial(_begin_again, there.root, path, body)
         yield Damage(
             "report.broken",
             str(path),
-            "the report cannot be read, or is not one of " + report.SCHEMA,
+            "the report cannot be read, or is not one of " + document.SCHEMA,
             "neither git nor a response is left to make it from",
             mend,
         )
 
 
 def _pages(there: Batches) -> Iterator[Damage]:
-    for id, told in there.reports.items():
+    for id, report in there.reports.items():
         path = there.folders[id] / f"{id}{PAGE}"
         if not path.is_file() or not path.stat().st_size:
-            mend = partial(_put, path, report_md.to_markdown(told).encode("utf-8", "replace"))
+            mend = partial(_put, path, report_md.to_markdown(report).encode("utf-8", "replace"))
             yield Damage("page.missing", str(path), "the report's page is not there", mend=mend)
 
 
 def _responses(world: World, there: Batches) -> Iterator[Damage]:
-    for id, told in there.reports.items():
-        source, folder = told["source"], there.folders[id]
+    for id, report in there.reports.items():
+        source, folder = report["source"], there.folders[id]
         if source["name"] is None:
             continue  # the report was made from git
         path = folder / f"{id}{extension(source['name'])}"
@@ -138,7 +138,7 @@ def _responses(world: World, there: Batches) -> Iterator[Damage]:
             yield Damage("body.differs", str(path), what, "put the right one there")
     for id, path in there.bodies.items():
         if id not in there.reports and id not in there.broken and not _in_hand(there.root, id):
-            known = rebuilt.load(world, id)
+            known = from_git.load(world, id)
             mend = partial(_restore, there, known, path.parent) if known else None
             yield Damage(
                 "report.missing",
@@ -170,7 +170,7 @@ def _registers(there: Batches) -> Iterator[Damage]:
     root = there.root
     known = set(finished.verdicts(root)[0])
     sources = {path.name: set(_lines(path)) for path in (root / "sources").iterdir()}
-    for id, told in there.reports.items():
+    for id, report in there.reports.items():
         link = root / "ids" / id
         if not link.is_symlink():
             what = "the id is not reserved, so another batch could get it"
@@ -178,7 +178,7 @@ def _registers(there: Batches) -> Iterator[Damage]:
         if id not in known:
             mend = partial(_append, root / finished.VERDICTS, id)
             yield Damage("verdict.unlisted", id, "the register of verdicts lacks it", mend=mend)
-        sha256 = told["source"]["sha256"]
+        sha256 = report["source"]["sha256"]
         if sha256 and sha256 != _EMPTY:
             place, line = root / "sources" / shard(sha256), f"{sha256} {id}"
             if line not in sources.get(place.name, ()):
@@ -198,20 +198,20 @@ def _scraps(there: Batches) -> Iterator[Damage]:
 # ---------------------------------------------------------------- mending
 
 
-def _restore(there: Batches, told: Report, folder: Path) -> None:
+def _restore(there: Batches, report: Report, folder: Path) -> None:
     """Put down a report that git told, with what the response still tells of itself."""
-    fresh = {**told, "source": dict(told["source"])}
-    body = there.bodies.get(told["id"])
+    fresh = {**report, "source": dict(report["source"])}
+    body = there.bodies.get(report["id"])
     if body is not None and body.is_file() and not body.is_symlink():
         fresh["source"] |= {"name": body.name, "bytes": body.stat().st_size}
     put(folder, fresh)
 
 
-def put(folder: Path, told: Report) -> None:
+def put(folder: Path, report: Report) -> None:
     """Write a report and its page."""
-    page = report_md.to_markdown(told).encode("utf-8", "replace")
-    _put(folder / f"{told['id']}{PAGE}", page)
-    _put(folder / f"{told['id']}{REPORT}", spool.encode(told))
+    page = report_md.to_markdown(report).encode("utf-8", "replace")
+    _put(folder / f"{report['id']}{PAGE}", page)
+    _put(folder / f"{report['id']}{REPORT}", spool.encode(report))
 
 
 def _begin_again(root: Path, path: Path, body: Path) -> None:

@@ -25,8 +25,7 @@ from patchq.queue import spool
 from patchq.queue.directory import REPORT
 from patchq.queue.spool import token_of
 from patchq.report import message
-from patchq.review import from_git as rebuilt
-from patchq.review import reconcile as observed
+from patchq.review import from_git, reconcile
 from patchq.service.fsck import files
 from patchq.service.fsck.damage import Damage
 from patchq.service.fsck.files import Batches
@@ -49,53 +48,53 @@ def check(world: World, there: Batches) -> Iterator[Damage]:
 
 def _commits(world: World, there: Batches) -> Iterator[Damage]:
     """Landed batches whose commit is gone: another one with their trailers may stand for them."""
-    for id, told in there.reports.items():
-        commit = told["commit"]
-        if told["state"] not in LANDED or not commit or world.repo.resolve_commit(commit):
+    for id, report in there.reports.items():
+        commit = report["commit"]
+        if report["state"] not in LANDED or not commit or world.repo.resolve_commit(commit):
             continue
-        other = _by_trailers(world, told)
-        mend = partial(_repoint, world, there, told, other) if other else None
+        other = _by_trailers(world, report)
+        mend = partial(_repoint, world, there, report, other) if other else None
         yield Damage(
             "commit.missing",
             id,
-            f"commit {commit} of {told['target']} is not in the repository",
+            f"commit {commit} of {report['target']} is not in the repository",
             "fetch it from a clone, or `git fsck --lost-found`; the response can be sent again",
             mend,
         )
 
 
-def _by_trailers(world: World, told: Report) -> str | None:
-    tip = world.repo.branch_tip(told["target"])
-    source, base = told["source"]["sha256"], told["base"]["commit"]
-    return history.landed_as(world.repo, told["id"], source, tip, base) if tip else None
+def _by_trailers(world: World, report: Report) -> str | None:
+    tip = world.repo.branch_tip(report["target"])
+    source, base = report["source"]["sha256"], report["base"]["commit"]
+    return history.landed_as(world.repo, report["id"], source, tip, base) if tip else None
 
 
-def _repoint(world: World, there: Batches, told: dict[str, Any], commit: str) -> None:
+def _repoint(world: World, there: Batches, report: dict[str, Any], commit: str) -> None:
     tree = world.repo.tree(commit).root
-    files.put(there.folders[told["id"]], {**told, "commit": commit, "tree": tree})
+    files.put(there.folders[report["id"]], {**report, "commit": commit, "tree": tree})
 
 
 def _marks(world: World, there: Batches) -> Iterator[Damage]:
     """Proposals have a mark that they wait, and marks have a report."""
     marks = _under(world, records.WAITING)
-    for id, told in there.reports.items():
-        commit = told["commit"]
-        if told["state"] == "proposed" and id not in marks and world.repo.resolve_commit(commit):
+    for id, report in there.reports.items():
+        commit = report["commit"]
+        if report["state"] == "proposed" and id not in marks and world.repo.resolve_commit(commit):
             mend = partial(_mark, world, id, commit)
             what = "the batch waits for review, and no ref says so"
             yield Damage("mark.missing", records.WAITING + id, what, mend=mend)
     for id, commit in marks.items():
         lost = id not in there.reports and id not in there.broken and id not in there.bodies
-        if lost and (found := rebuilt.load(world, id)) and world.repo.resolve_commit(commit):
+        if lost and (found := from_git.load(world, id)) and world.repo.resolve_commit(commit):
             mend = partial(files.put, there.root / "done", found)
             what = "the batch waits for review, and its report is not in the queue"
             yield Damage("report.missing", id, what, mend=mend)
-    for waits in observed.waiting(world):
-        seen = observed.observe(world, waits)
+    for waits in reconcile.waiting(world):
+        seen = reconcile.observe(world, waits)
         if seen.state != "proposed":
             what = f"its report says {waits['state']}, and it is {seen.state}"
             said = f"{what} ({seen.note})" if seen.note else what
-            settle = partial(observed.reconcile, world)
+            settle = partial(reconcile.reconcile, world)
             yield Damage("state.outdated", waits["id"], said, mend=settle)
 
 
@@ -109,9 +108,9 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
     the targets."""
     repo, found = world.repo, _under(world, records.BATCHES)
     wanted = {
-        id: told["commit"]
-        for id, told in there.reports.items()
-        if told["state"] in LANDED and told["commit"] and repo.resolve_commit(told["commit"])
+        id: report["commit"]
+        for id, report in there.reports.items()
+        if report["state"] in LANDED and report["commit"] and repo.resolve_commit(report["commit"])
     }
     waiting = _under(world, records.WAITING)
     for id, commit in _in_history(world).items():
@@ -168,11 +167,13 @@ def _under(world: World, prefix: str) -> dict[str, str]:
 
 def _notes(world: World, there: Batches) -> Iterator[Damage]:
     noted = {note.batch: note.state for note in notes.each(world)}
-    for id, told in there.reports.items():
-        decided = told["state"] in _NOTED and told["commit"] and noted.get(id) != told["state"]
-        if decided and world.repo.resolve_commit(told["commit"]):
-            what = f"the batch is {told['state']}, and its note does not say so"
-            mend = partial(notes.add, world, told, "noted by fsck")
+    for id, report in there.reports.items():
+        decided = (
+            report["state"] in _NOTED and report["commit"] and noted.get(id) != report["state"]
+        )
+        if decided and world.repo.resolve_commit(report["commit"]):
+            what = f"the batch is {report['state']}, and its note does not say so"
+            mend = partial(notes.add, world, report, "noted by fsck")
             yield Damage("note.missing", id, what, mend=mend)
 
 
@@ -181,7 +182,7 @@ def _claims(root: Path) -> Iterator[Damage]:
     whose papers cannot be read is decided anew, under its id."""
     active = root / "active"
     for name in sorted(os.listdir(active)):
-        path, told = active / name, _read(active / name)
+        path, report = active / name, _read(active / name)
         token, held = token_of(name), name.endswith(".held")
         if token is None:
             continue
@@ -193,24 +194,24 @@ def _claims(root: Path) -> Iterator[Damage]:
                 "a batch is held, and its response is gone",
                 f"put the response there as {token}.body, or remove {name}",
             )
-        elif (held and not _is_held(active, told)) or (
-            told is not None
+        elif (held and not _is_held(active, report)) or (
+            report is not None
             and (
-                (path.suffix == ".json" and not files.is_whole(told, str(told.get("id"))))
-                or (path.suffix == ".asked" and told.keys() < {"asked", "data"})
+                (path.suffix == ".json" and not files.is_whole(report, str(report.get("id"))))
+                or (path.suffix == ".asked" and report.keys() < {"asked", "data"})
             )
         ):
             what = "what is noted of a claim is not whole, so its response is to be decided anew"
             yield Damage("claim.broken", str(path), what, mend=partial(aside, root, path))
-        elif held and told:
-            yield from _held_body(active, token, _read(active / f"{told['id']}{REPORT}"))
+        elif held and report:
+            yield from _held_body(active, token, _read(active / f"{report['id']}{REPORT}"))
 
 
-def _held_body(active: Path, token: str, told: dict[str, Any] | None) -> Iterator[Damage]:
+def _held_body(active: Path, token: str, report: dict[str, Any] | None) -> Iterator[Damage]:
     """Whether the copy of the response is what the batch was held on; the response as it came
     stands in the claim's directory."""
-    body, wanted = active / f"{token}.body", told and told["source"]["sha256"]
-    if not body.is_file() or not told or _sum(body) == wanted:
+    body, wanted = active / f"{token}.body", report and report["source"]["sha256"]
+    if not body.is_file() or not report or _sum(body) == wanted:
         return
     came = next((path for path in active.glob(f"{token}/*") if _sum(path) == wanted), None)
     yield Damage(
