@@ -20,6 +20,7 @@ from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
 from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem, Source
+from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.overrides import WHOLE, Choice
 from patchq.pipeline.process import process
@@ -31,7 +32,7 @@ from patchq.queue.memory import MemoryQueue
 from patchq.report import logs
 from patchq.report.document import printed
 from patchq.report.secrecy import batch_id
-from patchq.review import from_git, reconcile
+from patchq.review import from_git
 from patchq.text.quote import visible
 
 REFS = (
@@ -183,7 +184,7 @@ def find(world: World, id: str) -> tuple[Report, str]:
 
 def seen(world: World, report: Report, *notes: str) -> tuple[Report, str]:
     """The report with the state that the repository shows now, and how it came to it."""
-    now = reconcile.observe(world, report)
+    now = traces.observe(world, report)
     said = "; ".join(filter(None, (now.note, *notes)))
     return {**report, "state": now.state}, said
 

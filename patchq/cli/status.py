@@ -11,11 +11,11 @@ from patchq.cli import common
 from patchq.git import worktree
 from patchq.land import collisions
 from patchq.model.report import Report
-from patchq.pipeline import dependencies
+from patchq.pipeline import dependencies, traces
+from patchq.pipeline.traces import Sighting
 from patchq.pipeline.world import World
 from patchq.queue.directory import lock_owner
-from patchq.review import from_git, reconcile
-from patchq.review.reconcile import Seen
+from patchq.review import from_git
 from patchq.text.quote import visible
 
 Needs = Mapping[str, Mapping[str, str | None]]
@@ -48,10 +48,10 @@ def _overview(world: World) -> dict[str, Any]:
     owner = lock_owner(world.queue_root)
     busy = worktree.busy(world.repo, world.target) if world.target else None
     needs = dependencies.held(world)
-    known = list(reconcile.waiting(world))
-    waiting = [(report, reconcile.observe(world, report)) for report in known]
+    known = list(traces.waiting(world))
+    waiting = [(report, traces.observe(world, report)) for report in known]
     for report in from_git.waiting(world, [report["id"] for report in known]):
-        waiting.append((report, Seen("proposed", from_git.SAYS_SO)))
+        waiting.append((report, Sighting("proposed", from_git.SAYS_SO)))
     there = {report["id"] for report, seen in waiting if seen.state == "proposed"}
     return {
         "target": world.target or None,
@@ -79,7 +79,9 @@ def _held(id: str, needs: Needs, world: World) -> dict[str, Any]:
     }
 
 
-def _waiting(report: Report, seen: Seen, there: Collection[str], needs: Needs) -> dict[str, Any]:
+def _waiting(
+    report: Report, seen: Sighting, there: Collection[str], needs: Needs
+) -> dict[str, Any]:
     return {
         "id": report["id"],
         "state": seen.state,

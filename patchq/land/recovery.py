@@ -1,26 +1,22 @@
 """After a crash: whether the ref of an intended verdict moved before the process died.
 
 A batch is never applied twice and never forgotten, whatever a person did to the branch meanwhile.
-The commit is known to the daemon alone until a ref has it; so it landed if anything at all shows
-that a ref had it, and did not if nothing does.
+What git remembers of the intended commit (`traces`) decides.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from patchq.formats.envelope.opening import open_response
-from patchq.git import records, refs
-from patchq.git.reffiles import heads
-from patchq.git.repository import Repository
+from patchq.git import refs
 from patchq.land import supersede
 from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem
-from patchq.pipeline.rebase import history
+from patchq.pipeline import traces
 from patchq.pipeline.world import World, flush
 from patchq.queue import Claim
 from patchq.queue.spool import disk_faults
@@ -46,7 +42,7 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
     rest: list[Claim] = []
     for claim in claims:
         report = claim.intended
-        commit = _landed_as(report, world) if report else None
+        commit = traces.moved_to(report, world.repo) if report else None
         if report and commit:
             landed.append((claim, _recorded(report, commit, world)))
         else:
@@ -101,73 +97,5 @@ def _recorded(intended: Report, commit: str, world: World) -> Report:
     if world.repo.resolve_commit(commit):  # else a person removed it, and git collected it
         report["tree"] = world.repo.tree(commit).root
         log = f"patchq: {report['id']}: recovered"
-        refs.create(world.repo, _record(report), commit, log, world.identity())
+        refs.create(world.repo, traces.ref_of(report), commit, log, world.identity())
     return report
-
-
-def _record(report: Report) -> str:
-    """The ref that is made once the verdict's own ref has moved."""
-    return (records.WAITING if report["state"] == "proposed" else records.BATCHES) + str(
-        report["id"]
-    )
-
-
-def _landed_as(report: Report, world: World) -> str | None:
-    """The commit as which the intended batch landed, or None if it did not."""
-    repo, commit = world.repo, report["commit"]
-    if not commit or report["state"] not in ("applied", "proposed"):
-        return None
-    proposed = report["state"] == "proposed"
-    own, target = f"patchq/{report['id']}", report["target"]
-    tips = [repo.branch_tip(name) for name in ((own, target) if proposed else (target,))]
-    if any(tip and repo.is_ancestor(commit, tip) for tip in tips):
-        return str(commit)
-    tip = tips[-1]
-    source, base = report["source"]["sha256"], report["base"]["commit"]
-    again = history.landed_as(repo, report["id"], source, tip, base) if tip else None
-    if again and not proposed:
-        return again  # rebased or amended
-    seen = again or repo.ref_target(_record(report)) == commit or _in_a_reflog(repo, own, commit)
-    return str(commit) if seen else None
-
-
-def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
-    """Whether a ref was moved away from the commit, or a renamed or pushed one still has it."""
-    for log, value in _reflogs(repo, own):
-        text = log.read_bytes()
-        if commit.encode() not in text:
-            continue
-        if value and (_was_at(text, value, commit) or repo.is_ancestor(commit, value)):
-            return True
-    return False
-
-
-def _was_at(text: bytes, value: str, commit: str) -> bool:
-    """Whether a reflog shows that its ref, now at `value`, was moved away from the commit.
-
-    Lines are written before the ref moves, and several for a group of batches.  So one proves
-    something by its old value only, and if all behind it lead from there to where the ref is.
-    """
-    for line in reversed(text.decode("utf-8", "replace").splitlines()):
-        old, new = line[:40], line[41:81]
-        if new != value:
-            return False
-        if old == commit:
-            return True
-        value = old
-    return False
-
-
-def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
-    """Log and value of each work tree's HEAD and of all refs, of the proposals only `own`."""
-    for gitdir, ref in heads(repo.commondir):
-        if (log := gitdir / "logs/HEAD").is_file():
-            yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()
-    logs = repo.commondir / "logs"
-    for where, folders, names in os.walk(logs / "refs"):
-        if Path(where) == logs / "refs/heads":
-            folders[:] = [name for name in folders if name != "patchq"]
-        for log in (Path(where, name) for name in names):
-            yield log, repo.ref_target(str(log.relative_to(logs)))
-    if (log := logs / "refs/heads" / own).is_file():
-        yield log, repo.branch_tip(own)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import LANDED, Collision, Envelope, Problem
-from patchq.pipeline import forgotten
+from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.world import World
 
@@ -77,7 +77,7 @@ def _standing(world: World, id: str) -> tuple[str, str | None]:
         seen.add(id)
         report = world.queue.load(id)
         if report is None:
-            return id, forgotten.state(world, id)
+            return id, traces.last_state(world, id)
         state, other = str(report["state"]), report["duplicate_of"]
         if state not in ("duplicate", "superseded"):
             return id, state

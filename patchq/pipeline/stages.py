@@ -18,7 +18,7 @@ from patchq.model.names import nearest
 from patchq.model.ops import Anchored
 from patchq.model.report import Report
 from patchq.model.values import Edit, Envelope, Parsed, Plan, Problem, Tree
-from patchq.pipeline import base, correct, dependencies, forgotten
+from patchq.pipeline import base, correct, dependencies, traces
 from patchq.pipeline.draft import Draft, Refusal, Settled
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import Tips
@@ -102,7 +102,7 @@ def recognise(draft: Draft) -> None:
 def _remembered(draft: Draft, id: str) -> Report | None:
     """What git says of a batch whose report is gone."""
     source = draft.claim.source.sha256
-    return forgotten.landed(draft.world, id, source, draft.target, draft.parent or "")
+    return traces.landed(draft.world, id, source, draft.target, draft.parent or "")
 
 
 def await_dependencies(draft: Draft) -> None:

@@ -15,6 +15,7 @@ from patchq.land import collisions, landing, presubmit, reports
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Problem
+from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, flush
@@ -212,7 +213,7 @@ def _proposal(world: World, id: str) -> Report:
     report = world.queue.load(id)
     if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
-    seen = reconcile.observe(world, report)
+    seen = traces.observe(world, report)
     if seen.state != "proposed":
         raise UsageError(f"batch {id} does not wait for review: it is {seen.state}")
     if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between

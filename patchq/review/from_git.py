@@ -9,83 +9,40 @@ not there, and nothing is made up in its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from graphlib import TopologicalSorter
-from typing import Any, cast
 
 from patchq.git import records
 from patchq.git.objects import Leaf, is_regular
-from patchq.git.reffiles import ref_names
 from patchq.model.report import Report
-from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Source, State
-from patchq.pipeline import notes
-from patchq.pipeline.notes import Note
+from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Source
+from patchq.pipeline import traces
+from patchq.pipeline.traces import Trace
 from patchq.pipeline.world import World
-from patchq.report import document, message
+from patchq.report import document
 from patchq.text import unified
 
 SAYS_SO = "from git alone: its report is not in the queue"
-_BRANCHES = "refs/heads/patchq/"
-# Where a batch is found first, that tells its state; a crash may leave it in two of them.
-_STATES: Mapping[str, State] = {
-    records.BATCHES: "applied",
-    records.DISCARDED: "discarded",
-    records.WAITING: "proposed",
-    _BRANCHES: "proposed",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A batch that git knows: the commit that its record is on, and the note on it."""
-
-    id: str
-    state: State
-    commit: str
-    note: Note | None = None
 
 
 def load(world: World, id: str) -> Report | None:
     """The report of a batch as far as git can tell it; None if git does not know the batch."""
-    found = _found(world, {id})
+    found = traces.find(world, {id})
     return _reports(world, found)[0] if found else None
 
 
 def missing(world: World, known: Iterable[str]) -> list[Report]:
     """The reports of the batches that git knows beside the `known` ones, the newest first."""
-    names = set().union(*(_ids(world, prefix) for prefix in _STATES)) - set(known)
-    return _reports(world, _newest_first(world, _found(world, names))) if names else []
+    names = traces.ids(world.repo) - set(known)
+    return _reports(world, _newest_first(world, traces.find(world, names))) if names else []
 
 
 def waiting(world: World, known: Iterable[str]) -> list[Report]:
     """The proposals beside the `known` ones, by their ids."""
-    return _reports(world, _found(world, _ids(world, records.WAITING) - set(known)))
+    names = traces.ids(world.repo, records.WAITING) - set(known)
+    return _reports(world, traces.find(world, names))
 
 
-def _ids(world: World, prefix: str) -> set[str]:
-    return {name.removeprefix(prefix) for name in ref_names(world.repo.commondir, prefix)}
-
-
-def _found(world: World, ids: Iterable[str]) -> list[Found]:
-    noted = {note.batch: note for note in notes.each(world)}
-    batches = (_look_up(world, id, noted.get(id)) for id in sorted(ids))
-    return [batch for batch in batches if batch]
-
-
-def _look_up(world: World, id: str, note: Note | None) -> Found | None:
-    for prefix, state in _STATES.items():
-        commit = world.repo.ref_target(prefix + id)
-        if commit is None or world.repo.resolve_commit(commit) is None:
-            continue
-        if prefix == _BRANCHES and id not in _trailers(world, commit).get("Patchq-Batch", []):
-            continue  # a person's own branch
-        report = note.state if note and state != "proposed" else state
-        return Found(id, cast(State, report), commit, note)
-    return None
-
-
-def _newest_first(world: World, batches: list[Found]) -> list[Found]:
+def _newest_first(world: World, batches: list[Trace]) -> list[Trace]:
     """By the commits' times; those of one second by which one is on top of which."""
     parents = {batch.commit: world.repo.parents(batch.commit) for batch in batches}
     height: dict[str, int] = {}
@@ -96,18 +53,18 @@ def _newest_first(world: World, batches: list[Found]) -> list[Found]:
     return sorted(batches, key=lambda b: (when[b.commit], height[b.commit]), reverse=True)
 
 
-def _reports(world: World, batches: list[Found]) -> list[Report]:
+def _reports(world: World, batches: list[Trace]) -> list[Report]:
     targets = _targets(world, {batch.commit for batch in batches if batch.state != "proposed"})
     return [_report(world, batch, targets.get(batch.commit)) for batch in batches]
 
 
-def _report(world: World, batch: Found, target: str | None) -> Report:
+def _report(world: World, batch: Trace, target: str | None) -> Report:
     repo, commit, note = world.repo, batch.commit, batch.note
-    report = _trailers(world, commit)
+    trailers = traces.trailers(repo, commit)
     parent = next(iter(repo.parents(commit)), None)
     changes = repo.changes(parent, commit) if parent else {}
-    agent, _, model = _first(report, "Assisted-by").partition(":")
-    source = _first(report, "Patchq-Source").removeprefix("sha256:")
+    agent, _, model = _first(trailers, "Assisted-by").partition(":")
+    source = _first(trailers, "Patchq-Source").removeprefix("sha256:")
     made = document.to_json(
         Outcome(
             id=batch.id,
@@ -117,7 +74,7 @@ def _report(world: World, batch: Found, target: str | None) -> Report:
             target=(note and note.target) or target or world.target or None,
             agent=(note and note.agent) or agent or None,
             model=(note and note.model) or model or None,
-            base=Base(_first(report, "Patchq-Base") or parent or commit, "tip"),
+            base=Base(_first(trailers, "Patchq-Base") or parent or commit, "tip"),
             commit=commit,
             tree=repo.tree(commit).root,
             edits=tuple(
@@ -157,27 +114,15 @@ def _texts(
 
 def _targets(world: World, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
-    repo, found, seen = world.repo, dict[str, str](), None
-    allowed = (world.target, *world.config.targets)
-    names = [name for name in repo.branches("") if any(fnmatchcase(name, a) for a in allowed)]
-    for name in sorted(names, key=lambda name: name != world.target):
-        left = commits - found.keys()
-        tip = repo.branch_tip(name)
-        if not left or tip is None:
-            continue
-        for commit in repo.commits(tip, seen):
-            if commit.oid in left:
-                found[commit.oid] = name
-                left.discard(commit.oid)
-            if not left:
+    found: dict[str, str] = {}
+    names = sorted(traces.targets(world), key=lambda name: name != world.target)
+    for name, commit in traces.commits(world.repo, names) if commits else ():
+        if commit.oid in commits:
+            found.setdefault(commit.oid, name)
+            if len(found) == len(commits):
                 break
-        seen = tip
     return found
 
 
-def _trailers(world: World, commit: str) -> dict[str, list[str]]:
-    return message.trailers(world.repo.message(commit))
-
-
-def _first(report: Mapping[str, list[Any]], key: str) -> str:
-    return str(next(iter(report.get(key, [])), ""))
+def _first(trailers: Mapping[str, list[str]], key: str) -> str:
+    return next(iter(trailers.get(key, [])), "")

@@ -1,13 +1,12 @@
 """What a person did to a proposal by plain git, and the reports that say so.
 
-A branch that was merged, rebased, deleted or changed by hand is seen wherever a batch is looked at;
-`reconcile` puts it down.
+A branch that was merged, rebased, deleted or changed by hand is seen wherever a batch is looked at
+(`traces.observe`); `reconcile` puts it down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from patchq.git import records, refs, worktree
@@ -16,8 +15,7 @@ from patchq.land import reports
 from patchq.model.errors import UsageError
 from patchq.model.report import Report
 from patchq.model.values import LANDED, Problem, State
-from patchq.pipeline import notes
-from patchq.pipeline.rebase import history
+from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.report import document
 
@@ -25,50 +23,11 @@ _WHILE_IT_WAITS = ("conflict.pending", "target.moved")
 """Warnings that say nothing any more once a batch is decided."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The state of a batch as the repository shows it, and how it came to it, for people."""
-
-    state: State
-    note: str = ""
-    commit: str | None = None
-
-
-def observe(world: World, report: Report) -> Seen:
-    """The batch's state now; another one than the report's where a person used plain git."""
-    state, commit, id = report["state"], report["commit"], report["id"]
-    if state != "proposed":
-        return Seen(state)
-    branch = world.repo.branch_tip(f"patchq/{id}")
-    tip = world.repo.branch_tip(report["target"])
-    if tip is not None:
-        if world.repo.is_ancestor(branch or commit, tip):
-            return Seen("accepted", "merged by hand", branch or commit)
-        source = report["source"]["sha256"]
-        landed = history.landed_as(world.repo, id, source, tip, report["base"]["commit"])
-        if landed:
-            return Seen("accepted", "landed by hand, as another commit", landed)
-    if branch is None:
-        return Seen("discarded", "its branch was deleted by hand")
-    # While a batch follows its target, the mark that it waits moves before the branch does.
-    if branch not in (commit, world.repo.ref_target(records.WAITING + id)):
-        return Seen("proposed", "its branch was changed by hand", branch)
-    return Seen("proposed")
-
-
-def waiting(world: World) -> Iterator[Report]:
-    """The reports of all proposals that nobody has decided through patchq."""
-    for name in world.repo.refs(records.WAITING):
-        report = world.queue.load(name.removeprefix(records.WAITING))
-        if report is not None:
-            yield report
-
-
 def reconcile(world: World) -> list[Report]:
     """Put down in the reports what was done by plain git; returns the ones that changed."""
     changed = []
-    for report in list(waiting(world)):
-        seen, id = observe(world, report), report["id"]
+    for report in list(traces.waiting(world)):
+        seen, id = traces.observe(world, report), report["id"]
         if seen.state == "proposed":
             if seen.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
                 fresh = reports.amend(world, id, _say_not_ours)
@@ -109,7 +68,7 @@ def close(
     id, repo = report["id"], world.repo
     with reports.locked(world):
         now = world.queue.load(id) or report
-        seen = observe(world, now).state if state == "discarded" else state
+        seen = traces.observe(world, now).state if state == "discarded" else state
         if seen not in ("proposed", state):
             raise UsageError(f"batch {id} does not wait for review: it is {seen}")
         if state == "discarded":

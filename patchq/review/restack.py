@@ -26,6 +26,7 @@ from patchq.land import collisions, presubmit, reports
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Base, Problem, Source
+from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.overrides import Choice
 from patchq.pipeline.process import process
@@ -79,7 +80,7 @@ class _Step:
 def follow(world: World, targets: Collection[str] | None = None) -> None:
     """Make the proposals for these branches (all) again on their tips, or say why that fails."""
     steps = []
-    for report in list(reconcile.waiting(world)):
+    for report in list(traces.waiting(world)):
         if targets is None or report["target"] in targets:
             step = _step(report, world)
             steps += [step] if step else []
@@ -93,7 +94,7 @@ def follow(world: World, targets: Collection[str] | None = None) -> None:
 def _step(report: Report, world: World) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
     repo, id = world.repo, report["id"]
-    seen = reconcile.observe(world, report)
+    seen = traces.observe(world, report)
     tip, branch = repo.branch_tip(report["target"]), repo.branch_tip(f"patchq/{id}")
     waits = repo.ref_target(records.WAITING + id)
     if report["state"] != "proposed" or seen.state != "proposed" or seen.commit:

@@ -14,14 +14,12 @@ from patchq.model.errors import UsageError
 from patchq.model.names import batch_id
 from patchq.model.report import Report
 from patchq.model.values import LANDED, FileChange, Problem, Source
-from patchq.pipeline import notes, overrides
+from patchq.pipeline import notes, overrides, traces
 from patchq.pipeline.overrides import Choice
 from patchq.pipeline.process import process
-from patchq.pipeline.rebase import history
 from patchq.pipeline.world import Tips, World
 from patchq.queue import Claim
 from patchq.report import document
-from patchq.report.message import trailers
 from patchq.review import from_git, reconcile, restack, revert_patch
 from patchq.review.decide import Decided
 
@@ -67,7 +65,7 @@ def _landed(world: World, id: str) -> tuple[Report, str]:
     report = world.queue.load(id) or from_git.load(world, id)
     if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
-    seen = reconcile.observe(world, report)
+    seen = traces.observe(world, report)
     if seen.state == "duplicate" and report["duplicate_of"]:
         other = report["duplicate_of"]
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
@@ -90,12 +88,12 @@ def _on_target(world: World, report: Report) -> str:
     tip = repo.branch_tip(target)
     if tip is None:
         raise UsageError(f"the branch {target} is gone")
-    commit = history.landing(report, repo, tip)
+    commit = traces.landing(report, repo, tip)
     if commit is None:
         raise UsageError(f"batch {id} is not in the history of {target} any more")
     undone = _undone_by(world, commit, tip)
     if undone is not None:
-        by = next(iter(trailers(repo.message(undone)).get("Patchq-Batch", [])), None)
+        by = next(iter(traces.trailers(repo, undone).get("Patchq-Batch", [])), None)
         _mark(world, report, by, undone)
         raise UsageError(f"batch {id} was reverted already, by commit {undone[:12]}")
     return commit
@@ -117,7 +115,7 @@ def _changes_back(world: World, id: str, commit: str) -> tuple[FileChange, ...] 
     it before it landed."""
     repo, start = world.repo, commit
     for _ in range(_MOST_COMMITS):
-        named, parents = trailers(repo.message(start)).get("Patchq-Batch", []), repo.parents(start)
+        named, parents = traces.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
         if len(parents) != 1 or len(named) > 1:
             break
         start = parents[0]

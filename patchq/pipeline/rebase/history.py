@@ -8,12 +8,11 @@ from patchq.git.hunks import line_hunks
 from patchq.git.repository import Repository
 from patchq.model.report import Report
 from patchq.model.values import Collision, Problem
+from patchq.pipeline import traces
 from patchq.pipeline.rebase.lines import Lines, image
-from patchq.report.message import subject, trailers
+from patchq.report.message import subject
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import split_lines
-
-_MOST_COMMITS = 1000
 
 Standing = Literal["waits", "landed", "touched", "gone"]
 
@@ -28,24 +27,15 @@ def standing(report: Report, repo: Repository, tip: str) -> Standing:
         return "waits"
     if state not in ("proposed", "applied", "accepted"):
         return "gone"
-    commit = landing(report, repo, tip)
+    commit = traces.landing(report, repo, tip)
     if commit is None:
         return "gone"
     return "touched" if _touched_paths(repo, commit, tip) else "landed"
 
 
-def landing(report: Report, repo: Repository, tip: str) -> str | None:
-    """The commit by which a batch is in the history of `tip`: its own, or the one that a person
-    made of it by a rebase."""
-    if repo.is_ancestor(report["commit"], tip):
-        return str(report["commit"])
-    source, base = report["source"]["sha256"], report["base"]["commit"]
-    return landed_as(repo, report["id"], source, tip, base)
-
-
 def touched_since(report: Report, repo: Repository, tip: str) -> Problem:
     """The refusal of a second delivery whose first one landed and was changed since."""
-    commit = landing(report, repo, tip)
+    commit = traces.landing(report, repo, tip)
     assert commit is not None
     path = _touched_paths(repo, commit, tip)[0]
     collision = collides_with(repo, commit, tip, path)
@@ -103,10 +93,10 @@ def collides_with(
     commit = commit or repo.last_touching(tip, base, path)
     if commit is None:
         return Collision(path=path)
-    report = trailers(repo.message(commit))
-    agents = report.get("Assisted-by", [])
+    trailers = traces.trailers(repo, commit)
+    agents = trailers.get("Assisted-by", [])
     return Collision(
-        batch=next(iter(report.get("Patchq-Batch", [])), None),
+        batch=next(iter(trailers.get("Patchq-Batch", [])), None),
         commit=commit,
         agent=agents[0].partition(":")[0] if agents else None,
         path=path,
@@ -143,15 +133,3 @@ def lately(repo: Repository, tip: str, path: str) -> str:
     if commit is None:
         return ""
     return f"; it was last touched by {commit[:12]} ({subject(repo.message(commit))[:60]})"
-
-
-def landed_as(repo: Repository, id: str, sha256: str, tip: str, base: str) -> str | None:
-    """The commit in `base..tip` that carries the batch's trailers: a person rebased or
-    squashed its branch."""
-    for commit in repo.commits(tip, repo.resolve_commit(base), _MOST_COMMITS):
-        report = trailers(commit.message)
-        if id in report.get("Patchq-Batch", []) and f"sha256:{sha256}" in report.get(
-            "Patchq-Source", []
-        ):
-            return commit.oid
-    return None

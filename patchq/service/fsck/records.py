@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ from patchq.git.linklock import leftovers
 from patchq.git.reffiles import heads
 from patchq.hooks.warm import remove
 from patchq.land.recovery import TRIES
-from patchq.model.report import Report
 from patchq.model.values import LANDED
-from patchq.pipeline import notes
-from patchq.pipeline.rebase import history
+from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import REPORT
@@ -52,7 +49,8 @@ def _commits(world: World, there: Batches) -> Iterator[Damage]:
         commit = report["commit"]
         if report["state"] not in LANDED or not commit or world.repo.resolve_commit(commit):
             continue
-        other = _by_trailers(world, report)
+        tip = world.repo.branch_tip(report["target"])
+        other = traces.successor(report, world.repo, tip) if tip else None
         mend = partial(_repoint, world, there, report, other) if other else None
         yield Damage(
             "commit.missing",
@@ -61,12 +59,6 @@ def _commits(world: World, there: Batches) -> Iterator[Damage]:
             "fetch it from a clone, or `git fsck --lost-found`; the response can be sent again",
             mend,
         )
-
-
-def _by_trailers(world: World, report: Report) -> str | None:
-    tip = world.repo.branch_tip(report["target"])
-    source, base = report["source"]["sha256"], report["base"]["commit"]
-    return history.landed_as(world.repo, report["id"], source, tip, base) if tip else None
 
 
 def _repoint(world: World, there: Batches, report: dict[str, Any], commit: str) -> None:
@@ -89,8 +81,8 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
             mend = partial(files.put, there.root / "done", found)
             what = "the batch waits for review, and its report is not in the queue"
             yield Damage("report.missing", id, what, mend=mend)
-    for waits in reconcile.waiting(world):
-        seen = reconcile.observe(world, waits)
+    for waits in traces.waiting(world):
+        seen = traces.observe(world, waits)
         if seen.state != "proposed":
             what = f"its report says {waits['state']}, and it is {seen.state}"
             said = f"{what} ({seen.note})" if seen.note else what
@@ -138,17 +130,11 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
 
 def _in_history(world: World) -> dict[str, str]:
     """The oldest commit of each batch whose trailers are in the history of a target."""
-    targets = (world.target, *world.config.targets)
     found: dict[str, str] = {}
-    seen = None
-    for name, tip in world.repo.branches("").items():
-        if not any(fnmatchcase(name, target) for target in targets):
-            continue
-        for commit in world.repo.commits(tip, seen):
-            if "Patchq-Batch:" in commit.message:
-                for id in message.trailers(commit.message).get("Patchq-Batch", []):
-                    found[id] = commit.oid
-        seen = tip
+    for _, commit in traces.commits(world.repo, traces.targets(world)):
+        if "Patchq-Batch:" in commit.message:
+            for id in message.trailers(commit.message).get("Patchq-Batch", []):
+                found[id] = commit.oid
     return found
 
 

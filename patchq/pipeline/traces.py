@@ -1,0 +1,266 @@
+"""What git remembers of a batch: its refs, the trailers of its commit, the notes on it, reflogs.
+
+The report tells of a batch as long as it is there, and up to what a person then did by plain git.
+Whoever needs to know more asks here: recovery after a crash, what reconciles reports with branches,
+fsck, the log without the queue, and those who meet a batch whose report the queue gave up.  Nothing
+here writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import cast
+
+from patchq.git import records
+from patchq.git.objects import CommitInfo
+from patchq.git.reffiles import heads, ref_names
+from patchq.git.repository import Repository
+from patchq.model.report import Report
+from patchq.model.values import State
+from patchq.pipeline import notes
+from patchq.pipeline.notes import Note
+from patchq.pipeline.world import World
+from patchq.report import message
+
+BRANCHES = "refs/heads/patchq/"
+_MOST_COMMITS = 1000
+# Where a batch is found first, that tells its state; a crash may leave it in two of them.
+_STATES: Mapping[str, State] = {
+    records.BATCHES: "applied",
+    records.DISCARDED: "discarded",
+    records.WAITING: "proposed",
+    BRANCHES: "proposed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A batch that git knows: the commit that its ref is on, and the note on that."""
+
+    id: str
+    state: State
+    commit: str
+    note: Note | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The state of a batch as the repository shows it, and how it came to it, for people."""
+
+    state: State
+    note: str = ""
+    commit: str | None = None
+
+
+# ---------------------------------------------------------------- without a report
+
+
+def trailers(repo: Repository, commit: str) -> dict[str, list[str]]:
+    """The trailers of a commit's message by their keys."""
+    return message.trailers(repo.message(commit))
+
+
+def ids(repo: Repository, *prefixes: str) -> set[str]:
+    """The ids of the batches that have a ref below one of the prefixes; without any, below all."""
+    return {
+        name.removeprefix(prefix)
+        for prefix in prefixes or _STATES
+        for name in ref_names(repo.commondir, prefix)
+    }
+
+
+def find(world: World, ids: Collection[str]) -> list[Trace]:
+    """The batches among these that git knows, by their ids."""
+    noted = {note.batch: note for note in notes.each(world)} if ids else {}
+    traces = (_trace(world.repo, id, noted.get(id)) for id in sorted(ids))
+    return [trace for trace in traces if trace]
+
+
+def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
+    for prefix, state in _STATES.items():
+        commit = repo.ref_target(prefix + id)
+        if commit is None or repo.resolve_commit(commit) is None:
+            continue
+        if prefix == BRANCHES and id not in trailers(repo, commit).get("Patchq-Batch", []):
+            continue  # a person's own branch
+        later = note.state if note and state != "proposed" else state
+        return Trace(id, cast(State, later), commit, note)
+    return None
+
+
+def last_state(world: World, id: str) -> str | None:
+    """The state of a batch that landed once, or waited and was discarded; None for any other."""
+    ends = (records.BATCHES, records.DISCARDED)
+    place = next((place for place in ends if world.repo.ref_target(place + id)), None)
+    if place is None:
+        return None
+    noted = (note.state for note in notes.each(world) if note.batch == id)
+    state = next(noted, _STATES[place])
+    return "discarded" if state == "superseded" else state
+
+
+def landed(world: World, id: str, sha256: str, target: str | None, tip: str) -> Report | None:
+    """What a report on the batch would say now, as far as `history.standing` asks, if these bytes
+    landed as the batch and are in the history of `tip`; else None.
+
+    A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again then,
+    which is what their agent asked for.
+    """
+    commit = world.repo.ref_target(records.BATCHES + id)
+    if commit is None or world.repo.resolve_commit(commit) is None:
+        return None
+    named = trailers(world.repo, commit)
+    if f"sha256:{sha256}" not in named.get("Patchq-Source", []):
+        return None
+    bases = [*named.get("Patchq-Base", []), *world.repo.parents(commit), commit]
+    report = {
+        "id": id,
+        "state": last_state(world, id),
+        "commit": commit,
+        "target": target,
+        "source": {"sha256": sha256},
+        "base": {"commit": bases[0]},
+    }
+    return report if tip and landing(report, world.repo, tip) else None
+
+
+def targets(world: World) -> list[str]:
+    """The branches that batches may be for: the configured target, and those allowed beside it."""
+    allowed = (world.target, *world.config.targets)
+    return [name for name in world.repo.branches("") if any(fnmatchcase(name, a) for a in allowed)]
+
+
+def commits(repo: Repository, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
+    """The commits of these branches, each with the branch, the newest first; those that the branch
+    before has as well come once."""
+    before = None
+    for name in branches:
+        tip = repo.branch_tip(name)
+        if tip is not None:
+            for commit in repo.commits(tip, before):
+                yield name, commit
+            before = tip
+
+
+# ---------------------------------------------------------------- by a report
+
+
+def ref_of(report: Report) -> str:
+    """The ref of patchq's own that a verdict leaves: that it waits, or that it landed."""
+    prefix = records.WAITING if report["state"] == "proposed" else records.BATCHES
+    return prefix + str(report["id"])
+
+
+def landing(report: Report, repo: Repository, tip: str) -> str | None:
+    """The commit by which a batch is in the history of `tip`: its own, or the one that a person
+    made of it by a rebase."""
+    own = str(report["commit"])
+    return own if repo.is_ancestor(own, tip) else successor(report, repo, tip)
+
+
+def successor(report: Report, repo: Repository, tip: str) -> str | None:
+    """The commit between the batch's base and `tip` that carries the batch's trailers: a person
+    rebased or squashed its branch."""
+    base = repo.resolve_commit(report["base"]["commit"])
+    id, source = report["id"], f"sha256:{report['source']['sha256']}"
+    for commit in repo.commits(tip, base, _MOST_COMMITS):
+        named = message.trailers(commit.message)
+        if id in named.get("Patchq-Batch", []) and source in named.get("Patchq-Source", []):
+            return commit.oid
+    return None
+
+
+def waiting(world: World) -> Iterator[Report]:
+    """The reports of all proposals that nobody has decided through patchq."""
+    for name in world.repo.refs(records.WAITING):
+        report = world.queue.load(name.removeprefix(records.WAITING))
+        if report is not None:
+            yield report
+
+
+def observe(world: World, report: Report) -> Sighting:
+    """The batch's state now; another one than the report's where a person used plain git."""
+    state, commit, id, repo = report["state"], report["commit"], report["id"], world.repo
+    if state != "proposed":
+        return Sighting(state)
+    branch, tip = repo.branch_tip(f"patchq/{id}"), repo.branch_tip(report["target"])
+    if tip is not None:
+        if repo.is_ancestor(branch or commit, tip):
+            return Sighting("accepted", "merged by hand", branch or commit)
+        if other := successor(report, repo, tip):
+            return Sighting("accepted", "landed by hand, as another commit", other)
+    if branch is None:
+        return Sighting("discarded", "its branch was deleted by hand")
+    # While a batch follows its target, the mark that it waits moves before the branch does.
+    if branch not in (commit, repo.ref_target(records.WAITING + id)):
+        return Sighting("proposed", "its branch was changed by hand", branch)
+    return Sighting("proposed")
+
+
+# ---------------------------------------------------------------- by the intended report
+
+
+def moved_to(report: Report, repo: Repository) -> str | None:
+    """The commit as which an intended verdict landed or was proposed, or None if it was not.
+
+    The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
+    shows that one had it, and did not if nothing does.
+    """
+    commit, own = report["commit"], f"patchq/{report['id']}"
+    if not commit or report["state"] not in ("applied", "proposed"):
+        return None
+    proposed = report["state"] == "proposed"
+    branch, tip = repo.branch_tip(own) if proposed else None, repo.branch_tip(report["target"])
+    if branch and repo.is_ancestor(commit, branch):
+        return str(commit)
+    found = landing(report, repo, tip) if tip else None
+    if found and not proposed:
+        return found  # rebased or amended, perhaps
+    seen = found or repo.ref_target(ref_of(report)) == commit or _in_a_reflog(repo, own, commit)
+    return str(commit) if seen else None
+
+
+def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
+    """Whether a ref was moved away from the commit, or a renamed or pushed one still has it."""
+    for log, value in _reflogs(repo, own):
+        text = log.read_bytes()
+        if commit.encode() not in text:
+            continue
+        if value and (_was_at(text, value, commit) or repo.is_ancestor(commit, value)):
+            return True
+    return False
+
+
+def _was_at(text: bytes, value: str, commit: str) -> bool:
+    """Whether a reflog shows that its ref, now at `value`, was moved away from the commit.
+
+    Lines are written before the ref moves, and several for a group of batches.  So one proves
+    something by its old value only, and if all behind it lead from there to where the ref is.
+    """
+    for line in reversed(text.decode("utf-8", "replace").splitlines()):
+        old, new = line[:40], line[41:81]
+        if new != value:
+            return False
+        if old == commit:
+            return True
+        value = old
+    return False
+
+
+def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
+    """Log and value of each work tree's HEAD and of all refs, of the proposals only `own`."""
+    for gitdir, ref in heads(repo.commondir):
+        if (log := gitdir / "logs/HEAD").is_file():
+            yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()
+    logs = repo.commondir / "logs"
+    for where, folders, names in os.walk(logs / "refs"):
+        if Path(where) == logs / "refs/heads":
+            folders[:] = [name for name in folders if name != "patchq"]
+        for log in (Path(where, name) for name in names):
+            yield log, repo.ref_target(str(log.relative_to(logs)))
+    if (log := logs / "refs/heads" / own).is_file():
+        yield log, repo.branch_tip(own)
