@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from threading import BoundedSemaphore
@@ -30,33 +30,18 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 """Calls that may run at the same time."""
-_TRIES = 4
-_FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 20.0
+_RETRIES = 3
 _MOST_BYTES = 4 << 20
 _NO_KEY = "none"
-_BUSY = {408, 409}
-"""Client errors that servers mean as "not now"."""
-
-
-class _Failed(Exception):
-    """A try that failed; `again` is how many seconds to wait before the next (True: as ever)."""
-
-    def __init__(self, problem: Problem, again: float | bool = False) -> None:
-        super().__init__(problem.code)
-        self.problem = problem
-        self.again = again
 
 
 class Chat:
     """The model that `config` names; see `client.Model`."""
 
-    def __init__(self, config: Llm, stop: Stop | None = None, pause: float = _FIRST_PAUSE) -> None:
-        """`pause` is the seconds before the second try; later ones wait longer."""
+    def __init__(self, config: Llm, stop: Stop | None = None) -> None:
         self.name = config.model or ""
         self._config = config
         self._stop = stop or Stop()
-        self._pause = pause
         self._places = BoundedSemaphore(AT_ONCE)
 
     def complete(self, messages: Sequence[Message]) -> Answer | Problem:
@@ -79,7 +64,6 @@ class Chat:
             return _not_configured(f"`llm.{missing}` is not set", f"set `llm.{missing}`")
         try:
             import openai  # noqa: F401
-            import stamina  # noqa: F401
         except ImportError as error:
             return _not_configured(
                 f"the package {error.name!r} is not installed", "pip install 'patchq[llm]'"
@@ -103,15 +87,12 @@ class Chat:
         def cut_short() -> None:
             loop.call_soon_threadsafe(question.cancel)
 
-        failed: list[Problem] = []
         try:
             with self._stop.listening(cut_short):
                 async with asyncio.timeout(deadline - monotonic()):
-                    return await self._tries(messages, key, deadline, failed)
-        except _Failed as error:
-            return error.problem
+                    return await self._ask(messages, key, deadline)
         except TimeoutError:
-            return failed[0] if failed else self._too_late()
+            return self._too_late()
         except asyncio.CancelledError:
             if not self._stop.is_set:
                 raise
@@ -119,108 +100,57 @@ class Chat:
                 "llm.timeout", "patchq was told to stop, and waits for no model", "ask again"
             )
 
-    async def _tries(
-        self, messages: Sequence[Message], key: str, deadline: float, failed: list[Problem]
-    ) -> Answer:
-        """Ask until there is an answer; raises `_Failed`.  Between two tries, `failed` holds what
-        was wrong with the last."""
+    async def _ask(
+        self, messages: Sequence[Message], key: str, deadline: float
+    ) -> Answer | Problem:
+        """Ask until there is an answer, as often and with such pauses as the client has them."""
         import openai
-        import stamina
 
-        def again(error: Exception) -> bool | float:
-            if not isinstance(error, _Failed) or monotonic() + error.again >= deadline:
-                return False
-            return error.again
-
-        client = openai.AsyncOpenAI(
-            api_key=key, base_url=self._config.base_url, max_retries=0, timeout=None
-        )
-        tries = stamina.retry_context(
-            again,
-            attempts=_TRIES,
-            timeout=None,
-            wait_initial=self._pause,
-            wait_max=_LONGEST_PAUSE,
-            wait_jitter=self._pause,
-        )
-        async with client:
-            async for attempt in tries:
-                failed.clear()
-                with attempt:
-                    try:
-                        return await self._try(client, messages, key)
-                    except _Failed as error:
-                        failed.append(error.problem)
-                        raise
-        raise AssertionError("the tries end with an answer or an error")
-
-    async def _try(
-        self, client: openai.AsyncOpenAI, messages: Sequence[Message], key: str
-    ) -> Answer:
-        import openai
+        async def heed(response: Any) -> None:
+            if monotonic() + _pause(response.headers) >= deadline:
+                response.headers["x-should-retry"] = "false"
 
         turns: Any = [{"role": message.role, "content": message.text} for message in messages]
         try:
-            raw = await client.chat.completions.with_raw_response.create(
-                model=self.name, messages=turns
-            )
+            async with openai.AsyncOpenAI(
+                api_key=key,
+                base_url=self._config.base_url,
+                max_retries=_RETRIES,
+                timeout=None,
+                http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [heed]}),
+            ) as client:
+                raw = await client.chat.completions.with_raw_response.create(
+                    model=self.name, messages=turns
+                )
         except openai.APIStatusError as error:
-            raise self._refused(error, key) from None
+            return _refusal(error, key)
         except openai.APIConnectionError as error:
             why = type(error.__cause__ or error).__name__
-            raise _Failed(
-                Problem(
-                    "llm.server",
-                    f"the server at {self._config.base_url} could not be reached, or broke off "
-                    f"({why})",
-                    "look at `llm.base_url` and at the server, then ask again",
-                ),
-                again=True,
-            ) from None
+            return Problem(
+                "llm.server",
+                f"the server at {self._config.base_url} could not be reached, or broke off ({why})",
+                "look at `llm.base_url` and at the server, then ask again",
+            )
         except (openai.OpenAIError, ValueError) as error:
             why = f"the question could not be sent ({type(error).__name__})"
-            raise _Failed(
-                Problem("llm.server", why, "look at `llm` in the configuration")
-            ) from None
+            return Problem("llm.server", why, "look at `llm` in the configuration")
         return self._read(raw.http_response.content)
 
-    def _refused(self, error: openai.APIStatusError, key: str) -> _Failed:
-        """What the server's status says, and whether to ask again."""
-        status = error.status_code
-        said = visible(clip(str(error.message), 300).replace(key, "…"))
-        if status == 429:
-            pause = _retry_after(error.response.headers)
-            problem = Problem(
-                "llm.rate_limited",
-                f"the server takes no more requests for now: {said}",
-                "ask again later",
-            )
-            return _Failed(problem, again=True if pause is None else pause)
-        problem = Problem(
-            "llm.server",
-            f"the server answered with status {status}: {said}",
-            "look at the server, and at `llm.model` and `llm.api_key_env`, then ask again",
-        )
-        if status < 500 and status not in _BUSY:
-            return _Failed(problem)
-        pause = _retry_after(error.response.headers)
-        return _Failed(problem, again=True if pause is None else pause)
-
-    def _read(self, body: bytes) -> Answer:
-        """The answer in the body of a response; raises `_Failed`."""
+    def _read(self, body: bytes) -> Answer | Problem:
+        """The answer in the body of a response."""
         if len(body) > _MOST_BYTES:
-            raise _Failed(_no_answer(f"it has {len(body)} bytes"))
+            return _no_answer(f"it has {len(body)} bytes")
         try:
-            told = json.loads(body)
-            choice = told["choices"][0]
+            completion = json.loads(body)
+            choice = completion["choices"][0]
             text, stop = choice["message"]["content"], choice.get("finish_reason")
-            model = told.get("model")
+            model = completion.get("model")
         except (ValueError, RecursionError):
-            raise _Failed(_no_answer("it is no JSON")) from None
+            return _no_answer("it is no JSON")
         except (LookupError, TypeError, AttributeError):
-            raise _Failed(_no_answer("it holds no choice with a message")) from None
+            return _no_answer("it holds no choice with a message")
         if not isinstance(text, str):
-            raise _Failed(_no_answer("its message holds no text"))
+            return _no_answer("its message holds no text")
         return Answer(
             text,
             stop if isinstance(stop, str) else "unknown",
@@ -236,17 +166,33 @@ class Chat:
         )
 
 
-def _retry_after(headers: Any) -> float | None:
-    """The seconds that the server asks to wait: a number, or a date."""
-    said = headers.get("retry-after", "").strip()
+def _refusal(error: openai.APIStatusError, key: str) -> Problem:
+    """What the server's status says."""
+    text = visible(clip(str(error.message), 300).replace(key, "…"))
+    if error.status_code == 429:
+        return Problem(
+            "llm.rate_limited",
+            f"the server takes no more requests for now: {text}",
+            "ask again later",
+        )
+    return Problem(
+        "llm.server",
+        f"the server answered with status {error.status_code}: {text}",
+        "look at the server, and at `llm.model` and `llm.api_key_env`, then ask again",
+    )
+
+
+def _pause(headers: Mapping[str, str]) -> float:
+    """The seconds that a server asks to wait, a number or a date; one, where it names none."""
+    wanted = headers.get("retry-after", "").strip()
     try:
-        seconds = float(said)
+        return float(wanted)
     except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return max(seconds, 0.0) if seconds == seconds else None
+        pass
+    try:
+        return (parsedate_to_datetime(wanted) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return 1.0
 
 
 def _not_configured(what: str, hint: str) -> Problem:

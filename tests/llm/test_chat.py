@@ -24,7 +24,7 @@ def chat(server: ChatServer, *, seconds: float = 30.0, stop: Stop | None = None)
     config = Llm(
         base_url=server.base_url, model="m-1", api_key_env="TEST_KEY", timeout_seconds=seconds
     )
-    return Chat(config, stop, pause=0.01)
+    return Chat(config, stop)
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +65,11 @@ FAILURES = {
     "rate limited for ever": ([Reply("slow down", status=429)], "llm.rate_limited", 4),
     "rate limited for longer than the question may take": (
         [Reply("slow down", status=429, headers={"retry-after": "3600"})],
+        "llm.rate_limited",
+        1,
+    ),
+    "rate limited for longer than is left": (
+        [Reply("slow down", status=429, headers={"retry-after": "60"})],
         "llm.rate_limited",
         1,
     ),

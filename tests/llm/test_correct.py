@@ -259,7 +259,7 @@ def test_server(replies: list[Reply | str], code: str | None) -> None:
     with serving(replies) as server:
         seconds = 0.3 if replies == [Reply(slow=True)] else 30.0
         config = Llm(base_url=server.base_url, model="m", timeout_seconds=seconds)
-        tried = attempt(Chat(config, pause=0.01), CALL)
+        tried = attempt(Chat(config), CALL)
     right = code is None and len(replies) == 2
     assert result(tried) == (FILE.replace(THERE, FRESH) if right else None)
     assert [problem.code for problem in tried.problems] == ([code] if code else [])
