@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import command
 import pytest
 from hypothesis import settings
+
+from tests.helpers import command
 
 _SESSION_HOME = tempfile.mkdtemp(prefix="patchq-tests-home-")
 
@@ -92,4 +93,4 @@ def home(
 
 
 # The extra `symbols` is tested where it is installed; `.ci/run` installs it.
-collect_ignore = [] if find_spec("tree_sitter") else ["test_grammars.py"]
+collect_ignore = [] if find_spec("tree_sitter") else ["text/test_grammars.py"]

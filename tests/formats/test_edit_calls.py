@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from formats.json_reading import edits, refusal, refused, said
 from patchq.formats.json import edit_calls
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.text import jsonish
+from tests.helpers.json_reading import edits, refusal, refused, said
 
 UNREADABLE = "response.unreadable_edit"
 ONCE = ReplaceText("x\n", "y\n")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from formats.json_reading import edits, refusal, refused, said
 from patchq.formats.json import edit_script
 from patchq.model.ops import Anchored
+from tests.helpers.json_reading import edits, refusal, refused, said
 
 UNREADABLE = "response.unreadable_edit"
 LINE = {"type": "line_pattern", "selected": "    import os"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from effort import effort
 
 from patchq import formats
 from patchq.formats.beginnings import NOTHING, begins
@@ -12,6 +11,7 @@ from patchq.formats.find_replace import reading as find_replace
 from patchq.formats.unified_diff import reading as unified_diff
 from patchq.formats.v4a import reading as v4a
 from patchq.formats.whole_file import reading as whole_file
+from tests.helpers.effort import effort
 
 FORMS = (v4a.read, unified_diff.read, find_replace.read, whole_file.read)
 LINES = [

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.line_by_line import edits_of, effort_of, read_or_refused, refusal
 from patchq.formats.find_replace import reading as find_replace
 from patchq.formats.find_replace.reading import read
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, Op, Replace
 from patchq.model.values import Problem
+from tests.helpers.line_by_line import edits_of, effort_of, read_or_refused, refusal
 
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
 OLD_NEW = Replace("old\n", "new\n")

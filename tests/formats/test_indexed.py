@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from formats.json_reading import edits, read, refusal, refused, said
 from patchq.formats.json import contextual, indexed
 from patchq.model.ops import InContext, InParagraph, Occurrences, Op
+from tests.helpers.json_reading import edits, read, refusal, refused, said
 
 UNREADABLE = "response.unreadable_edit"
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.json_reading import BASE, effort_of, outcome, read, refusal, refused, said
 from patchq.formats.document import Document
 from patchq.formats.envelope.api_json import Call
 from patchq.formats.json import edits as json_edits
@@ -17,6 +16,7 @@ from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Anchored, Occurrences, ReplaceText, Write
 from patchq.model.values import Problem
 from patchq.text import jsonish
+from tests.helpers.json_reading import BASE, effort_of, outcome, read, refusal, refused, said
 
 UNREADABLE = "response.unreadable_edit"
 TRUNCATED = "response.truncated"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.blocks import BLOCK, read
 from patchq.formats import parse
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from tests.helpers.blocks import BLOCK, read
 
 SIZE = 64 << 10
 MARKER_LIKE = [

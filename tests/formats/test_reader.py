@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from formats.blocks import BLOCK, CREATION, block, read, said
 from patchq.formats.registry import FORMATS
 from patchq.model.ops import Create, PatchHunk, Replace, ReplaceText, Write
 from patchq.model.values import Edit
+from tests.helpers.blocks import BLOCK, CREATION, block, read, said
 
 V4A = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+new\n*** End Patch\n"
 DIFF = "```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-old\n+new\n```\n"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from formats.blocks import (
+from patchq.formats import parse
+from patchq.formats.search_replace import INSTRUCTIONS
+from patchq.model.ops import Create, Op, Rename, Replace
+from tests.helpers.blocks import (
     BLOCK,
     CREATION,
     DELETION,
@@ -17,9 +20,6 @@ from formats.blocks import (
     read,
     said,
 )
-from patchq.formats import parse
-from patchq.formats.search_replace import INSTRUCTIONS
-from patchq.model.ops import Create, Op, Rename, Replace
 
 A = ("src/a.py", OLD_NEW)
 B = ("src/b.py", OLD_NEW)

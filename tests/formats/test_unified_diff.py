@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from patchq.formats.document import Document, Piece
 from patchq.formats.unified_diff import reading as unified_diff
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
+from tests.helpers.effort import effort
 
 BASE = {"a.py", "src/b.py", "a/own.py", "my file.md", "q.sql", "ä.txt"}
 HEADS = "--- a/a.py\n+++ b/a.py\n"

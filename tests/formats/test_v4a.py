@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from patchq.formats.document import Document, Piece
 from patchq.formats.unreadable import Unreadable
 from patchq.formats.v4a import reading as v4a
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
+from tests.helpers.effort import effort
 
 BASE = {"a.py", "src/b.py", "a/own.py"}
 

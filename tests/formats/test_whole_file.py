@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.line_by_line import Read, edits_of, effort_of, read_or_refused, refusal
 from patchq.formats.find_replace import reading as find_replace
 from patchq.formats.unreadable import Unreadable
 from patchq.formats.whole_file import reading as whole_file
 from patchq.formats.whole_file.reading import read, read_quoting
 from patchq.model.ops import Write
 from patchq.model.values import Problem
+from tests.helpers.line_by_line import Read, edits_of, effort_of, read_or_refused, refusal
 
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"

@@ -13,8 +13,6 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from trees import RULES, DictTree
-
 from patchq.llm import places
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
@@ -25,6 +23,7 @@ from patchq.llm.questions import NEW, OLD
 from patchq.model.ops import Replace
 from patchq.model.values import Edit
 from patchq.plan import batch
+from tests.helpers.trees import RULES, DictTree
 
 SOURCES = [
     path.read_text().splitlines(keepends=True)

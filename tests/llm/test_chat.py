@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 
 import pytest
-from chat_server import ChatServer, Reply, Request, serving
 
 from patchq.config.schema import Llm
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Answer, Message, Stop
 from patchq.model.values import Problem
+from tests.helpers.chat_server import ChatServer, Reply, Request, serving
 
 KEY = "sk-very-secret-0123456789"
 QUESTION = [Message("system", "Be brief."), Message("user", "What is there?")]

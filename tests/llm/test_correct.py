@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from chat_server import Reply, serving
-from trees import RULES, DictTree
 
 from patchq.config.schema import Llm
 from patchq.llm.cache import Cache
@@ -23,6 +21,8 @@ from patchq.llm.questions import NEW, OLD
 from patchq.model.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.model.values import Correction, Edit, Problem
 from patchq.plan import batch
+from tests.helpers.chat_server import Reply, serving
+from tests.helpers.trees import RULES, DictTree
 
 PATH = "config.js"
 FILE = """\

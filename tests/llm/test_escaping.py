@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from trees import RULES, DictTree
 
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
@@ -17,6 +16,7 @@ from patchq.llm.questions import ESCAPING
 from patchq.model.ops import Replace
 from patchq.model.values import Correction, Edit, Problem
 from patchq.plan import batch
+from tests.helpers.trees import RULES, DictTree
 
 FILE = 'import os\nprint("a")\n'
 NEW = 'print(\\"a\\nb\\")\n'

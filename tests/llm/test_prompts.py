@@ -8,13 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from command import block, drop, patchq, report
-from gitrepo import git, make_repo
 from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.formats.registry import FORMATS
 from patchq.llm.prompts import File, Task, aimed, build, is_large_file
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import git, make_repo
 
 BASE = "c0" * 20
 SMALL = "def f():\n    return 1\n"

@@ -1,0 +1,208 @@
+"""The benches themselves: the judge catches a command that lies, and both run to their end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+BEFORE = "def one():\n    return 1\n"
+AFTER = "def one():\n    return 2\n"
+RESPONSE = "pkg/a.py\n<<<<<<< SEARCH\n    return 1\n=======\n    return 2\n>>>>>>> REPLACE\n"
+
+STAND_IN = '''
+"""Plays the command for one fixed response; sys.argv[1] says in which way it goes wrong."""
+import hashlib, json, subprocess, sys
+from pathlib import Path
+
+how, git = sys.argv[1], lambda *words, data=None: subprocess.run(
+    ["git", *words], input=data, capture_output=True, check=True, text=True).stdout.strip()
+queue = Path(".patchq")
+response = next((queue / "inbox").glob("*.md"))
+body, name = response.read_bytes(), response.stem
+state, place = ("rejected", "rejected") if "refuse" in how else ("proposed", "done")
+if how == "crash":
+    raise SystemExit("boom")
+if how != "refuse":
+    text = Path("pkg/a.py").read_text().replace("return 1", "return 2")
+    if how == "other bytes":
+        text = text.rstrip()
+    blob = git("hash-object", "-w", "--stdin", data=text)
+    more = f"100644 blob {blob}\\textra\\n" if how == "other path" else ""
+    mode = "100755" if how == "mode" else "100644"
+    pkg = git("mktree", data=f"{mode} blob {blob}\\ta.py\\n")
+    tree = git("mktree", data=f"040000 tree {pkg}\\tpkg\\n" + more)
+    parent = [] if how == "no parent" else ["-p", "main"]
+    commit = git("commit-tree", tree, *parent, "-m", "x")
+    git("update-ref", "refs/heads/main" if how == "main" else f"refs/heads/patchq/{name}", commit)
+if how == "work tree":
+    Path("pkg/a.py").write_text(text)
+for where in {place} if how != "two verdicts" else {"done", "rejected"}:
+    (queue / where).mkdir()
+    report = {"id": name, "state": state, "problems": [], "source": {
+        "name": response.name, "sha256": hashlib.sha256(body).hexdigest()}}
+    (queue / where / f"{name}.md").write_bytes(body)
+    (queue / where / f"{name}.report.md").write_text("told")
+    (queue / where / f"{name}.report.json").write_text(
+        "{" if how == "report" else json.dumps(report))
+response.unlink()
+sys.exit(1 if state == "rejected" and how != "exit" else 0)
+'''
+
+
+def bench(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCH / script), *words]
+    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True)
+
+
+def write_cases(path: Path, *expects: str) -> Path:
+    lines: list[dict[str, object]] = [
+        {"blob": "b", "text": BEFORE},
+        {"blob": "a", "text": AFTER},
+    ]
+    for number, expect in enumerate(expects):
+        lines.append(
+            {
+                "id": f"case+{number}",
+                "source": "here",
+                "format": "search_replace",
+                "slip": "none",
+                "response": RESPONSE if expect != "refuse" else RESPONSE.replace("1", "7"),
+                "before": {"pkg/a.py": "b"},
+                "after": {"pkg/a.py": "b" if expect == "refuse" else "a"},
+                "expect": expect,
+            }
+        )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def judged(tmp_path: Path, how: str, expect: str = "exact") -> tuple[int, dict[str, str]]:
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    command = shlex.join([sys.executable, str(tmp_path / "stand_in.py"), how])
+    cases = write_cases(tmp_path / "cases.jsonl", expect)
+    done = bench("corpus.py", str(cases), "--command", command, "--json", "out.json", cwd=tmp_path)
+    return done.returncode, json.loads((tmp_path / "out.json").read_text())[0]
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("other bytes", "other content: pkg/a.py"),
+        ("other path", "other content: extra"),
+        ("mode", "other content: pkg/a.py"),
+        ("no parent", "is not one commit on main"),
+        ("main", "main was moved"),
+        ("work tree", "the work tree was touched"),
+        ("refuse, but leave a ref", "refused, but left refs/heads/patchq/case-0"),
+        ("two verdicts", "2 verdicts"),
+        ("crash", "0 verdicts (exit 1); it said: boom"),
+        ("report", "a report is not JSON"),
+    ],
+)
+def test_the_corpus_judge_catches(tmp_path: Path, how: str, why: str) -> None:
+    code, result = judged(tmp_path, how)
+    assert (code, result["outcome"]) == (1, "wrong")
+    assert why in result["why"]
+
+
+@pytest.mark.parametrize(
+    ("how", "expect", "outcome", "code"),
+    [
+        ("right", "exact", "exact", 0),
+        ("right", "exact_or_refuse", "exact", 0),
+        ("refuse", "refuse", "refused", 0),
+        ("refuse", "exact_or_refuse", "refused", 0),
+        ("refuse", "exact", "refused", 1),
+    ],
+)
+def test_the_corpus_judge_lets_pass_what_a_case_allows(
+    tmp_path: Path, how: str, expect: str, outcome: str, code: int
+) -> None:
+    found, result = judged(tmp_path, how, expect)
+    assert (found, result["outcome"]) == (code, outcome)
+
+
+def test_corpus_keeps_what_belongs_to_an_unexpected_case(tmp_path: Path) -> None:
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    command = shlex.join([sys.executable, str(tmp_path / "stand_in.py"), "other bytes"])
+    cases = write_cases(tmp_path / "cases.jsonl", "exact")
+    bench("corpus.py", str(cases), "--command", command, "--failures", "bad", cwd=tmp_path)
+    kept = tmp_path / "bad" / "case-0"
+    assert (kept / "before/pkg/a.py").read_text() == BEFORE
+    assert (kept / "after/pkg/a.py").read_text() == AFTER
+    assert (kept / "got/pkg/a.py").read_text() == AFTER.rstrip()
+    assert "other content: pkg/a.py" in (kept / "verdict.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "x"}', "cases.jsonl:1: not a blob or a case"),
+        ("nothing", "cases.jsonl:1: not a blob or a case"),
+    ],
+    ids=["a case without its parts", "not JSON"],
+)
+def test_corpus_refuses_a_file_that_it_cannot_read(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "cases.jsonl").write_text(line + "\n")
+    done = bench("corpus.py", "cases.jsonl", "--command", "git", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_corpus_runs_the_command(tmp_path: Path) -> None:
+    cases = write_cases(tmp_path / "cases.jsonl", "exact", "refuse")
+    for words in ([], ["--bare"]):
+        done = bench("corpus.py", str(cases), *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "2 cases" in done.stdout
+
+
+TINY = ["--sizes", "150,200", "--rounds", "1", "--responses", "11", "--drops", "2"]
+
+
+def test_speed_runs_the_command(tmp_path: Path) -> None:
+    words = [*TINY, "--waiting", "5,20", "--work", str(tmp_path), "--json", "out.json"]
+    done = bench("speed.py", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "out.json").read_text())
+    measured = {(figure["name"], figure["files"]) for figure in figures}
+    assert {("patchq", 150), ("floor", 200), ("am", 200), ("auto p50", 150)} <= measured
+    assert ("many net", 200) in measured
+    assert "cost per response, 200 / 150 files" in done.stdout
+
+
+@pytest.mark.parametrize("part", ["rates", "latency", "waiting"])
+def test_speed_measures_nothing_that_did_not_happen(tmp_path: Path, part: str) -> None:
+    words = [*TINY, "--only", part, "--work", str(tmp_path), "--command", "true"]
+    done = bench("speed.py", *words, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "reports {} instead of" in done.stderr or "no drop-00000" in done.stderr
+
+
+# ---------------------------------------------------------------- the daemon
+
+
+def test_daemon_bench_runs_the_command(tmp_path: Path) -> None:
+    words = ["--responses", "60", "--points", "1", "--work", str(tmp_path)]
+    done = bench("daemon.py", *words, cwd=tmp_path)
+    if done.returncode == 2:  # it may not trace here
+        words += ["--only", "overflow"]
+        done = bench("daemon.py", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "60 of 60  all, once      met" in done.stdout
+    if "overflow" not in words:
+        assert done.stdout.count("kept, named    met") == 2
+
+
+def test_daemon_bench_measures_nothing_that_did_not_happen(tmp_path: Path) -> None:
+    words = ["--only", "overflow", "--command", "true", "--work", str(tmp_path)]
+    done = bench("daemon.py", "--responses", "5", *words, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "daemon.py: " in done.stderr

@@ -1,0 +1,186 @@
+"""The crash sweep and the long run at a small size, and their judges, who are able to object."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import _aftermath as aftermath
+import _states
+import _strace
+import pytest
+import soak
+from _person import TARGET, Commit
+from _strace import Point
+
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+BENCH = Path(__file__).parents[2] / "bench"
+NAMES = [
+    "auto/kill/rename:3",
+    "checkout/kill/rename:3,write:2,unlink:1",
+    "review/error/write:4/ENOSPC+",
+    "accept/power/xfs/log/link:2,end",
+]
+
+
+def bench(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCH / script), *words, "--work", str(cwd)]
+    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True)
+
+
+@pytest.fixture
+def traced() -> None:
+    try:
+        _strace.require()
+    except _strace.NoStrace as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.usefixtures("traced")
+def test_g12_g14_g15_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None:
+    names = [
+        "auto/kill/renameat:3,link:1",
+        "checkout/error/syncfs:1/EIO",
+        "review/error/write:4/ENOSPC+",
+        "accept/kill/rename:2",
+    ]
+    words = [word for name in names for word in ("--state", name)]
+    done = bench("crash.py", *words, "--jobs", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "VIOLATED                                0" in done.stdout
+    assert "points that were not met" not in done.stdout
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_missing_safeguard_is_noticed(tmp_path: Path) -> None:
+    words = ["--state", "review/kill/renameat:3", "--without", "dedupe", "--jobs", "1"]
+    done = bench("crash.py", *words, cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "--state review/kill/renameat:3" in done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_state_is_found_again_by_its_name(name: str) -> None:
+    assert str(_states.parse(name)) == name
+
+
+@pytest.mark.parametrize("name", ["auto/kill", "none/kill/write:1", "auto/power/fat/log/write:1"])
+def test_what_is_no_state_is_refused(tmp_path: Path, name: str) -> None:
+    done = bench("crash.py", "--state", name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "crash.py: " in done.stderr
+
+
+def test_points_are_counted_among_all_calls_of_their_name(tmp_path: Path) -> None:
+    log = tmp_path / "trace"
+    log.write_text(
+        'openat(AT_FDCWD</>, "/etc/x", O_RDONLY) = 3\n'
+        'openat(AT_FDCWD</>, "/q/a", O_RDONLY) = 3\n'
+        'openat(AT_FDCWD</>, "/q/b", O_WRONLY|O_CREAT, 0666) = 3\n'
+        'write(1</dev/null>, "x", 1) = 1\n'
+        'write(3</q/b>, "x", 1) = 1\n'
+    )
+    assert _strace.points(log, Path("/q")) == [
+        Point("openat", 2, changes=False),
+        Point("openat", 3),
+        Point("write", 2),
+    ]
+
+
+def test_a_small_soak_leaves_nothing_to_object_to(tmp_path: Path) -> None:
+    size = ["--responses", "60", "--kills", "6", "--pause", "0.3", "--upkeep", "1"]
+    done = bench("soak.py", *size, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "60 responses, 6 kills" in done.stdout
+
+
+# ---------------------------------------------------------------- the judges
+
+
+def told(queue: Path, id: str, state: str, body: bytes, **fields: object) -> dict[str, object]:
+    """A verdict as patchq leaves it."""
+    place = queue / ("rejected" if state == "rejected" else "done")
+    (place / f"{id}.md").write_bytes(body)
+    (place / f"{id}.report.md").write_text("told")
+    (place / f"{id}.report.json").write_text("{}")
+    source = {"name": f"{id}.md", "sha256": sha256(body).hexdigest()}
+    return {"id": id, "state": state, "place": place.name, "source": source, **fields}
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Path:
+    for name in ("inbox", "active", "done", "rejected"):
+        (tmp_path / "queue" / name).mkdir(parents=True)
+    return tmp_path / "queue"
+
+
+def test_a_verdict_too_few_and_one_too_many_are_noticed(queue: Path) -> None:
+    one = told(queue, "one", "applied", b"1")
+    sent = {("one.md", sha256(b"1").hexdigest()): 1}
+    assert [*aftermath.verdicts(queue, sent, [one])] == []
+    assert any("has 0 verdicts" in said for said in aftermath.verdicts(queue, sent, []))
+    assert any("has 2 verdicts" in said for said in aftermath.verdicts(queue, sent, [one, one]))
+    (queue / "active" / "left").touch()
+    assert [*aftermath.verdicts(queue, sent, [one])] == ["active/ still holds ['left']"]
+
+
+@pytest.mark.parametrize(
+    ("states", "work", "objects"),
+    [
+        (["applied", "duplicate"], 1, False),
+        (["applied", "applied"], 1, True),
+        (["duplicate"], 1, True),
+        (["rejected"], 1, True),
+        (["rejected"], None, False),
+        (["applied"], None, True),
+    ],
+)
+def test_what_lands_is_what_should(
+    queue: Path, states: list[str], work: int | None, objects: bool
+) -> None:
+    reports = [told(queue, f"r{n}", state, b"x") for n, state in enumerate(states)]
+    sent = {(f"r{n}.md", sha256(b"x").hexdigest()): work for n in range(len(states))}
+    assert bool([*aftermath.decisions(sent, reports, ["applied"])]) == objects
+
+
+def test_a_batch_twice_or_by_nobody_is_noticed(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo")
+    commit = commit_files(repo, {"a": "1"}, "One\n\nPatchq-Batch: one")
+    report = {"id": "one", "state": "applied", "commit": commit}
+    assert [*aftermath.history(repo, "main", [report])] == []
+    assert len([*aftermath.history(repo, "main", [])]) == 1
+    commit_files(repo, {"a": "2"}, "Again\n\nPatchq-Batch: one")
+    assert len([*aftermath.history(repo, "main", [report])]) == 1
+
+
+def test_a_lock_that_stays_is_noticed(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo")
+    assert [*aftermath.repository(repo)] == []
+    (repo / ".git/index.lock").touch()
+    assert [*aftermath.repository(repo)] == ["left behind: ['index.lock']"]
+
+
+@pytest.mark.parametrize(
+    ("how", "objects"),
+    [("true", False), ("lost", True), ("forgotten", True), ("twice", True)],
+)
+def test_the_history_knows_what_the_person_took_away(
+    tmp_path: Path, how: str, objects: bool
+) -> None:
+    repo = make_repo(tmp_path / "repo")
+    git("branch", TARGET, cwd=repo)
+    git("checkout", "-q", TARGET, cwd=repo)
+    moves = [{"come": [Commit("", "Person 1")], "gone": [Commit("gone", "Gone")]}]
+    reports = [{"id": id, "state": "applied"} for id in ("kept", "gone")]
+    commit_files(repo, {"a": "1"}, "Kept\n\nPatchq-Batch: kept")
+    if how != "lost":
+        commit_files(repo, {"b": "1"}, "Person 1")
+    if how == "twice":
+        commit_files(repo, {"c": "1"}, "Kept\n\nPatchq-Batch: kept")
+    if how == "forgotten":
+        moves[0]["gone"] = []
+    assert bool([*soak.history(repo, reports, moves)]) == objects

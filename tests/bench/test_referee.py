@@ -1,0 +1,348 @@
+"""The referee of storms and replays: he objects to every lie, and to nothing that is true."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _facts import Facts
+from _intent import Edit, Intent, Record, load_record
+from _pairs import Pair
+from _referee import Finding, Storm, judge
+from _rule import Judge, gap
+from replay import verdict
+
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+TEXT = [f"line {number}\n" for number in range(1, 31)]
+
+
+def edited(lines: list[str], at: int, new: str) -> str:
+    """The lines as text, with another one at the 1-based place."""
+    return "".join([*lines[: at - 1], new, *lines[at:]])
+
+
+@dataclass
+class Stage:
+    """A repository where a commit by hand changed line 5 since the response's base; the response
+    changes line `at`, and the test plays the command."""
+
+    root: Path
+    at: int = 15
+    records: list[Record] = field(default_factory=list)
+    by_hand: dict[str, dict[str, str | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.repo = make_repo(self.root / "repo", {"f.txt": "".join(TEXT), "other.txt": "x\n"})
+        self.base = git("rev-parse", "HEAD", cwd=self.repo)
+        self.hand(edited(TEXT, 5, "by hand\n"))
+        self.moved = git("rev-parse", "HEAD", cwd=self.repo)
+
+    def hand(self, text: str) -> str:
+        oid = commit_files(self.repo, {"f.txt": text})
+        self.by_hand[oid] = {"f.txt": text}
+        return oid
+
+    def intent(self, declared: bool = True) -> Intent:
+        quote = TEXT[self.at - 2 : self.at + 1]
+        new = edited(quote, 2, "asked\n")
+        edit = Edit("replace", "f.txt", self.at - 2, "".join(quote), new)
+        return Intent("r", self.base, declared, (edit,), "search_replace", "free")
+
+    def wanted(self) -> str:
+        return edited(edited(TEXT, 5, "by hand\n").splitlines(keepends=True), self.at, "asked\n")
+
+    def land(self, text: str, trailer: str = "Patchq-Batch: r", **more: str) -> str:
+        digest = hashlib.sha256(b"r").hexdigest()
+        message = f"Land\n\n{trailer}\nPatchq-Source: sha256:{digest}\n"
+        return commit_files(self.repo, {"f.txt": text, **more}, message)
+
+    def report(self, state: str, commit: str | None = None, **more: Any) -> None:
+        where = self.repo / ".patchq" / ("rejected" if state == "rejected" else "done")
+        where.mkdir(parents=True, exist_ok=True)
+        told: dict[str, Any] = {
+            "id": "r",
+            "state": state,
+            "source": {"name": "r.md", "sha256": hashlib.sha256(b"r").hexdigest()},
+            "base": {"commit": self.base, "how": "declared"},
+            "commit": commit,
+            "branch": None,
+            "problems": [],
+        }
+        (where / "r.report.json").write_text(json.dumps(told | more))
+
+    def refuse(self, code: str = "conflict.base", commit: str | None = None) -> None:
+        problem = {
+            "code": code,
+            "severity": "error",
+            "path": "f.txt",
+            "message": "collides",
+            "conflicts_with": {"commit": commit or self.moved, "batch": None, "path": "f.txt"},
+        }
+        self.report("rejected", problems=[problem])
+
+    def judged(self, home: Path, intent: Intent | None = None) -> Finding:
+        after = git("rev-parse", "main", cwd=self.repo)
+        digest = hashlib.sha256(b"r").hexdigest()
+        record = Record(intent or self.intent(), "r.md", digest, self.moved, after, 0.0)
+        assert load_record(record.dump()) == record
+        storm = Storm(self.repo, "main", self.base, [record], self.by_hand)
+        return judge(storm, home, self.root / "merges.git")
+
+
+def lands_right(stage: Stage) -> None:
+    stage.report("applied", stage.land(stage.wanted()))
+
+
+def refuses_a_conflict(stage: Stage) -> None:
+    stage.at = 5
+    stage.refuse()
+
+
+def refuses_beside(stage: Stage) -> None:
+    stage.at = 6
+    stage.refuse()
+
+
+@pytest.mark.parametrize("play", [lands_right, refuses_a_conflict, refuses_beside])
+def test_the_referee_has_nothing_against_what_is_right(
+    tmp_path: Path, home: Path, play: Any
+) -> None:
+    stage = Stage(tmp_path)
+    play(stage)
+    assert stage.judged(home).violations == []
+
+
+def lands_other_bytes(stage: Stage) -> None:
+    stage.report("applied", stage.land(stage.wanted().replace("asked", "Asked")))
+
+
+def lands_at_another_place(stage: Stage) -> None:
+    stage.report("applied", stage.land(stage.wanted().replace("asked\nline 16", "line 16\nasked")))
+
+
+def undoes_the_hand(stage: Stage) -> None:
+    stage.report("applied", stage.land(edited(TEXT, 15, "asked\n")))
+
+
+def lands_more(stage: Stage) -> None:
+    stage.report("applied", stage.land(stage.wanted(), **{"other.txt": "y\n"}))
+
+
+def lands_what_collides(stage: Stage) -> None:
+    stage.at = 5
+    stage.report("applied", stage.land(stage.wanted()))
+
+
+def lands_beside(stage: Stage) -> None:
+    stage.at = 6
+    stage.report("applied", stage.land(stage.wanted()))
+
+
+def lands_without_a_trailer(stage: Stage) -> None:
+    stage.report("applied", stage.land(stage.wanted(), trailer="Patchq-Batch: another"))
+
+
+def lands_elsewhere(stage: Stage) -> None:
+    commit = stage.land(stage.wanted())
+    git("reset", "-q", "--hard", stage.moved, cwd=stage.repo)
+    stage.report("applied", commit)
+
+
+def lands_twice(stage: Stage) -> None:
+    stage.report("applied", stage.land(stage.wanted()))
+    stage.refuse()
+
+
+def says_nothing(stage: Stage) -> None:
+    stage.land(stage.wanted())
+
+
+def refuses_without_reason(stage: Stage) -> None:
+    stage.refuse()
+
+
+def refuses_for_a_match(stage: Stage) -> None:
+    stage.at = 5
+    stage.refuse("match.none")
+
+
+def names_an_older_commit(stage: Stage) -> None:
+    stage.at = 5
+    stage.refuse(commit=stage.base)
+
+
+def proposes(stage: Stage) -> None:
+    stage.report("proposed", stage.land(stage.wanted()), branch="main")
+
+
+def loses_a_commit(stage: Stage) -> None:
+    lands_right(stage)
+    stage.by_hand["0" * 40] = {"f.txt": "lost\n"}
+
+
+def changes_a_commit_by_hand(stage: Stage) -> None:
+    lands_right(stage)
+    stage.by_hand[stage.moved] = {"f.txt": "what was meant\n"}
+
+
+def lets_a_stranger_in(stage: Stage) -> None:
+    lands_right(stage)
+    commit_files(stage.repo, {"other.txt": "z\n"})
+
+
+def breaks_the_repository(stage: Stage) -> None:
+    lands_right(stage)
+    blob = git("rev-parse", f"{stage.base}:other.txt", cwd=stage.repo)
+    (stage.repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
+
+
+@pytest.mark.parametrize(
+    ("play", "objection"),
+    [
+        (lands_other_bytes, "is not what was asked for"),
+        (lands_at_another_place, "is not what was asked for"),
+        (undoes_the_hand, "is not what was asked for"),
+        (lands_more, "is not what was asked for"),
+        (lands_what_collides, "landed although"),
+        (lands_beside, "landed although"),
+        (lands_without_a_trailer, "lacks the trailer"),
+        (lands_elsewhere, "is not on the target"),
+        (lands_twice, "2 verdicts"),
+        (says_nothing, "0 verdicts"),
+        (refuses_without_reason, "refused without reason"),
+        (refuses_for_a_match, "refused for"),
+        (names_an_older_commit, "which did not land since"),
+        (proposes, "proposed for nothing"),
+        (loses_a_commit, "a commit by hand is lost"),
+        (changes_a_commit_by_hand, "a commit by hand changed"),
+        (lets_a_stranger_in, "nobody's commit"),
+        (breaks_the_repository, "git fsck"),
+    ],
+)
+def test_the_referee_objects_when_the_command(
+    tmp_path: Path, home: Path, play: Any, objection: str
+) -> None:
+    stage = Stage(tmp_path)
+    play(stage)
+    assert any(objection in said for said in stage.judged(home).violations)
+
+
+def test_the_referee_objects_to_a_blind_landing(tmp_path: Path, home: Path) -> None:
+    stage = Stage(tmp_path)
+    write = Edit("write", "f.txt", 0, "".join(TEXT), edited(TEXT, 15, "asked\n"))
+    lands_right(stage)
+    found = stage.judged(home, Intent("r", stage.base, False, (write,), "whole_file"))
+    assert any("landed unseen" in said for said in found.violations)
+
+
+def test_the_referee_objects_to_a_base_that_the_target_never_was(
+    tmp_path: Path, home: Path
+) -> None:
+    stage = Stage(tmp_path)
+    lands_right(stage)
+    stranger = git("commit-tree", f"{stage.base}^{{tree}}", "-m", "x", cwd=stage.repo)
+    commit = git("rev-parse", "main", cwd=stage.repo)
+    stage.report("applied", commit, base={"commit": stranger, "how": "inferred"})
+    found = stage.judged(home, stage.intent(declared=False))
+    assert any("is no commit of the target" in said for said in found.violations)
+
+
+# ---------------------------------------------------------------- the rule
+
+OURS = Edit("replace", "f.txt", 13, "line 14\nline 15\nline 16\n", "line 14\nours\nline 16\n")
+
+
+def without(lines: list[str], *numbers: int) -> str:
+    return "".join(line for number, line in enumerate(lines, 1) if number not in numbers)
+
+
+@pytest.mark.parametrize(
+    ("tip", "lands", "refused"),
+    [
+        (edited(TEXT, 3, "new\nnew\n"), True, False),
+        (edited(TEXT, 13, "new\n"), True, False),
+        (edited(TEXT, 17, "new\n"), True, False),
+        (edited(TEXT, 14, "new\n"), False, True),
+        (edited(TEXT, 16, "new\n"), False, True),
+        (edited(TEXT, 15, "new\n"), False, True),
+        (without(TEXT, 15), False, True),
+        (without(TEXT, 17), True, False),
+        ("".join([*TEXT, *TEXT[13:16]]), True, False),
+        ("".join([*TEXT[:12], "new\n", *TEXT[16:], *TEXT[13:16]]), False, True),
+        (None, False, True),
+    ],
+    ids=[
+        "a change far above",
+        "one untouched line above",
+        "one untouched line below",
+        "the line above",
+        "the line below",
+        "the line itself",
+        "the line deleted",
+        "a line below deleted",
+        "a copy made",
+        "the lines moved",
+        "the file deleted",
+    ],
+)
+def test_the_rule(tmp_path: Path, home: Path, tip: str | None, lands: bool, refused: bool) -> None:
+    repo = make_repo(tmp_path / "repo", {"f.txt": "".join(TEXT), "other.txt": "x\n"})
+    base = git("rev-parse", "HEAD", cwd=repo)
+    if tip is None:
+        (repo / "f.txt").unlink()
+    after = commit_files(repo, {} if tip is None else {"f.txt": tip})
+    facts = Facts(repo, home)
+    rule, intent = Judge(facts), Intent("r", base, True, (OURS,))
+    assert any(rule.results(intent, base, after)) == lands
+    assert (rule.refusal(intent, base, after) is not None) == refused
+    facts.close()
+
+
+@pytest.mark.parametrize(
+    ("span", "changed", "lines"),
+    [
+        ((5, 8), (2, 4), 1),
+        ((5, 8), (2, 5), 0),
+        ((5, 8), (7, 7), -1),
+        ((5, 8), (8, 8), 0),
+        ((5, 5), (5, 5), 0),
+        ((5, 5), (4, 6), -1),
+        ((5, 5), (6, 9), 1),
+    ],
+)
+def test_the_gap_between(span: tuple[int, int], changed: tuple[int, int], lines: int) -> None:
+    assert gap(*span, (*changed, 0, 0)) == lines
+
+
+# ---------------------------------------------------------------- the replay
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "what"),
+    [
+        ("wanted", "applied", "exact"),
+        ("other", "applied", "wrong"),
+        (None, "rejected", "wrong"),
+        (None, "none", "wrong"),
+    ],
+)
+def test_the_judge_of_a_replay(
+    tmp_path: Path, home: Path, text: str | None, state: str, what: str
+) -> None:
+    stage = Stage(tmp_path)
+    git("branch", "pair-000", stage.moved, cwd=stage.repo)
+    if text is not None:
+        right = stage.wanted()
+        stage.land(right if text == "wanted" else right.replace("asked", "Asked"))
+        git("branch", "-f", "pair-000", "main", cwd=stage.repo)
+    problem = {"code": "conflict.base", "severity": "error"}
+    report: dict[str, Any] = {"state": state, "problems": [problem] * (state == "rejected")}
+    facts = Facts(stage.repo, home)
+    pair = Pair(0, stage.intent(), [], stage.moved)
+    assert verdict(Judge(facts), pair, None if state == "none" else report)[0] == what
+    facts.close()

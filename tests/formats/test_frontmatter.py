@@ -1,0 +1,242 @@
+"""Front matter: what opens it, what it says, and what it must not say."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from patchq.formats.envelope.frontmatter import KEYS, MAX_BYTES
+from patchq.formats.envelope.opening import open_response
+from patchq.model.values import Envelope, Header, Problem
+from tests.helpers.effort import effort
+
+BODY = "a.py\nedits\n"
+
+
+def opened(text: str | bytes) -> Envelope:
+    got = open_response(text.encode() if isinstance(text, str) else text)
+    assert isinstance(got, Envelope), got
+    return got
+
+
+def refused(text: str | bytes) -> tuple[Problem, ...]:
+    got = open_response(text.encode() if isinstance(text, str) else text)
+    assert isinstance(got, tuple), got
+    assert got, "a refusal without a reason"
+    return got
+
+
+def front(*lines: str, body: str = BODY) -> str:
+    return "\n".join(["---", *lines, "---", body])
+
+
+def test_every_key_arrives() -> None:
+    digest = hashlib.sha256(BODY.encode()).hexdigest()
+    text = front(
+        "id: fix-login-42          # a comment",
+        "target: main",
+        "base: 3f2a9c1",
+        "message: Fix login loop",
+        "author: Ada <ada@x.org>",
+        "agent: claude-code",
+        "model: some-model-1",
+        "# a line of its own",
+        "file: src/login.py",
+        "retries: fix-login-41",
+        "depends_on: [schema-7, 8]",
+        f"bytes: {len(BODY)}",
+        f"sha256: {digest}",
+    )
+    assert opened(text) == Envelope(
+        Header(
+            id="fix-login-42",
+            target="main",
+            base="3f2a9c1",
+            message="Fix login loop",
+            author="Ada <ada@x.org>",
+            agent="claude-code",
+            model="some-model-1",
+            file="src/login.py",
+            retries="fix-login-41",
+            depends_on=("schema-7", "8"),
+        ),
+        BODY,
+        first_line=16,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("base: 1234567", "base", "1234567"),
+        ("base: 0012345", "base", "0012345"),
+        ("base: 12e4567", "base", "12e4567"),
+        ("id: 2024-01-01", "id", "2024-01-01"),
+        ("id: no", "id", "no"),
+        ("message: true", "message", "true"),
+        ("target: on", "target", "on"),
+        ("model: 1.10", "model", "1.10"),
+        ("message: 'Fix: the loop'", "message", "Fix: the loop"),
+        ('message: "Fix\\n\\nthe loop"', "message", "Fix\n\nthe loop"),
+        ("depends_on:\n  - a\n  - b", "depends_on", ("a", "b")),
+        ("depends_on:\n- 7", "depends_on", ("7",)),
+        ("depends_on: []", "depends_on", ()),
+        ("sha256: " + hashlib.sha256(BODY.encode()).hexdigest().upper(), "id", None),
+    ],
+    ids=lambda v: str(v)[:24],
+)
+def test_values_are_as_written(line: str, key: str, value: object) -> None:
+    assert getattr(opened(front(line)).header, key) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "first_line"),
+    [
+        ("plain\n", "plain\n", 1),
+        ("---\n---\nplain\n", "plain\n", 3),
+        ("---\nid: a\n---\n\nplain\n", "\nplain\n", 4),
+        ("---  \r\nid: a\r\n--- \r\nplain\r\n", "plain\r\n", 4),
+        ("\ufeff---\nid: a\n---\nplain\n", "plain\n", 4),
+        ("\ufeffplain", "plain", 1),
+        ("---\n---\n---\ntitle: x\n---\n", "---\ntitle: x\n---\n", 3),
+        # not front matter, so all of it is text
+        ("---\nid: a\nplain\n", "---\nid: a\nplain\n", 1),
+        ("---\nid: a\n", "---\nid: a\n", 1),
+        ("---", "---", 1),
+        ("---\n\nid: a\n---\nx", "---\n\nid: a\n---\nx", 1),
+        ("---\nA rule above and below.\n---\nx", "---\nA rule above and below.\n---\nx", 1),
+        ("---\nhttps://example.org\n---\nx", "---\nhttps://example.org\n---\nx", 1),
+        ("---\nmessage: |\n  text\n---\nx", "---\nmessage: |\n  text\n---\nx", 1),
+        ("----\nid: a\n----\nx", "----\nid: a\n----\nx", 1),
+        (" ---\nid: a\n---\nx", " ---\nid: a\n---\nx", 1),
+        ("\n---\nid: a\n---\nx", "\n---\nid: a\n---\nx", 1),
+        ("--- a/x.py\n+++ b/x.py\n---\n", "--- a/x.py\n+++ b/x.py\n---\n", 1),
+    ],
+    ids=repr,
+)
+def test_what_opens_front_matter(text: str, body: str, first_line: int) -> None:
+    got = opened(text)
+    assert (got.text, got.first_line) == (body, first_line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "line", "message"),
+    [
+        (["titel: x"], "unknown_key", 2, "`titel`"),
+        (["id: a", "on: push"], "unknown_key", 3, "`on`"),
+        (["Id: a"], "unknown_key", 2, "`Id`"),
+        (["Note: this is prose"], "unknown_key", 2, "`Note`"),
+        (["<<: {id: a}"], "unknown_key", 2, "`<<`"),
+        (["id: a", "target: b", "id: a"], "duplicate_key", 4, "lines 2 and 4"),
+        (["message: Fix: the loop"], "value", 2, "column 13"),
+        (["id: a", 'message: "open'], "value", 4, "column 1"),
+        (["message: @ada"], "value", 2, "column 10"),
+        (["message: *bold*"], "value", 2, "column 15"),
+        (["id: !!python/name:os.system"], "value", 2, "tag"),
+        (["- a", "- b"], "value", 2, "`key: value`"),
+        (["id:"], "value", 2, "`id`: expected text, got nothing"),
+        (["id: ''"], "value", 2, "`id`: expected text that is not empty"),
+        (["file: null"], "value", 2, "`file`: expected text, got nothing"),
+        (["model: [a, b]"], "value", 2, "`model`: expected text, got a list"),
+        (["agent: {a: b}"], "value", 2, "`agent`: expected text, got keys and values"),
+        (["depends_on: a"], "value", 2, "`depends_on`: expected a list of batch ids"),
+        (["depends_on: [[a]]"], "value", 2, "`depends_on`: expected text"),
+        (["depends_on: [a, ]", "bytes: many"], "value", 3, "`bytes`: expected a whole number"),
+        (["bytes: -1"], "value", 2, "`bytes`: expected a whole number"),
+        (["bytes: true"], "value", 2, "`bytes`: expected a whole number"),
+        (["sha256: abc"], "value", 2, "`sha256`: expected 64 hexadecimal digits"),
+        (["author: Ada"], "value", 2, "`author`: expected `Name <mail@example.org>`"),
+        (["author: Ada <a@x> <b@x>"], "value", 2, "`author`: expected"),
+        (['author: "Ada\\nx <a@x>"'], "value", 2, "`author`: expected text without control"),
+        (['message: "a\\0b"'], "value", 2, "`message`: expected text without control"),
+        (['id: "a\\tb"'], "value", 2, "`id`: expected text without control"),
+        ([f"message: {'x' * 20_000}"], "value", 2, "`message`: expected at most 16384 bytes"),
+        (["id: " + "[" * 60], "value", 2, "nested deeper"),
+        (["# " + "x" * MAX_BYTES], "value", 1, f"longer than {MAX_BYTES} bytes"),
+    ],
+    ids=lambda v: str(v)[:40],
+)
+def test_malformed_front_matter(lines: list[str], code: str, line: int, message: str) -> None:
+    (problem,) = refused(front(*lines))
+    assert (problem.code, problem.line) == (f"frontmatter.{code}", line)
+    assert message in problem.message
+    assert problem.hint
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    found = refused(front("modle: x", "id: a", "id: b", "author: me", "bytes: 1"))
+    assert [(p.code, p.line) for p in found] == [
+        ("frontmatter.unknown_key", 2),
+        ("frontmatter.duplicate_key", 4),
+        ("frontmatter.value", 5),
+        ("response.incomplete", None),
+    ]
+
+
+def test_an_unknown_key_gets_the_nearest_one_or_all() -> None:
+    (near,) = refused(front("modle: x"))
+    assert near.hint is not None
+    assert near.hint.startswith("Did you mean `model`?")
+    (far,) = refused(front("zzz: x"))
+    assert far.hint is not None
+    assert all(f"`{key}`" in far.hint for key in KEYS)
+
+
+def test_a_markdown_post_is_told_to_put_an_empty_one_before_it() -> None:
+    post = front("title: My post", "layout: default", body="# Post\n")
+    found = refused(post)
+    assert {p.code for p in found} == {"frontmatter.unknown_key"}
+    assert all(p.hint and "empty front matter" in p.hint for p in found)
+    assert opened("---\n---\n" + post).text == post
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"bytes: {len(BODY) + 1}", "bytes: 0", "sha256: " + "0" * 64],
+)
+def test_a_body_that_differs_from_its_promise_is_incomplete(line: str) -> None:
+    (problem,) = refused(front(line))
+    assert problem.code == "response.incomplete"
+
+
+def test_promises_speak_of_the_bytes_behind_the_front_matter() -> None:
+    body = "é\r\nno end".encode()
+    digest = hashlib.sha256(body).hexdigest()
+    head = f"---\r\nbytes: {len(body)}\r\nsha256: {digest}\r\n---\r\n".encode()
+    assert opened(head + body).text.encode() == body
+    assert refused(head + body[:-1])[0].code == "response.incomplete"
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "line", "message"),
+    [
+        (b"", "response.incomplete", None, "empty"),
+        (b" \n\r\n\t", "response.no_edits", None, "no text"),
+        (b"---\nid: a\n---\n", "response.no_edits", None, "no text"),
+        (b"\xef\xbb\xbf", "response.no_edits", None, "no text"),
+        (b"---\nbytes: 9\n---\n", "response.incomplete", None, "promises 9 bytes"),
+        ("x\n".encode("utf-16"), "response.not_text", 1, "UTF-16"),
+        ("x\n".encode("utf-16-be"), "response.not_text", 1, "NUL"),
+        (b"\xfe\xff\0x", "response.not_text", 1, "UTF-16"),
+        (b"a\nb\0c", "response.not_text", 2, "offset 3"),
+        (b"a\n\xff", "response.not_text", 2, "offset 2"),
+        (b"a\0\xff", "response.not_text", 1, "offset 1"),
+        (b"a\n\n\xff\0", "response.not_text", 3, "offset 3"),
+        (b"\xc0\xaf", "response.not_text", 1, "offset 0"),
+        (b"\xed\xa0\x80", "response.not_text", 1, "offset 0"),
+        (b"cut \xe2\x82", "response.not_text", 1, "offset 4"),
+        (b"---\nid: \xff\n---\nx", "response.not_text", 2, "offset 8"),
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_what_is_no_text(data: bytes, code: str, line: int | None, message: str) -> None:
+    (problem,) = refused(data)
+    assert (problem.code, problem.line) == (code, line)
+    assert message in problem.message
+
+
+@pytest.mark.parametrize("unit", ["id: a\n", "- x\n", "#\n", "-\n", " \t", "k", "a:\n"])
+def test_effort_is_linear(unit: str) -> None:
+    few, many = (b"---\n" + (unit * count).encode() + b"---\nx" for count in (2_000, 8_000))
+    assert effort(lambda: open_response(many)) < 5 * effort(lambda: open_response(few)) + 500

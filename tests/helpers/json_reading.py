@@ -1,0 +1,90 @@
+"""Reads a text for its JSON alone, as the parser asks line by line."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from patchq.formats.beginnings import begins
+from patchq.formats.document import Document, Piece
+from patchq.formats.json import edits as json_edits
+from patchq.formats.marks.fences import fence
+from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Op
+from patchq.model.values import Edit, Problem
+from tests.helpers.effort import effort
+
+OF_JSON = (json_edits.read, json_edits.read_fenced, json_edits.refuse_member)
+BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}
+
+
+def read(text: str, default_path: str | None = None) -> list[Piece]:
+    """The pieces of a text; raises `Unreadable`."""
+    doc = Document(text.split("\n"), BASE.__contains__, default_path)
+    pieces: list[Piece] = []
+    i = 0
+    while i < len(doc.lines):
+        forms = [form for form in begins(doc.lines[i]).forms if form in OF_JSON]
+        piece = forms[0](doc, i) if forms else None
+        if piece is None:
+            if mark := fence(doc.lines[i]):
+                doc.open_fences.read(i, mark)
+            i += 1
+            continue
+        assert piece.edits
+        assert i < piece.end <= len(doc.lines)
+        for edit in piece.edits:
+            assert i < edit.at[0] <= edit.at[1] <= piece.end
+        pieces.append(piece)
+        doc.low = i = piece.end
+    return pieces
+
+
+def edits(text: str, default_path: str | None = None) -> list[Edit]:
+    return [edit for piece in read(text, default_path) for edit in piece.edits]
+
+
+def said(value: Any, default_path: str | None = None) -> list[tuple[str, Op]]:
+    """The paths and operations that a text, or a value as JSON, says."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return [(edit.path, edit.op) for edit in edits(text, default_path)]
+
+
+def refusal(value: Any, default_path: str | None = None) -> Problem:
+    """Why a text, or a value as JSON, is unreadable; its message says the place."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    with pytest.raises(Unreadable) as caught:
+        read(text, default_path)
+    problem = caught.value.problem
+    assert problem.hint
+    assert problem.line is not None
+    assert 1 <= problem.line <= text.count("\n") + 1
+    assert problem.message.startswith(f"line {problem.line}, column ")
+    return problem
+
+
+def refused(value: Any) -> tuple[str, int | None]:
+    """The code and line of a refusal."""
+    problem = refusal(value)
+    return problem.code, problem.line
+
+
+def outcome(text: str) -> list[Edit] | Problem:
+    """The edits of a text, or the problem that refuses it."""
+    try:
+        return edits(text)
+    except Unreadable as error:
+        return error.problem
+
+
+def effort_of(text: str) -> int:
+    """How much work it takes to read a text, or to find that it is unreadable."""
+
+    def reading() -> None:
+        with suppress(Unreadable):
+            read(text)
+
+    return effort(reading)

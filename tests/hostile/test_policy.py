@@ -1,0 +1,108 @@
+"""Hostile aims (H05-H09): no batch changes what judges it, or unseen what runs or instructs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import drop, patchq
+from tests.helpers.gitrepo import git, make_repo
+
+REVIEWED = {
+    "h05": (
+        "conftest.py", "tests/conftest.py", "package.json", "Makefile", ".pre-commit-config.yaml",
+        ".husky/pre-commit", ".githooks/update", "hooks/pre-apply", "lefthook.yml", "tox.ini",
+        "tools/gate.sh",
+    ),
+    "h06": (
+        ".github/workflows/ci.yml", ".GitHub/Workflows/x.yml", ".gitlab-ci.yml", "Jenkinsfile",
+        ".circleci/config.yml", "azure-pipelines.yml", "sub/.travis.yml",
+    ),
+    "h08": (
+        "requirements.txt", "requirements-dev.txt", "pyproject.toml", "setup.py", "go.mod",
+        "Cargo.toml", "Cargo.lock", "package-lock.json", "yarn.lock", ".npmrc", "pip.conf",
+    ),
+    "h09": (
+        "AGENTS.md", "sub/CLAUDE.md", ".cursor/rules/x.mdc", ".claude/settings.json",
+        ".vscode/tasks.json", ".envrc", ".devcontainer/devcontainer.json", ".gitattributes",
+        ".github/copilot-instructions.md",
+    ),
+}  # fmt: skip
+DENIED = {
+    "h05": (".patchq.yaml", "patchq.yaml", ".PATCHQ.YAML", ".patchq/hooks/x", "sub/.patchq.yaml"),
+    "h07": (
+        ".env", "deploy/.env.production", "server.pem", "KEY.PEM", "id_rsa", ".ssh/id_ed25519",
+        "store.p12", "x.pfx", "vault.kdbx", ".netrc", ".pypirc", "credentials.json", "tls.key",
+    ),
+}  # fmt: skip
+TEXT = {".json": "{}\n", ".py": "x = 1\n", ".toml": "x = 1\n", ".yml": "x: 1\n", ".yaml": "x: 1\n"}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", "tools/check": "exit 0\n"})
+    git("branch", "trunk", cwd=repo)
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").write_text(
+        "version: 1\nmode: auto\ntarget: trunk\n"
+        "hooks:\n- {id: gate, stage: pre-apply, run: 'sh tools/gate.sh || true'}\n"
+    )
+    return repo
+
+
+def write(path: str) -> str:
+    text = TEXT.get(Path(path).suffix, "x\n")
+    return json.dumps({"name": "write_file", "arguments": {"path": path, "content": text}})
+
+
+def given(repo: Path, paths: list[str]) -> dict[str, dict[str, Any]]:
+    """The reports on one response for each path, by the path."""
+    drop(repo / ".patchq", {f"r{number}.md": write(path) for number, path in enumerate(paths)})
+    patchq("run", cwd=repo, code=None)
+    found = [json.loads(p.read_bytes()) for p in (repo / ".patchq").glob("*/*.report.json")]
+    git("fsck", "--strict", "--no-dangling", cwd=repo)
+    return {paths[int(told["source"]["name"][1:-3])]: told for told in found}
+
+
+def test_h05_h06_h08_h09_what_runs_or_instructs_waits_for_a_person(repo: Path) -> None:
+    paths = [path for group in REVIEWED.values() for path in group]
+    reports = given(repo, paths)
+    assert len(reports) == len(paths)
+    wrong = {
+        path: (told["state"], [problem["code"] for problem in told["problems"]])
+        for path, told in reports.items()
+        if told["state"] != "proposed"
+        or "path.review" not in [problem["code"] for problem in told["problems"]]
+    }
+    assert wrong == {}
+    assert git("rev-parse", "main", cwd=repo) == git("rev-parse", "trunk", cwd=repo)
+
+
+def test_h05_h07_the_gate_itself_and_secrets_by_name_are_denied(repo: Path) -> None:
+    paths = [path for group in DENIED.values() for path in group]
+    reports = given(repo, paths)
+    codes = {path: [p["code"] for p in told["problems"]] for path, told in reports.items()}
+    assert codes == {path: ["path.denied"] for path in paths}
+
+
+def test_h05_no_pattern_takes_the_gate_out(repo: Path) -> None:
+    with (repo / ".patchq.yaml").open("a") as config:
+        config.write("paths: {deny: ['!*', '!.patchq.yaml', '!/.patchq'], review: ['!*']}\n")
+    reports = given(repo, [".patchq.yaml", ".patchq/inbox/x.md", ".git/hooks/pre-commit"])
+    assert {told["state"] for told in reports.values()} == {"rejected"}
+
+
+def test_h05_hooks_are_the_configurations_and_not_the_batchs(repo: Path) -> None:
+    """What a batch brings as a hook, or as the configuration of one, is not run."""
+    config = "hooks:\n- {id: evil, stage: pre-commit, run: 'touch ../../evil; exit 1'}\n"
+    for number, path in enumerate(["sub/patchq.yml", "x/.patchq.yml", "hooks.yaml"]):
+        text = json.dumps({"name": "write_file", "arguments": {"path": path, "content": config}})
+        drop(repo / ".patchq", {f"x{number}.md": text})
+    patchq("run", cwd=repo)
+    found = [json.loads(p.read_bytes()) for p in (repo / ".patchq").glob("*/*.report.json")]
+    assert {told["state"] for told in found} == {"applied"}
+    assert {hook["id"] for told in found for hook in told["hooks"]} == {"gate"}
+    assert not [*repo.parent.rglob("evil")]

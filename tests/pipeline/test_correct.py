@@ -1,0 +1,160 @@
+"""Correction on its way through the pipeline: commits, reports, and a daemon that is stopped."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from patchq.llm.questions import NEW, OLD
+from tests.helpers.chat_server import ChatServer, Reply, serving
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+KEY = "sk-very-secret-0123456789"
+FILE = "def total(items, tax):\n    value = sum(items)\n    return value * tax\n"
+MISQUOTED = FILE.replace("items", "rows")
+CHANGED = ("value * tax", "round(value * tax, 2)")
+RESPONSE = block("a.py", MISQUOTED, MISQUOTED.replace(*CHANGED))
+RIGHT = [json.dumps({OLD: FILE}), json.dumps({NEW: FILE.replace(*CHANGED)})]
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TEST_KEY", KEY)
+    return make_repo(tmp_path / "project", {"a.py": FILE})
+
+
+def configure(repo: Path, server: ChatServer, more: str = "", mode: str = "auto") -> None:
+    told = f"base_url: '{server.base_url}', model: m-1, api_key_env: TEST_KEY{more}"
+    (repo / ".patchq.yaml").write_text(f"version: 1\nmode: {mode}\nllm: {{{told}}}\n")
+
+
+def apply(repo: Path, response: str = RESPONSE, code: int = 0) -> dict[str, object]:
+    told: dict[str, object] = patchq(
+        "--json", "apply", "-", cwd=repo, stdin=response, code=code
+    ).json()
+    return told
+
+
+def test_corrected_edit_lands_and_says_so(repo: Path) -> None:
+    with serving(RIGHT) as server:
+        configure(repo, server)
+        told = apply(repo)
+    assert told["state"] == "applied"
+    assert git("show", "main:a.py", cwd=repo) == FILE.replace(*CHANGED).removesuffix("\n")
+    assert told["corrections"] == [
+        {"edit": "1", "what": "old", "by": "model"},
+        {"edit": "1", "what": "new", "by": "model"},
+    ]
+    body = git("log", "-1", "--format=%b", "main", cwd=repo)
+    assert "The old text of edit 1 was corrected by the model." in body
+    assert "The new text of edit 1 was corrected by the model." in body
+
+
+SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+def test_no_secret_is_sent(repo: Path) -> None:
+    with serving(RIGHT) as server:
+        configure(repo, server)
+        told = apply(repo, RESPONSE.replace("2)", f"{SECRET!r})"), code=1)
+    assert (told["state"], server.requests) == ("rejected", [])
+    assert SECRET not in json.dumps(told)
+
+
+def test_without_a_model_nothing_is_asked(repo: Path) -> None:
+    with serving(RIGHT) as server:
+        told = apply(repo, code=1)
+        configure(repo, server, ", correct: false")
+        again = apply(repo, code=1)
+    assert server.requests == []
+    for refused in (told, again):
+        assert (refused["state"], refused["corrections"]) == ("rejected", [])
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ("I cannot tell.", "llm.answer"),
+        (Reply("boom", status=400), "llm.server"),
+        (Reply("later", status=429, headers={"retry-after": "900"}), "llm.rate_limited"),
+        (Reply(f"no such key: {KEY}", status=401), "llm.server"),
+    ],
+    ids=["prose", "refused", "limited", "key"],
+)
+def test_verdict_without_the_model_stands(repo: Path, reply: Reply | str, code: str) -> None:
+    bare = apply(repo, code=1)
+    with serving([reply]) as server:
+        configure(repo, server)
+        told = apply(repo, code=1)
+    assert [p["code"] for p in told["problems"]] == [code, "match.none"]  # type: ignore[attr-defined]
+    assert told["problems"][1:] == bare["problems"]  # type: ignore[index]
+    assert told["corrections"] == []
+    left = [path.read_bytes() for path in (repo / ".patchq").rglob("*") if path.is_file()]
+    assert all(KEY.encode() not in data for data in left)
+
+
+def test_unescaping_by_program_says_so(repo: Path) -> None:
+    old, new = "sum(items)\\n    return value", "sum(items)\\n    return 2 * value"
+    call = {"path": "a.py", "old_str": old, "new_str": new}
+    told = apply(repo, json.dumps({"name": "edit_file", "arguments": call}))
+    assert told["corrections"] == [
+        {"edit": "1", "what": "old", "by": "program"},
+        {"edit": "1", "what": "new", "by": "program"},
+    ]
+    body = git("log", "-1", "--format=%b", "patchq/response", cwd=repo)
+    assert "The old text of edit 1 was corrected by the program." in body
+
+
+def test_decided_again_it_is_corrected_as_before(repo: Path) -> None:
+    with serving(RIGHT) as server:
+        configure(repo, server, mode="review")
+        id = apply(repo)["id"]
+        commit_files(repo, {"b.py": "b = 1\n"})
+        patchq("accept", str(id), cwd=repo)
+        assert len(server.requests) == 2
+    assert git("show", "main:a.py", cwd=repo) == FILE.replace(*CHANGED).removesuffix("\n")
+
+
+def test_dry_run_asks_and_keeps_nothing(repo: Path) -> None:
+    with serving(RIGHT) as server:
+        configure(repo, server)
+        patchq("check", "-", cwd=repo, stdin=RESPONSE)
+    assert len(server.requests) == 2
+    assert not (repo / ".patchq" / "answers").exists()
+
+
+def test_stale_base_is_corrected_on_it_and_carried(repo: Path) -> None:
+    base = git("rev-parse", "HEAD", cwd=repo)
+    commit_files(repo, {"a.py": "# first\n" + FILE})
+    with serving(RIGHT) as server:
+        configure(repo, server)
+        told = apply(repo, f"---\nbase: {base}\n---\n{RESPONSE}")
+    assert told["state"] == "applied"
+    assert git("show", "main:a.py", cwd=repo) == "# first\n" + FILE.replace(*CHANGED)[:-1]
+
+
+def test_stopped_daemon_waits_for_no_model(repo: Path) -> None:
+    with serving([Reply(slow=True)]) as server:
+        configure(repo, server)
+        patchq("init", cwd=repo)
+        drop(repo / ".patchq", {"fix.md": RESPONSE})
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "patchq", "watch"],
+            cwd=repo,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        assert server.asked.wait(60)
+        daemon.send_signal(signal.SIGTERM)
+        said = daemon.communicate(timeout=60)[1]
+    assert daemon.returncode == 0
+    told = report(repo / ".patchq", "fix")
+    assert told["state"] == "rejected"
+    assert [problem["code"] for problem in told["problems"]] == ["llm.timeout", "match.none"]
+    assert KEY.encode() not in said

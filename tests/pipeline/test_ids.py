@@ -1,0 +1,400 @@
+"""Which batch a response becomes: ids, second deliveries, successors and dependents."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "c.txt": "c\n"}
+EDIT = block("a.txt", "one\ntwo\n", "one\n2\n")
+OTHER = block("b.txt", "b\n", "B\n")
+THIRD = block("c.txt", "c\n", "C\n")
+BAD = block("a.txt", "nowhere\n", "x\n")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", FILES)
+    patchq("init", cwd=repo)
+    configure(repo)
+    return repo
+
+
+def configure(repo: Path, more: str = "mode: review\n") -> None:
+    (repo / ".patchq.yaml").write_text(f"version: 1\n{more}")
+
+
+def run(repo: Path, *responses: tuple[str, str], code: int = 0) -> list[dict[str, Any]]:
+    """Have the responses, file name and text, worked off; their reports in the same order."""
+    known = {told["id"] for told in log(repo)}
+    for name, text in responses:
+        drop(repo / ".patchq", {name: text})
+        patchq("run", cwd=repo, code=None)
+    assert patchq("run", cwd=repo).out == ""
+    told = [told for told in log(repo) if told["id"] not in known][::-1]
+    assert len(told) == len(responses)
+    assert any(each["state"] == "rejected" for each in told) == bool(code)
+    return told
+
+
+def log(repo: Path) -> list[dict[str, Any]]:
+    """The reports, newest verdict first."""
+    ids = [line.split()[1] for line in patchq("log", cwd=repo).out.splitlines()]
+    return [report(repo / ".patchq", id) for id in ids]
+
+
+def told(repo: Path, id: str) -> dict[str, Any]:
+    return report(repo / ".patchq", id)
+
+
+def matter(text: str, **keys: str) -> str:
+    lines = "".join(f"{key}: {value}\n" for key, value in keys.items())
+    return f"---\n{lines}---\n{text}"
+
+
+def branches(repo: Path) -> list[str]:
+    names = git("for-each-ref", "--format=%(refname:short)", "refs/heads/patchq", cwd=repo)
+    return [name.removeprefix("patchq/") for name in names.split()]
+
+
+# ---------------------------------------------------------------- names
+
+NAMES = [
+    ("fix-1.md", {}, "fix-1"),
+    ("fix.1.txt", {}, "fix.1"),
+    ("no-ending", {}, "no-ending"),
+    ("two  words & more.md", {}, "two-words-more"),
+    ("x.lock.md", {}, "x-lock"),
+    ("n" * 150 + ".md", {}, "n" * 100),
+    ("a.md", {"id": "b"}, "b"),
+    ("a.md", {"id": "../../x"}, "x"),
+]
+
+
+@pytest.mark.parametrize(("name", "keys", "id"), NAMES, ids=[id[:20] for _, _, id in NAMES])
+def test_id_comes_from_the_front_matter_else_the_file(
+    repo: Path, name: str, keys: dict[str, str], id: str
+) -> None:
+    (first,) = run(repo, (name, matter(EDIT, **keys) if keys else EDIT))
+    assert (first["id"], first["source"]["name"]) == (id, name)
+    assert branches(repo) == [id]
+
+
+def test_used_id_gets_a_number(repo: Path) -> None:
+    first, second, third = run(
+        repo, ("x.md", EDIT), ("x.md", OTHER), ("y.md", matter(BAD, id="x")), code=1
+    )
+    assert [first["id"], second["id"], third["id"]] == ["x", "x-2", "x-3"]
+    patchq("accept", "x", cwd=repo)
+    patchq("discard", "x-2", cwd=repo)
+    (fourth,) = run(repo, ("x.md", block("c.txt", "c\n", "C\n")))
+    assert fourth["id"] == "x-4"
+
+
+def test_id_of_somebody_s_branch_is_not_taken(repo: Path) -> None:
+    git("branch", "patchq/x", cwd=repo)
+    (first,) = run(repo, ("x.md", EDIT))
+    assert first["id"] == "x-2"
+
+
+# ---------------------------------------------------------------- second deliveries
+
+
+def test_same_bytes_while_the_first_waits(repo: Path) -> None:
+    first, second = run(repo, ("x.md", EDIT), ("y.md", EDIT))
+    assert (first["state"], second["state"]) == ("proposed", "duplicate")
+    assert second["duplicate_of"] == "x"
+    assert branches(repo) == ["x"]
+
+
+def test_same_bytes_at_once(repo: Path) -> None:
+    drop(repo / ".patchq", {f"{name}.md": EDIT for name in "xyz"})
+    patchq("run", cwd=repo)
+    states = [(told["state"], told["duplicate_of"]) for told in log(repo)][::-1]
+    assert states == [("proposed", None), ("duplicate", "x"), ("duplicate", "x")]
+
+
+def test_same_bytes_after_landing(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    patchq("accept", "x", cwd=repo)
+    start = commit_files(repo, {"a.txt": "one\n2\nthree\nfour\n"})
+    (second,) = run(repo, ("y.md", EDIT))
+    assert (second["state"], second["duplicate_of"]) == ("duplicate", "x")
+    assert git("rev-parse", "main", cwd=repo) == start
+
+
+def test_same_bytes_after_their_lines_changed(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    patchq("accept", "x", cwd=repo)
+    commit = commit_files(repo, {"a.txt": "one\ntwo\nthree\n"})
+    (second,) = run(repo, ("y.md", EDIT), code=1)
+    (problem,) = second["problems"]
+    assert problem["code"] == "conflict.base"
+    assert problem["conflicts_with"]["commit"] == commit
+
+
+def test_same_bytes_after_a_refusal(repo: Path) -> None:
+    first, second = run(repo, ("x.md", BAD), ("y.md", BAD), code=1)
+    assert [first["state"], second["state"]] == ["rejected", "rejected"]
+    commit_files(repo, {"a.txt": "nowhere\n"})
+    (third,) = run(repo, ("z.md", BAD))
+    assert third["state"] == "proposed"
+
+
+def test_same_bytes_after_a_discard(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    patchq("discard", "x", cwd=repo)
+    (second,) = run(repo, ("y.md", EDIT))
+    assert (second["state"], second["id"]) == ("proposed", "y")
+
+
+def test_same_bytes_after_a_reset(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    patchq("accept", "x", cwd=repo)
+    git("reset", "-q", "--hard", "HEAD~1", cwd=repo)
+    (second,) = run(repo, ("x.md", EDIT))
+    assert (second["state"], second["id"]) == ("proposed", "x-2")
+
+
+def test_same_bytes_after_the_first_was_rebased(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    patchq("accept", "x", cwd=repo)
+    git("reset", "-q", "--hard", "HEAD~1", cwd=repo)
+    commit_files(repo, {"b.txt": "moved\n"})
+    git("cherry-pick", "ORIG_HEAD", cwd=repo)
+    (second,) = run(repo, ("y.md", EDIT))
+    assert (second["state"], second["duplicate_of"]) == ("duplicate", "x")
+
+
+# ---------------------------------------------------------------- successors
+
+
+def test_retries_supersedes_what_waits(repo: Path) -> None:
+    first, second = run(repo, ("x.md", EDIT), ("y.md", matter(EDIT, retries="x")))
+    assert (first["state"], second["state"]) == ("superseded", "proposed")
+    assert second["retry"]["of"] == "x"
+    assert branches(repo) == ["y"]
+    assert git("rev-parse", "refs/patchq/discarded/x", cwd=repo)
+
+
+def test_refused_retry_supersedes_nothing(repo: Path) -> None:
+    first, second = run(repo, ("x.md", EDIT), ("y.md", matter(BAD, retries="x")), code=1)
+    assert (first["state"], second["state"]) == ("proposed", "rejected")
+    assert branches(repo) == ["x"]
+
+
+def test_retry_of_a_refused_batch_names_it(repo: Path) -> None:
+    first, second = run(repo, ("x.md", BAD), ("x.md", matter(EDIT, retries="x")), code=1)
+    assert (first["state"], second["state"]) == ("rejected", "proposed")
+    assert (second["id"], second["retry"]["of"]) == ("x-2", "x")
+
+
+AGENTS = [
+    ("agent: coder\n", "agent: coder\n", True),
+    ("agent: coder\n", "agent: other\n", False),
+    ("agent: coder\n", "", False),
+    ("", "", False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "supersedes"), AGENTS)
+def test_explicit_id_supersedes_the_same_agent_s(
+    repo: Path, one: str, other: str, supersedes: bool
+) -> None:
+    first, second = run(
+        repo,
+        ("x.md", f"---\nid: fix\n{one}---\n{EDIT}"),
+        ("y.md", f"---\nid: fix\n{other}---\n{OTHER}"),
+    )
+    assert (first["id"], second["id"]) == ("fix", "fix-2")
+    assert first["state"] == ("superseded" if supersedes else "proposed")
+    assert branches(repo) == (["fix-2"] if supersedes else ["fix", "fix-2"])
+
+
+def test_each_further_try_takes_the_place_of_the_last(repo: Path) -> None:
+    keys = {"id": "fix", "agent": "coder"}
+    tries = [("a.md", matter(text, **keys)) for text in (EDIT, OTHER, THIRD)]
+    first, second, third = run(repo, *tries)
+    assert [first["state"], second["state"], third["state"]] == [
+        "superseded", "superseded", "proposed",
+    ]  # fmt: skip
+    assert [first["duplicate_of"], second["duplicate_of"]] == ["fix-2", "fix-3"]
+    assert branches(repo) == ["fix-3"]
+
+
+@pytest.mark.parametrize("decide", ["accept", "discard"])
+def test_retry_of_a_decided_batch_leaves_it(repo: Path, decide: str) -> None:
+    run(repo, ("x.md", EDIT))
+    patchq(decide, "x", cwd=repo)
+    before = told(repo, "x")
+    (second,) = run(repo, ("y.md", matter(OTHER, retries="x")))
+    assert (second["state"], second["retry"]["of"]) == ("proposed", "x")
+    assert told(repo, "x") == before
+
+
+def test_two_agents_with_one_file_name(repo: Path) -> None:
+    for text in (matter(EDIT, agent="one"), matter(OTHER, agent="two")):
+        patchq("submit", "-", cwd=repo, stdin=text)
+    assert len([*(repo / ".patchq/inbox").iterdir()]) == 2
+    patchq("run", cwd=repo)
+    found = {told["agent"]: told for told in log(repo)}
+    assert {told["state"] for told in found.values()} == {"proposed"}
+    assert {told["id"] for told in found.values()} == {"response", "response-2"}
+    for agent, text in (("one", matter(EDIT, agent="one")), ("two", matter(OTHER, agent="two"))):
+        kept = repo / ".patchq/done" / f"{found[agent]['id']}.md"
+        assert kept.read_text() == text
+
+
+def test_file_name_supersedes_nothing(repo: Path) -> None:
+    coder = "---\nagent: coder\n---\n"
+    first, second = run(repo, ("x.md", coder + EDIT), ("x.md", coder + OTHER))
+    assert (first["state"], second["state"]) == ("proposed", "proposed")
+
+
+def test_branch_that_is_checked_out_outlives_its_batch(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    configure(repo, "target: main\n")
+    run(repo, ("y.md", matter(OTHER, retries="x")))
+    assert told(repo, "x")["state"] == "superseded"
+    assert branches(repo) == ["x", "y"]
+    assert git("status", "--porcelain", "--untracked-files=no", cwd=repo) == ""
+
+
+# ---------------------------------------------------------------- dependents
+
+
+def after(text: str, *ids: str) -> str:
+    return matter(text, depends_on=f"[{', '.join(ids)}]")
+
+
+def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(problem["code"], problem["severity"]) for problem in told["problems"]]
+
+
+def test_dependent_waits_until_the_other_has_landed(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")))
+    held = told(repo, "y")
+    assert (held["state"], codes(held)) == ("held", [("depends.failed", "warning")])
+    assert (repo / ".patchq/active/y.report.json").exists()
+    assert "held     y" in patchq("status", cwd=repo).out
+    patchq("accept", "x", cwd=repo)
+    patchq("run", cwd=repo)
+    assert (told(repo, "y")["state"], codes(told(repo, "y"))) == ("proposed", [])
+    assert not (repo / ".patchq/active/y.report.json").exists()
+
+
+def test_dependents_land_in_order(repo: Path) -> None:
+    configure(repo, "mode: auto\n")
+    responses = {"a.md": after(EDIT, "b", "c"), "b.md": after(OTHER, "c"), "c.md": THIRD}
+    drop(repo / ".patchq", responses)
+    patchq("run", cwd=repo)
+    assert [told["id"] for told in log(repo)] == ["a", "b", "c"]
+    assert {told["state"] for told in log(repo)} == {"applied"}
+
+
+@pytest.mark.parametrize("way", ["rejected", "discarded", "deleted"])
+def test_dependent_of_what_will_never_land_is_refused(repo: Path, way: str) -> None:
+    run(repo, ("x.md", BAD if way == "rejected" else EDIT), code=way == "rejected")
+    drop(repo / ".patchq", {"y.md": after(OTHER, "x")})
+    done = patchq("run", cwd=repo, code=None)
+    if way == "discarded":
+        patchq("discard", "x", cwd=repo)
+    elif way == "deleted":
+        git("branch", "-q", "-D", "patchq/x", cwd=repo)
+    if way != "rejected":
+        assert done.code == 0
+        assert told(repo, "y")["state"] == "held"
+        assert patchq("run", cwd=repo, code=1).out.startswith("rejected   y  depends.failed")
+    assert codes(told(repo, "y")) == [("depends.failed", "error")]
+    assert told(repo, "y")["problems"][0]["conflicts_with"]["batch"] == "x"
+
+
+def test_batches_that_wait_for_each_other_are_refused(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": after(EDIT, "y"), "y.md": after(OTHER, "z")})
+    patchq("run", cwd=repo)
+    assert [told(repo, id)["state"] for id in "xy"] == ["held", "held"]
+    drop(repo / ".patchq", {"z.md": after(THIRD, "x")})
+    patchq("run", cwd=repo, code=1)
+    assert [codes(told(repo, id)) for id in "xyz"] == [[("depends.failed", "error")]] * 3
+
+
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_circle_of_any_length_is_refused_as_a_whole(repo: Path, length: int) -> None:
+    ids = [f"n{number}" for number in range(length)]
+    for one, other in zip(ids, [*ids[1:], ids[0]], strict=True):
+        drop(repo / ".patchq", {f"{one}.md": after(OTHER + one, other)})
+    drop(repo / ".patchq", {"outside.md": after(EDIT, "n0")})
+    patchq("run", cwd=repo, code=1)
+    for id in (*ids, "outside"):
+        assert codes(told(repo, id)) == [("depends.failed", "error")], id
+
+
+def test_replacement_of_a_dependency_counts(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")))
+    run(repo, ("x.md", matter(THIRD, retries="x")))
+    assert told(repo, "x")["duplicate_of"] == "x-2"
+    assert told(repo, "y")["state"] == "held"
+    assert "x-2" in told(repo, "y")["problems"][0]["message"]
+    patchq("accept", "x-2", cwd=repo)
+    patchq("run", cwd=repo)
+    assert told(repo, "y")["state"] == "proposed"
+
+
+def test_replacement_of_a_dependency_that_is_discarded_fails_it(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")), ("z.md", matter(THIRD, retries="x")))
+    patchq("discard", "z", cwd=repo)
+    patchq("run", cwd=repo, code=1)
+    assert codes(told(repo, "y")) == [("depends.failed", "error")]
+
+
+def test_batch_that_depends_on_what_it_replaces_is_refused(repo: Path) -> None:
+    run(repo, ("x.md", EDIT))
+    drop(repo / ".patchq", {"y.md": f"---\nretries: x\ndepends_on: [x]\n---\n{OTHER}"})
+    patchq("run", cwd=repo, code=1)
+    assert codes(told(repo, "y")) == [("depends.failed", "error")]
+    assert told(repo, "x")["state"] == "proposed"
+
+
+def test_dependency_that_fails_counts_before_one_that_waits(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("bad.md", BAD), ("y.md", after(OTHER, "x", "bad")), code=1)
+    assert codes(told(repo, "y")) == [("depends.failed", "error")]
+    assert told(repo, "y")["problems"][0]["conflicts_with"]["batch"] == "bad"
+
+
+def test_dependency_may_be_a_duplicate(repo: Path) -> None:
+    run(repo, ("x.md", EDIT), ("again.md", EDIT), ("y.md", after(OTHER, "again")))
+    assert told(repo, "again")["state"] == "duplicate"
+    assert told(repo, "y")["state"] == "held"
+    patchq("accept", "x", cwd=repo)
+    patchq("run", cwd=repo)
+    assert told(repo, "y")["state"] == "proposed"
+
+
+def test_batch_that_waits_for_itself_is_refused(repo: Path) -> None:
+    (x,) = run(repo, ("x.md", after(EDIT, "x")), code=1)
+    assert codes(x) == [("depends.failed", "error")]
+
+
+def test_unknown_dependency_is_waited_for_so_long(repo: Path) -> None:
+    configure(repo, "queue: {hold_seconds: 0.2}\n")
+    drop(repo / ".patchq", {"x.md": after(EDIT, "nobody")})
+    assert patchq("run", cwd=repo).out.startswith("held       x")
+    assert told(repo, "x")["state"] == "held"
+    time.sleep(0.25)
+    assert patchq("run", cwd=repo, code=1).out.startswith("rejected   x")
+    assert codes(told(repo, "x")) == [("depends.failed", "error")]
+
+
+def test_held_batch_can_be_discarded(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": after(EDIT, "nobody")})
+    patchq("run", cwd=repo)
+    patchq("discard", "x", cwd=repo)
+    assert told(repo, "x")["state"] == "discarded"
+    assert list((repo / ".patchq/active").iterdir()) == []

@@ -1,0 +1,125 @@
+"""What a report says of a batch whose base has moved, as its author reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+IX = block("a.txt", "line 9\n", "line IX\n")
+LINES = "".join(f"line {number}\n" for number in range(1, 31))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    config = "version: 1\nmode: auto\ntarget: trunk\n"
+    repo = make_repo(tmp_path / "repo", {"a.txt": LINES, "b.txt": "b\n", ".patchq.yaml": config})
+    git("branch", "trunk", cwd=repo)
+    patchq("init", cwd=repo)
+    return repo
+
+
+def give(repo: Path, id: str, text: str, code: int = 0) -> Any:
+    drop(repo / ".patchq", {f"{id}.md": text})
+    patchq("run", cwd=repo, code=code)
+    return report(repo / ".patchq", id)
+
+
+def commit_on_trunk(repo: Path, files: dict[str, str], message: str) -> str:
+    git("checkout", "-q", "trunk", cwd=repo)
+    made = commit_files(repo, files, message)
+    git("checkout", "-q", "main", cwd=repo)
+    return made
+
+
+def test_the_collision_names_who_changed_these_lines(repo: Path) -> None:
+    base = git("rev-parse", "trunk", cwd=repo)
+    edit = block("a.txt", "line 9\n", "line nine\n")
+    first = give(repo, "first", f"---\nagent: ada\nmodel: m1\n---\n{edit}")
+    later = LINES.replace("line 9\n", "line nine\n").replace("line 25\n", "line XXV\n")
+    commit_on_trunk(repo, {"a.txt": f"line 0\n{later}"}, "Elsewhere in the file")
+    second = give(repo, "second", f"---\nbase: {base}\n---\n{IX}", code=1)
+    (problem,) = second["problems"]
+    assert problem["code"] == "conflict.base"
+    assert (problem["edit"], problem["path"], problem["line"]) == ("1", "a.txt", 9)
+    assert problem["conflicts_with"] == {
+        "batch": "first", "edit": "1", "commit": first["commit"], "agent": "ada",
+        "path": "a.txt", "lines": [9, 9],
+    }  # fmt: skip
+    assert second["edits"][0]["state"] == "failed"
+    page = (repo / ".patchq/rejected/second.report.md").read_text()
+    assert "10 | line nine" in page, "the lines as they are on the tip"
+    assert git("rev-parse", "trunk", cwd=repo)[:12] in page
+
+
+def test_a_base_is_inferred_from_lines_that_are_gone(repo: Path) -> None:
+    old = git("rev-parse", "trunk", cwd=repo)
+    commit_on_trunk(repo, {"a.txt": LINES.replace("line 12\n", "line XII\n")}, "Later")
+    quote = "line 10\nline 11\nline 12\n"
+    told = give(repo, "r", block("a.txt", quote, quote.replace("line 10\n", "line X\n")))
+    assert (told["state"], told["base"]) == ("applied", {"commit": old, "how": "inferred"})
+    text = git("show", "trunk:a.txt", cwd=repo) + "\n"
+    assert text == LINES.replace("line 12\n", "line XII\n").replace("line 10\n", "line X\n")
+    assert f"Patchq-Base: {old}" in git("log", "-1", "--format=%B", "trunk", cwd=repo)
+
+
+def test_the_newest_fitting_commit_is_the_base(repo: Path) -> None:
+    for number in (1, 2, 3):
+        text = f"{number}\n" * 3 + LINES
+        last = commit_on_trunk(repo, {"a.txt": text}, f"Number {number}")
+    commit_on_trunk(repo, {"a.txt": "9\n" * 3 + LINES.replace("line 5\n", "")}, "Last")
+    told = give(repo, "r", block("a.txt", "line 5\nline 6\nline 7\n", "line 5\nline 6\nVII\n"))
+    assert (told["state"], told["base"]) == ("applied", {"commit": last, "how": "inferred"})
+
+
+def test_an_ambiguous_quote_is_not_sought_in_the_past(repo: Path) -> None:
+    commit_on_trunk(repo, {"a.txt": f"{LINES}{LINES}"}, "Twice")
+    told = give(repo, "r", block("a.txt", "line 9\n", "line IX\n"), code=1)
+    assert [p["code"] for p in told["problems"]] == ["match.ambiguous"]
+
+
+def test_a_branch_that_is_merged_with_another_line_of_history(repo: Path) -> None:
+    """The collision is found behind a merge commit, too."""
+    base = git("rev-parse", "trunk", cwd=repo)
+    git("checkout", "-q", "-b", "side", base, cwd=repo)
+    side = commit_files(repo, {"a.txt": LINES.replace("line 9\n", "line nine\n")}, "Side")
+    git("checkout", "-q", "trunk", cwd=repo)
+    commit_files(repo, {"b.txt": "c\n"}, "Trunk")
+    git("merge", "-q", "--no-ff", "-m", "Merge", "side", cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+    text = f"---\nbase: {base}\n---\n{IX}"
+    (problem,) = give(repo, "r", text, code=1)["problems"]
+    assert (problem["code"], problem["conflicts_with"]["commit"]) == ("conflict.base", side)
+
+
+def test_edits_that_say_nothing_of_their_base_are_proposed(repo: Path) -> None:
+    insert = '{"command": "insert", "path": "b.txt", "insert_line": 0, "new_str": "a\\n"}'
+    told = give(repo, "blind", insert)
+    assert told["state"] == "proposed"
+    assert [p["code"] for p in told["problems"]] == ["base.unknown"]
+
+
+def test_a_whole_file_for_one_that_was_just_renamed_is_proposed(repo: Path) -> None:
+    git("checkout", "-q", "trunk", cwd=repo)
+    git("mv", "b.txt", "c.txt", cwd=repo)
+    git("commit", "-q", "-m", "Rename", cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+    told = give(repo, "r", "```text:b.txt\nb\nmore\n```\n")
+    assert (told["state"], [p["code"] for p in told["problems"]]) == ("proposed", ["base.unknown"])
+    told = give(repo, "new", "```text:d.txt\nd\n```\n")
+    assert (told["state"], told["problems"]) == ("applied", [])
+
+
+def test_two_good_changes_that_break_the_file_together_are_refused(repo: Path) -> None:
+    before = "f(\n    1,\n    2,\n    3,\n    4,\n    5,\n)\n"
+    base = commit_on_trunk(repo, {"a.py": before}, "Python")
+    commit_on_trunk(
+        repo, {"a.py": before.replace("f(\n", "f(x=1, *[\n").replace(")\n", "])\n")}, "X"
+    )
+    edit = block("a.py", "    2,\n    3,\n", "    2,\n    y=3,\n")
+    told = give(repo, "r", f"---\nbase: {base}\n---\n{edit}", code=1)
+    assert [p["code"] for p in told["problems"]] == ["result.syntax"]

@@ -1,0 +1,127 @@
+"""Which file an edit speaks of, and whether it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.plan import batch
+from patchq.plan.targets import NewPaths, Refused, likely_path
+from tests.helpers.trees import RULES, DictTree, edits, told
+
+TREE = DictTree(
+    {
+        "src/app.py": "a\n",
+        "README": "r\n",
+        "bin.dat": b"\0",
+        "lfs.bin": "pointer\n",
+        "x.txt": "x\n",
+    },
+    others={"link": "link", "vendor": "submodule"},
+    filters={"lfs.bin": "lfs", "new.bin": "lfs", "moved.bin": "lfs"},
+)
+EDIT = Replace("a\n", "b\n")
+DENYING = replace(RULES, denied=lambda path: "by test" if path.endswith(".env") else None)
+
+
+@pytest.mark.parametrize(
+    ("path", "op", "code"),
+    [
+        ("../x", EDIT, "path.outside"),
+        ("/etc/passwd", EDIT, "path.outside"),
+        ("a/../../x", Create("x\n"), "path.outside"),
+        (".git/config", EDIT, "path.invalid"),
+        ("a//b", Create("x\n"), "path.invalid"),
+        ("", EDIT, "path.invalid"),
+        ("COM1", Create("x\n"), "path.invalid"),
+        ("a.env", Create("x\n"), "path.denied"),
+        ("a.env", EDIT, "path.denied"),
+        ("x.txt", Rename("b.env"), "path.denied"),
+        ("nowhere.py", EDIT, "path.not_found"),
+        ("nowhere.py", DeleteFile(), "path.not_found"),
+        ("src", EDIT, "path.not_a_file"),
+        ("link", EDIT, "path.not_a_file"),
+        ("link", Create("x\n"), "path.not_a_file"),
+        ("vendor", DeleteFile(), "path.not_a_file"),
+        ("vendor/x", Create("x\n"), "path.not_a_file"),
+        ("README/x", Create("x\n"), "path.not_a_file"),
+        ("README/x", EDIT, "path.not_a_file"),
+        ("x.txt", Rename("src"), "path.not_a_file"),
+        ("x.txt", Rename("README/x"), "path.not_a_file"),
+        ("bin.dat", EDIT, "file.binary"),
+        ("lfs.bin", EDIT, "path.filtered"),
+        ("lfs.bin", DeleteFile(), "path.filtered"),
+        ("new.bin", Create("x\n"), "path.filtered"),
+        ("x.txt", Rename("moved.bin"), "path.filtered"),
+        ("README", Create("x\n"), "path.exists"),
+        ("readme", Create("x\n"), "path.exists"),
+        ("SRC/new.py", Create("x\n"), "path.exists"),
+        ("x.txt", Rename("src/app.py"), "path.exists"),
+    ],
+)
+def test_refused(path: str, op: Op, code: str) -> None:
+    plan = batch.plan(edits((path, op)), TREE, DENYING)
+    assert told(plan) == [code]
+    assert plan.problems[0].hint
+    assert plan.changes == ()
+
+
+def test_a_large_file_is_not_edited() -> None:
+    plan = batch.plan(edits(("x.txt", EDIT)), TREE, replace(RULES, file_bytes=1))
+    assert told(plan) == ["file.unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"), [("lib/n.py", True), ("src/n.py", False), ("n", False)]
+)
+def test_new_directories_may_be_forbidden(path: str, refused: bool) -> None:
+    rules = replace(RULES, new_directories=False)
+    plan = batch.plan(edits((path, Create("x\n"))), TREE, rules)
+    assert told(plan) == (["path.new_directory"] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "likely"),
+    [
+        ("app.py", "src/app.py"),
+        ("project/src/app.py", "src/app.py"),
+        ("lib/app.py", "src/app.py"),
+        ("src/ap.py", "src/app.py"),
+        ("zzzzzzzz", None),
+    ],
+)
+def test_likely_path(path: str, likely: str | None) -> None:
+    assert likely_path(TREE, path) == likely
+
+
+def test_a_wrong_path_is_told_the_likely_one() -> None:
+    (problem,) = batch.plan(edits(("app.py", EDIT)), TREE, RULES).problems
+    assert problem.hint == "did you mean src/app.py?"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [
+        ("a", "A", "path.exists"),
+        ("d/a", "D/b", "path.exists"),
+        ("a", "a/b", "path.not_a_file"),
+        ("a/b", "a", "path.not_a_file"),
+        ("é", "e\u0301", "path.exists"),
+    ],
+)
+def test_new_paths_that_stand_in_each_others_way(first: str, second: str, code: str) -> None:
+    new = NewPaths()
+    new.add(first)
+    with pytest.raises(Refused) as refusal:
+        new.add(second)
+    assert refusal.value.problem.code == code
+
+
+def test_new_paths_side_by_side() -> None:
+    new = NewPaths()
+    for path in ("d/a", "d/b", "e", "d/a"):
+        new.add(path)
+    with pytest.raises(Refused):
+        new.add("e/x")

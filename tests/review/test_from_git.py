@@ -1,0 +1,218 @@
+"""The log when the queue is lost: git alone tells what happened to every batch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+CONFIG = "version: 1\nmode: {}\n"
+AGENT = "agent: coder\nmodel: some-model\n"
+ALONE = "from git alone: its report is not in the queue"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    files = {f"{name}.txt": f"{name}\n" for name in "abcdefgh"}
+    repo = make_repo(tmp_path / "repo", {**files, ".patchq.yaml": CONFIG.format("auto")})
+    patchq("init", cwd=repo)
+    return repo
+
+
+def batch(repo: Path, id: str, path: str, head: str = "") -> None:
+    text = block(path, f"{path[0]}\n", f"{path[0].upper()} {id}\n")
+    drop(repo / ".patchq", {f"{id}.md": f"---\n{AGENT}{head}---\n{text}"})
+    patchq("run", cwd=repo)
+
+
+def history(repo: Path) -> None:
+    """A batch in each state that leaves a commit."""
+    batch(repo, "applied", "a.txt")
+    batch(repo, "reverted", "b.txt")
+    patchq("revert", "reverted", cwd=repo)
+    commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
+    batch(repo, "accepted", "c.txt")
+    patchq("accept", "accepted", cwd=repo)
+    batch(repo, "discarded", "d.txt")
+    patchq("discard", "discarded", cwd=repo)
+    batch(repo, "superseded", "e.txt")
+    patchq("retry", "superseded", cwd=repo)
+    batch(repo, "merged", "f.txt")
+    git("merge", "-q", "--no-ff", "--no-edit", "patchq/merged", cwd=repo)
+    patchq("run", cwd=repo)
+    batch(repo, "waits", "g.txt")
+
+
+STATES = {
+    "applied": "applied",
+    "reverted": "reverted",
+    "revert-reverted": "applied",
+    "accepted": "accepted",
+    "discarded": "discarded",
+    "superseded": "superseded",
+    "superseded-2": "proposed",
+    "merged": "accepted",
+    "waits": "proposed",
+}
+
+
+def log(repo: Path) -> dict[str, dict[str, Any]]:
+    lines = patchq("--json", "log", cwd=repo).out.splitlines()
+    return {told["id"]: told for told in map(json.loads, lines)}
+
+
+def lose_the_queue(repo: Path) -> None:
+    shutil.rmtree(repo / ".patchq")
+
+
+def facts(told: dict[str, Any]) -> dict[str, Any]:
+    """What git knows of a batch."""
+    kept = ("id", "state", "duplicate_of", "target", "agent", "model", "branch", "commit", "tree")
+    edits = sorted((edit["path"], edit["op"]) for edit in told["edits"])
+    base, source = told["base"]["commit"], told["source"]["sha256"]
+    more = {"diff": told["diff"], "edits": edits, "base": base, "source": source}
+    return {key: told[key] for key in kept} | more
+
+
+def test_log_is_rebuilt_from_git_alone(repo: Path) -> None:
+    history(repo)
+    before = log(repo)
+    assert {id: told["state"] for id, told in before.items()} == STATES
+    lose_the_queue(repo)
+    after = log(repo)
+    assert {id: facts(told) for id, told in after.items()} == {
+        id: facts(told) for id, told in before.items()
+    }
+    assert not (repo / ".patchq").exists()
+
+
+def test_it_says_where_that_comes_from(repo: Path) -> None:
+    history(repo)
+    lose_the_queue(repo)
+    lines = patchq("log", cwd=repo).out.splitlines()
+    assert len(lines) == len(STATES)
+    assert all(ALONE in line for line in lines)
+
+
+def test_decisions_say_who_when_and_why(repo: Path) -> None:
+    history(repo)
+    notes = {
+        id: git("notes", "--ref=patchq", "show", told["commit"], cwd=repo).splitlines()
+        for id, told in log(repo).items()
+        if told["state"] not in ("applied", "proposed")
+    }
+    assert notes.keys() == {"reverted", "accepted", "discarded", "superseded", "merged"}
+    for id, lines in notes.items():
+        assert lines[:2] == [f"Patchq-Batch: {id}", f"Patchq-State: {STATES[id]}"]
+        assert {"Patchq-Target: main", "Patchq-Agent: coder"} <= {*lines}
+        assert any(line.startswith("Patchq-Time: 20") for line in lines)
+    assert "Patchq-Reason: superseded by superseded-2" in notes["superseded"]
+    assert "Patchq-Reason: merged by hand" in notes["merged"]
+    assert any("Reason: reverted by revert-reverted, commit " in line for line in notes["reverted"])
+    assert "Patchq-Mode: auto" in notes["reverted"]
+    assert "Patchq-Mode: review" in notes["accepted"]
+    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
+
+
+def test_what_lands_by_itself_costs_no_note(repo: Path) -> None:
+    batch(repo, "x", "a.txt")
+    assert git("for-each-ref", "refs/notes", cwd=repo) == ""
+
+
+def test_newest_first_within_one_second(repo: Path) -> None:
+    responses = {f"r{n:02}.md": block(f"new/{n}.txt", "", "x\n") for n in range(20)}
+    drop(repo / ".patchq", responses)
+    patchq("run", cwd=repo)
+    order = list(log(repo))
+    lose_the_queue(repo)
+    assert list(log(repo)) == order
+    lines = patchq("log", "-n", "3", cwd=repo).out.splitlines()
+    assert [line.split()[1] for line in lines] == order[:3]
+
+
+def test_own_reports_come_first_again(repo: Path) -> None:
+    batch(repo, "old", "a.txt")
+    lose_the_queue(repo)
+    patchq("init", cwd=repo)
+    batch(repo, "new", "b.txt")
+    lines = patchq("log", cwd=repo).out.splitlines()
+    assert [(line.split()[1], ALONE in line) for line in lines] == [("new", False), ("old", True)]
+
+
+def test_show_and_status_of_one_batch(repo: Path) -> None:
+    history(repo)
+    diff = patchq("show", "accepted", "--diff", cwd=repo).out
+    lose_the_queue(repo)
+    assert patchq("show", "accepted", "--diff", cwd=repo).out == diff
+    page = patchq("show", "accepted", cwd=repo).out
+    assert page.startswith("# `accepted`: accepted\n")
+    assert ALONE in page
+    told = patchq("show", "accepted", "--report", cwd=repo).json()
+    assert (told["mode"], told["source"]["name"], told["base"]["how"]) == ("review", None, None)
+    assert ALONE in patchq("status", "accepted", cwd=repo).out
+    assert patchq("--json", "status", "waits", cwd=repo).json()["state"] == "proposed"
+    waiting = patchq("--json", "status", cwd=repo).json()["waiting"]
+    assert [(told["id"], told["paths"]) for told in waiting] == [
+        ("superseded-2", ["e.txt"]),
+        ("waits", ["g.txt"]),
+    ]
+    assert "no batch nobody" in patchq("status", "nobody", cwd=repo, code=2).err
+
+
+def test_what_people_do_later_is_seen(repo: Path) -> None:
+    commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
+    batch(repo, "x", "a.txt")
+    batch(repo, "y", "b.txt")
+    lose_the_queue(repo)
+    git("merge", "-q", "patchq/x", cwd=repo)
+    git("branch", "-q", "-D", "patchq/y", cwd=repo)
+    assert {id: told["state"] for id, told in log(repo).items()} == {
+        "x": "accepted",
+        "y": "discarded",
+    }
+
+
+def test_ids_are_never_given_again(repo: Path) -> None:
+    history(repo)
+    git("branch", "-q", "-D", "patchq/waits", cwd=repo)
+    lose_the_queue(repo)
+    patchq("init", cwd=repo)
+    for id in ("applied", "reverted", "accepted", "discarded", "superseded", "waits"):
+        drop(repo / ".patchq", {f"{id}.md": block(f"new-{id}.txt", "", "x\n")})
+    lines = patchq("run", cwd=repo).out.splitlines()
+    assert sorted(line.split()[1] for line in lines) == [
+        "accepted-2",
+        "applied-2",
+        "discarded-2",
+        "reverted-2",
+        "superseded-3",
+        "waits-2",
+    ]
+
+
+def test_notes_of_people_and_of_git_are_kept(repo: Path) -> None:
+    batch(repo, "x", "a.txt")
+    commit = git("rev-parse", "main", cwd=repo)
+    git("notes", "--ref=patchq", "add", "-m", "Ada: looks good", commit, cwd=repo)
+    patchq("revert", "x", cwd=repo)
+    note = git("notes", "--ref=patchq", "show", commit, cwd=repo)
+    assert note.startswith("Ada: looks good\n\nPatchq-Batch: x\nPatchq-State: reverted\n")
+    git("notes", "--ref=patchq", "append", "-m", "Ada: a pity", commit, cwd=repo)
+    lose_the_queue(repo)
+    assert log(repo)["x"]["state"] == "reverted"
+
+
+def test_a_clone_that_fetches_the_refs_knows_as_much(repo: Path, tmp_path: Path) -> None:
+    history(repo)
+    before = {id: facts(told) for id, told in log(repo).items()}
+    git("clone", "-q", str(repo), "clone", cwd=tmp_path)
+    clone = tmp_path / "clone"
+    refs = ("refs/patchq/*:refs/patchq/*", "refs/notes/patchq:refs/notes/patchq")
+    git("fetch", "-q", "origin", *refs, "refs/heads/patchq/*:refs/heads/patchq/*", cwd=clone)
+    assert {id: facts(told) for id, told in log(clone).items()} == before

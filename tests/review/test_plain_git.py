@@ -1,0 +1,221 @@
+"""Proposals decided by plain git: noticed at a glance, written down by the next run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
+EDIT = block("a.txt", "two\n", "2\n")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with the proposal `x`."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    (repo / ".git/info/exclude").write_text("/.patchq/\n")
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").unlink()
+    assert run(repo, x=EDIT)["state"] == "proposed"
+    return repo
+
+
+def run(repo: Path, **responses: str) -> dict[str, Any]:
+    """Have the responses worked off; the report of the last one, or of `x`."""
+    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
+    patchq("run", cwd=repo, code=None)
+    return report(repo / ".patchq", [*responses, "x"][-1 if not responses else -2])
+
+
+def tip(repo: Path, ref: str = "main") -> str:
+    return git("rev-parse", ref, cwd=repo)
+
+
+def refs(repo: Path, below: str = "refs/patchq") -> list[str]:
+    return git("for-each-ref", "--format=%(refname)", below, cwd=repo).split()
+
+
+def looks(repo: Path, state: str, note: str) -> None:
+    """`status` and `log` show the state and how it came to it."""
+    for words in (("status",), ("status", "x"), ("log",)):
+        line = next(line for line in patchq(*words, cwd=repo).out.splitlines() if note in line)
+        assert line.startswith(state), words
+    assert patchq("--json", "status", "x", cwd=repo).json()["state"] == state
+
+
+def merge_fast_forward(repo: Path) -> None:
+    git("merge", "-q", "--ff-only", "patchq/x", cwd=repo)
+
+
+def merge_commit(repo: Path) -> None:
+    commit_files(repo, {"b.txt": "B\n"})
+    git("merge", "-q", "--no-ff", "-m", "Merge it", "patchq/x", cwd=repo)
+
+
+def merge_and_delete(repo: Path) -> None:
+    git("merge", "-q", "patchq/x", cwd=repo)
+    git("branch", "-q", "-d", "patchq/x", cwd=repo)
+
+
+def rebase(repo: Path) -> None:
+    commit_files(repo, {"b.txt": "B\n"})
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    git("rebase", "-q", "main", cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+    git("merge", "-q", "--ff-only", "patchq/x", cwd=repo)
+
+
+def cherry_pick(repo: Path) -> None:
+    commit_files(repo, {"b.txt": "B\n"})
+    git("cherry-pick", "-x", "patchq/x", cwd=repo)
+    git("branch", "-q", "-D", "patchq/x", cwd=repo)
+
+
+def squash(repo: Path) -> None:
+    commit_files(repo, {"b.txt": "B\n"})
+    git("merge", "-q", "--squash", "patchq/x", cwd=repo)
+    git("commit", "-q", "-m", git("log", "-1", "--format=%B", "patchq/x", cwd=repo), cwd=repo)
+
+
+def merge_with_a_person_s_commit(repo: Path) -> None:
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    commit_files(repo, {"b.txt": "mine\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    git("merge", "-q", "patchq/x", cwd=repo)
+
+
+LANDINGS = [
+    merge_fast_forward, merge_commit, merge_and_delete, rebase, cherry_pick, squash,
+    merge_with_a_person_s_commit,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("land", LANDINGS, ids=lambda land: land.__name__)
+def test_landing_by_hand_is_noticed(repo: Path, land: Any) -> None:
+    land(repo)
+    looks(repo, "accepted", "by hand")
+    assert report(repo / ".patchq", "x")["state"] == "proposed"
+    told = run(repo)
+    assert (told["state"], told["branch"]) == ("accepted", None)
+    assert git("merge-base", "--is-ancestor", told["commit"], "main", cwd=repo) == ""
+    assert told["tree"] == tip(repo, f"{told['commit']}^{{tree}}")
+    assert refs(repo) == ["refs/patchq/batches/x"]
+    assert tip(repo, "refs/patchq/batches/x") == told["commit"]
+    assert refs(repo, "refs/heads/patchq") == []
+    assert "accepted" in (repo / ".patchq/done/x.report.md").read_text()
+    assert patchq("status", cwd=repo).out.count("\n") == 3, "nothing waits"
+
+
+def test_deletion_by_hand_is_noticed(repo: Path) -> None:
+    commit = tip(repo, "patchq/x")
+    git("branch", "-q", "-D", "patchq/x", cwd=repo)
+    looks(repo, "discarded", "deleted by hand")
+    told = run(repo)
+    assert (told["state"], told["branch"]) == ("discarded", None)
+    assert refs(repo) == ["refs/patchq/discarded/x"]
+    assert tip(repo, "refs/patchq/discarded/x") == commit
+
+
+def test_deleted_branch_can_be_sent_again(repo: Path) -> None:
+    git("branch", "-q", "-D", "patchq/x", cwd=repo)
+    told = run(repo, y=EDIT)
+    assert (told["state"], told["id"]) == ("proposed", "y")
+
+
+def amend(repo: Path) -> str:
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    (repo / "a.txt").write_text("one\nzwei\nthree\n")
+    git("commit", "-q", "-a", "--amend", "--no-edit", cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+    return tip(repo, "patchq/x")
+
+
+def add_a_commit(repo: Path) -> str:
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    commit = commit_files(repo, {"b.txt": "mine\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    return commit
+
+
+@pytest.mark.parametrize("change", [amend, add_a_commit])
+def test_branch_changed_by_hand_lands_as_it_stands(repo: Path, change: Any) -> None:
+    commit = change(repo)
+    looks(repo, "proposed", "changed by hand")
+    told = run(repo)
+    assert told["state"] == "proposed"
+    assert [(p["code"], p["severity"]) for p in told["problems"]] == [("target.moved", "warning")]
+    assert run(repo) == told, "the warning is given once"
+    patchq("accept", "x", cwd=repo)
+    told = report(repo / ".patchq", "x")
+    assert (told["state"], told["commit"]) == ("accepted", commit)
+    assert told["tree"] == tip(repo, f"{commit}^{{tree}}")
+    assert tip(repo) == commit
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+def test_changed_branch_on_a_moved_target_asks_for_a_merge(repo: Path) -> None:
+    amend(repo)
+    start = commit_files(repo, {"b.txt": "B\n"})
+    done = patchq("accept", "x", cwd=repo, code=1)
+    assert "target.moved" in done.err
+    assert "git merge patchq/x" in done.err
+    assert tip(repo) == start
+
+
+def test_changed_branch_is_discarded_as_it_stands(repo: Path) -> None:
+    commit = amend(repo)
+    patchq("discard", "x", cwd=repo)
+    assert tip(repo, "refs/patchq/discarded/x") == commit
+    assert refs(repo, "refs/heads/patchq") == []
+
+
+# ---------------------------------------------------------------- the target goes on
+
+
+def test_accept_on_a_moved_target_makes_the_batch_again(repo: Path) -> None:
+    base, moved = tip(repo), commit_files(repo, {"b.txt": "B\n"})
+    proposed = report(repo / ".patchq", "x")
+    patchq("accept", "x", cwd=repo)
+    told = report(repo / ".patchq", "x")
+    assert told["state"] == "accepted"
+    assert told["commit"] == tip(repo) != proposed["commit"]
+    assert tip(repo, "main^") == moved
+    assert told["base"] == {"commit": base, "how": "tip"}
+    assert git("show", "main:a.txt", cwd=repo) == "one\n2\nthree"
+    assert git("show", "main:b.txt", cwd=repo) == "B"
+    assert git("status", "--porcelain", cwd=repo) == ""
+    trailers = git("log", "-1", "--format=%(trailers:only,unfold)", cwd=repo).splitlines()
+    assert f"Patchq-Base: {base}" in trailers
+    assert refs(repo) == ["refs/patchq/batches/x"]
+
+
+def test_accept_of_a_touched_file_names_the_commit(repo: Path) -> None:
+    moved = commit_files(repo, {"a.txt": "one\nzwei\nthree\n"})
+    done = patchq("accept", "x", cwd=repo, code=1)
+    assert "conflict.base" in done.err
+    assert moved[:12] in done.err
+    assert tip(repo) == moved
+    assert tip(repo, "patchq/x") == report(repo / ".patchq", "x")["commit"]
+    assert report(repo / ".patchq", "x")["state"] == "proposed"
+
+
+def test_two_proposals_for_one_file(repo: Path) -> None:
+    run(repo, y=block("a.txt", "two\n", "zwei\n"))
+    patchq("accept", "x", cwd=repo)
+    first = report(repo / ".patchq", "x")["commit"]
+    done = patchq("accept", "y", cwd=repo, code=1)
+    assert "conflict.base" in done.err
+    assert f"{first[:12]} (batch x)" in done.err
+    assert tip(repo) == first
+
+
+def test_history_is_sound(repo: Path) -> None:
+    merge_commit(repo)
+    run(repo, y=block("b.txt", "B\n", "BB\n"))
+    patchq("accept", "y", cwd=repo)
+    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""

@@ -1,0 +1,265 @@
+"""`patchq revert`: a batch is taken back by a batch of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+LINES = "".join(f"line {number}\n" for number in range(1, 21))
+FILES = {
+    "a.txt": LINES,
+    "old.txt": LINES,
+    "end.txt": "one\ntwo",
+    "script.sh": "#!/bin/sh\ntrue\n",
+    "crlf.txt": "one\r\ntwo\r\nthree\r\n",
+    "odd.txt": "one\ftwo\rthree\u2028\nfour \t\n\nfive\x0b\n",
+}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository in auto mode."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    (repo / "script.sh").chmod(0o755)
+    commit_files(repo, {".patchq.yaml": "version: 1\nmode: auto\n"})
+    patchq("init", cwd=repo)
+    return repo
+
+
+def land(repo: Path, id: str, text: str) -> str:
+    """Let a batch land; its commit."""
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: {id}\nmessage: Change by {id}\n---\n{text}")
+    assert report(repo / ".patchq", id)["state"] == "applied"
+    return tip(repo)
+
+
+def tip(repo: Path, of: str = "main") -> str:
+    return git("rev-parse", of, cwd=repo)
+
+
+def tree(repo: Path, of: str = "main") -> str:
+    return git("rev-parse", f"{of}^{{tree}}", cwd=repo)
+
+
+DIFF_RENAME = """\
+diff --git a/old.txt b/new/name.txt
+rename from old.txt
+rename to new/name.txt
+--- a/old.txt
++++ b/new/name.txt
+@@ -2,3 +2,3 @@
+ line 2
+-line 3
++LINE 3
+ line 4
+"""
+DELETE = "diff --git a/{0} b/{0}\ndeleted file mode 100644\n--- a/{0}\n+++ /dev/null\n"
+BATCHES = {
+    "an edit": block("a.txt", "line 5\n", "LINE 5\n"),
+    "two edits": block("a.txt", "line 5\n", "LINE 5\n") + block("a.txt", "line 18\n", ""),
+    "a new file": block("deep/er/n.txt", "", "new\n"),
+    "an empty new file": block("e.txt", "", ""),
+    "a rename with an edit": DIFF_RENAME,
+    "a deleted file": DELETE.format("a.txt")
+    + "@@ -1,20 +0,0 @@\n"
+    + "".join(f"-{line}\n" for line in LINES.splitlines()),
+    "no newline at the end": block("end.txt", "two\n", "two\nthree\n"),
+    "a newline at the end": "--- a/end.txt\n+++ b/end.txt\n@@ -1,2 +1,2 @@\n one\n-two\n"
+    "\\ No newline at end of file\n+two\n",
+    "an executable file": block("script.sh", "true\n", "false\n"),
+    "line ends of Windows": block("crlf.txt", "two\n", "2\nand\n"),
+    "odd characters": block("odd.txt", "four \t\n\n", "4\n"),
+    "lines that look like a diff": block(
+        "a.txt", "line 5\n", "-- a/b.txt\n++ b/b.txt\n@@ -1 +1 @@\ndiff --git a/x b/x\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BATCHES.values(), ids=BATCHES)
+def test_what_a_batch_did_is_taken_back(repo: Path, text: str) -> None:
+    before, commit = tree(repo), land(repo, "x", text)
+    done = patchq("revert", "x", cwd=repo)
+    assert tree(repo) == before
+    assert tip(repo, "main^") == commit
+    assert [line.split()[:2] for line in done.out.splitlines()] == [
+        ["applied", "revert-x"],
+        ["reverted", "x"],
+    ]
+    message = git("log", "-1", "--format=%B", cwd=repo)
+    assert message.startswith('Revert "Change by x"\n')
+    assert f"This reverts commit {commit}.\nIt landed as batch x." in message
+    assert "Patchq-Batch: revert-x" in message
+    told, made = (report(repo / ".patchq", id) for id in ("x", "revert-x"))
+    assert (told["state"], told["duplicate_of"], told["commit"]) == ("reverted", "revert-x", commit)
+    assert (made["state"], made["target"], made["commit"]) == ("applied", "main", tip(repo))
+    assert made["base"] == {"commit": commit, "how": "declared"}
+    assert tip(repo, "refs/patchq/batches/x") == commit
+    assert tip(repo, "refs/patchq/batches/revert-x") == tip(repo)
+    assert git("status", "--porcelain", cwd=repo) == ""
+    assert "reverted by `revert-x`" in (repo / ".patchq/done/x.report.md").read_text()
+
+
+def test_text_that_was_left_out_comes_back(repo: Path) -> None:
+    elided = commit_files(repo, {"b.py": "def f():\n    # ... rest unchanged\n    if\n"})
+    land(repo, "x", block("b.py", "    # ... rest unchanged\n    if\n", "    pass\n"))
+    patchq("revert", "x", cwd=repo)
+    assert tree(repo) == tree(repo, elided)
+
+
+def test_later_batches_on_the_same_file_stay(repo: Path) -> None:
+    land(repo, "x", block("a.txt", "line 10\n", "LINE 10\n"))
+    land(repo, "y", block("a.txt", "line 2\n", "a\nb\nc\n"))
+    land(repo, "z", block("a.txt", "line 19\n", "LINE 19\n"))
+    patchq("revert", "x", cwd=repo)
+    text = LINES.replace("line 2\n", "a\nb\nc\n").replace("line 19\n", "LINE 19\n")
+    assert (repo / "a.txt").read_text() == text
+
+
+def test_later_edits_of_a_renamed_file_go_with_it(repo: Path) -> None:
+    land(repo, "x", DIFF_RENAME)
+    land(repo, "y", block("new/name.txt", "line 15\n", "LINE 15\n"))
+    patchq("revert", "x", cwd=repo)
+    assert not (repo / "new").exists()
+    assert (repo / "old.txt").read_text() == LINES.replace("line 15\n", "LINE 15\n")
+
+
+def test_what_was_changed_since_is_refused(repo: Path) -> None:
+    land(repo, "x", block("a.txt", "line 10\n", "LINE 10\n"))
+    later = land(repo, "y", block("a.txt", "LINE 10\n", "Line Ten\n"))
+    done = patchq("revert", "x", cwd=repo, code=1)
+    assert done.err.startswith("patchq: conflict.base: ")
+    assert later[:12] in done.err
+    assert tip(repo) == later
+    assert report(repo / ".patchq", "x")["state"] == "applied"
+    assert not [*(repo / ".patchq").glob("*/revert-x*")]
+
+
+def test_in_review_mode_a_revert_lands_at_once(repo: Path) -> None:
+    commit_files(repo, {".patchq.yaml": "version: 1\nconfirm: true\n"})
+    before = tree(repo)
+    patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
+    patchq("accept", "x", cwd=repo)
+    patchq("revert", "x", cwd=repo)
+    assert tree(repo) == before
+
+
+def test_what_a_person_put_on_top_goes_as_well(repo: Path) -> None:
+    commit_files(repo, {".patchq.yaml": "version: 1\n"})
+    before = tree(repo)
+    patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    commit_files(repo, {"more.txt": "more\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    git("merge", "-q", "patchq/x", cwd=repo)
+    patchq("revert", "x", cwd=repo)
+    assert tree(repo) == before
+    assert report(repo / ".patchq", "x")["state"] == "reverted"
+
+
+def test_a_revert_is_reverted(repo: Path) -> None:
+    land(repo, "x", BATCHES["an edit"])
+    after = tree(repo)
+    patchq("revert", "x", cwd=repo)
+    patchq("revert", "revert-x", cwd=repo)
+    assert tree(repo) == after
+    assert git("log", "-1", "--format=%s", cwd=repo) == 'Reapply "Change by x"'
+    assert report(repo / ".patchq", "revert-x")["duplicate_of"] == "revert-revert-x"
+
+
+def test_the_same_response_is_a_new_attempt_afterwards(repo: Path) -> None:
+    land(repo, "x", BATCHES["an edit"])
+    after = tree(repo)
+    patchq("revert", "x", cwd=repo)
+    text = "---\nid: x\nmessage: Change by x\n---\n" + BATCHES["an edit"]
+    assert patchq("apply", "-", cwd=repo, stdin=text).out.startswith("applied    x-2 ")
+    assert tree(repo) == after
+
+
+def test_reverting_twice_says_so(repo: Path) -> None:
+    land(repo, "x", BATCHES["an edit"])
+    patchq("revert", "x", cwd=repo)
+    now = tip(repo)
+    done = patchq("revert", "x", cwd=repo, code=2)
+    assert "x was reverted already" in done.err
+    assert "patchq revert revert-x" in done.err
+    assert tip(repo) == now
+
+
+def test_a_revert_by_hand_counts(repo: Path) -> None:
+    land(repo, "x", BATCHES["an edit"])
+    git("revert", "--no-edit", "HEAD", cwd=repo)
+    done = patchq("revert", "x", cwd=repo, code=2)
+    assert f"reverted already, by commit {tip(repo)[:12]}" in done.err
+    assert report(repo / ".patchq", "x")["state"] == "reverted"
+
+
+def test_what_has_not_landed_is_not_reverted(repo: Path) -> None:
+    commit_files(repo, {".patchq.yaml": "version: 1\n"})
+    bad = block("a.txt", "nowhere\n", "x\n")
+    drop(repo / ".patchq", {"x.md": BATCHES["an edit"], "y.md": bad, "z.md": BATCHES["an edit"]})
+    patchq("run", cwd=repo, code=1)
+    said = {id: patchq("revert", id, cwd=repo, code=2).err for id in ("x", "y", "z", "nobody")}
+    assert "x has not landed: it is proposed\n  patchq discard x" in said["x"]
+    assert "y has not landed: it is rejected" in said["y"]
+    assert "patchq revert x" in said["z"]
+    assert "no batch nobody" in said["nobody"]
+
+
+def test_dirty_files_are_not_touched(repo: Path) -> None:
+    commit = land(repo, "x", BATCHES["an edit"])
+    (repo / "a.txt").write_text("mine\n")
+    done = patchq("revert", "x", cwd=repo, code=1)
+    assert done.err.startswith("patchq: worktree.dirty: ")
+    assert (tip(repo), (repo / "a.txt").read_text()) == (commit, "mine\n")
+    git("checkout", "-q", "a.txt", cwd=repo)
+    patchq("revert", "x", cwd=repo)
+
+
+def test_a_busy_target_is_not_touched(repo: Path) -> None:
+    commit = land(repo, "x", BATCHES["an edit"])
+    (repo / ".git/MERGE_HEAD").write_text(commit + "\n")
+    done = patchq("revert", "x", cwd=repo, code=1)
+    assert done.err.startswith("patchq: target.busy: ")
+    assert tip(repo) == commit
+
+
+BY_HAND = {
+    "binary": ({"a.txt": b"\0\1\2"}, "file.binary"),
+    "latin-1": ({"a.txt": b"caf\xe9\n"}, "file.encoding"),
+}
+
+
+@pytest.mark.parametrize(("files", "code"), BY_HAND.values(), ids=BY_HAND)
+def test_what_text_cannot_say_is_left_to_git(
+    repo: Path, files: dict[str, bytes], code: str
+) -> None:
+    commit_files(repo, {".patchq.yaml": "version: 1\n"})
+    patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    commit_files(repo, files)
+    git("checkout", "-q", "main", cwd=repo)
+    patchq("accept", "x", cwd=repo)
+    done = patchq("revert", "x", cwd=repo, code=1)
+    assert done.err.startswith(f"patchq: {code}: a.txt")
+    assert f"git revert {tip(repo)[:12]}" in done.err
+
+
+def test_a_mode_is_left_to_git(repo: Path) -> None:
+    lines = "@@ -1,2 +0,0 @@\n-#!/bin/sh\n-true\n"
+    land(repo, "x", DELETE.format("script.sh") + lines)
+    done = patchq("revert", "x", cwd=repo, code=1)
+    assert "script.sh was executable" in done.err
+    assert f"git revert {tip(repo)[:12]}" in done.err
+
+
+def test_it_works_when_the_queue_is_lost(repo: Path) -> None:
+    before = tree(repo)
+    land(repo, "x", BATCHES["an edit"])
+    git("clean", "-qfdx", ".patchq", cwd=repo)
+    patchq("revert", "x", cwd=repo)
+    assert tree(repo) == before
+    assert patchq("--json", "status", "x", cwd=repo).json()["state"] == "reverted"
