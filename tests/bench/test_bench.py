@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench"
+from tests.helpers.benches import bench
+
 BEFORE = "def one():\n    return 1\n"
 AFTER = "def one():\n    return 2\n"
 RESPONSE = "pkg/a.py\n<<<<<<< SEARCH\n    return 1\n=======\n    return 2\n>>>>>>> REPLACE\n"
@@ -56,11 +55,6 @@ sys.exit(1 if state == "rejected" and how != "exit" else 0)
 '''
 
 
-def bench(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCH / script), *words]
-    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True)
-
-
 def write_cases(path: Path, *expects: str) -> Path:
     lines: list[dict[str, object]] = [
         {"blob": "b", "text": BEFORE},
@@ -87,7 +81,7 @@ def judged(tmp_path: Path, how: str, expect: str = "exact") -> tuple[int, dict[s
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     command = shlex.join([sys.executable, str(tmp_path / "stand_in.py"), how])
     cases = write_cases(tmp_path / "cases.jsonl", expect)
-    done = bench("corpus.py", str(cases), "--command", command, "--json", "out.json", cwd=tmp_path)
+    done = bench("corpus", str(cases), "--command", command, "--json", "out.json", cwd=tmp_path)
     return done.returncode, json.loads((tmp_path / "out.json").read_text())[0]
 
 
@@ -133,7 +127,7 @@ def test_corpus_keeps_what_belongs_to_an_unexpected_case(tmp_path: Path) -> None
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     command = shlex.join([sys.executable, str(tmp_path / "stand_in.py"), "other bytes"])
     cases = write_cases(tmp_path / "cases.jsonl", "exact")
-    bench("corpus.py", str(cases), "--command", command, "--failures", "bad", cwd=tmp_path)
+    bench("corpus", str(cases), "--command", command, "--failures", "bad", cwd=tmp_path)
     kept = tmp_path / "bad" / "case-0"
     assert (kept / "before/pkg/a.py").read_text() == BEFORE
     assert (kept / "after/pkg/a.py").read_text() == AFTER
@@ -151,7 +145,7 @@ def test_corpus_keeps_what_belongs_to_an_unexpected_case(tmp_path: Path) -> None
 )
 def test_corpus_refuses_a_file_that_it_cannot_read(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "cases.jsonl").write_text(line + "\n")
-    done = bench("corpus.py", "cases.jsonl", "--command", "git", cwd=tmp_path)
+    done = bench("corpus", "cases.jsonl", "--command", "git", cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
 
@@ -159,7 +153,7 @@ def test_corpus_refuses_a_file_that_it_cannot_read(tmp_path: Path, line: str, me
 def test_corpus_runs_the_command(tmp_path: Path) -> None:
     cases = write_cases(tmp_path / "cases.jsonl", "exact", "refuse")
     for words in ([], ["--bare"]):
-        done = bench("corpus.py", str(cases), *words, cwd=tmp_path)
+        done = bench("corpus", str(cases), *words, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "2 cases" in done.stdout
 
@@ -169,7 +163,7 @@ TINY = ["--sizes", "150,200", "--rounds", "1", "--responses", "11", "--drops", "
 
 def test_speed_runs_the_command(tmp_path: Path) -> None:
     words = [*TINY, "--waiting", "5,20", "--work", str(tmp_path), "--json", "out.json"]
-    done = bench("speed.py", *words, cwd=tmp_path)
+    done = bench("speed", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads((tmp_path / "out.json").read_text())
     measured = {(figure["name"], figure["files"]) for figure in figures}
@@ -181,7 +175,7 @@ def test_speed_runs_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["rates", "latency", "waiting"])
 def test_speed_measures_nothing_that_did_not_happen(tmp_path: Path, part: str) -> None:
     words = [*TINY, "--only", part, "--work", str(tmp_path), "--command", "true"]
-    done = bench("speed.py", *words, cwd=tmp_path)
+    done = bench("speed", *words, cwd=tmp_path)
     assert done.returncode == 3
     assert "reports {} instead of" in done.stderr or "no drop-00000" in done.stderr
 
@@ -191,10 +185,10 @@ def test_speed_measures_nothing_that_did_not_happen(tmp_path: Path, part: str) -
 
 def test_daemon_bench_runs_the_command(tmp_path: Path) -> None:
     words = ["--responses", "60", "--points", "1", "--work", str(tmp_path)]
-    done = bench("daemon.py", *words, cwd=tmp_path)
+    done = bench("speed.daemon", *words, cwd=tmp_path)
     if done.returncode == 2:  # it may not trace here
         words += ["--only", "overflow"]
-        done = bench("daemon.py", *words, cwd=tmp_path)
+        done = bench("speed.daemon", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 of 60  all, once      met" in done.stdout
     if "overflow" not in words:
@@ -203,6 +197,6 @@ def test_daemon_bench_runs_the_command(tmp_path: Path) -> None:
 
 def test_daemon_bench_measures_nothing_that_did_not_happen(tmp_path: Path) -> None:
     words = ["--only", "overflow", "--command", "true", "--work", str(tmp_path)]
-    done = bench("daemon.py", "--responses", "5", *words, cwd=tmp_path)
+    done = bench("speed.daemon", "--responses", "5", *words, cwd=tmp_path)
     assert done.returncode == 3
-    assert "daemon.py: " in done.stderr
+    assert "bench.speed.daemon: " in done.stderr

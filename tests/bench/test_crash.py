@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
-import _aftermath as aftermath
-import _states
-import _strace
 import pytest
-import soak
-from _person import TARGET, Commit
-from _strace import Point
 
+from bench.crash import aftermath, soak, strace
+from bench.crash.person import TARGET, Commit
+from bench.crash.states import parse
+from bench.crash.strace import Point
+from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
-BENCH = Path(__file__).parents[2] / "bench"
 NAMES = [
     "auto/kill/rename:3",
     "checkout/kill/rename:3,write:2,unlink:1",
@@ -27,16 +22,11 @@ NAMES = [
 ]
 
 
-def bench(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCH / script), *words, "--work", str(cwd)]
-    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True)
-
-
 @pytest.fixture
 def traced() -> None:
     try:
-        _strace.require()
-    except _strace.NoStrace as reason:
+        strace.require()
+    except strace.NoStrace as reason:
         pytest.skip(str(reason))
 
 
@@ -49,7 +39,7 @@ def test_g12_g14_g15_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None
         "accept/kill/rename:2",
     ]
     words = [word for name in names for word in ("--state", name)]
-    done = bench("crash.py", *words, "--jobs", "1", cwd=tmp_path)
+    done = bench("crash", *words, "--jobs", "1", "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "VIOLATED                                0" in done.stdout
     assert "points that were not met" not in done.stdout
@@ -58,21 +48,21 @@ def test_g12_g14_g15_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None
 @pytest.mark.usefixtures("traced")
 def test_a_missing_safeguard_is_noticed(tmp_path: Path) -> None:
     words = ["--state", "review/kill/renameat:3", "--without", "dedupe", "--jobs", "1"]
-    done = bench("crash.py", *words, cwd=tmp_path)
+    done = bench("crash", *words, "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "--state review/kill/renameat:3" in done.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_state_is_found_again_by_its_name(name: str) -> None:
-    assert str(_states.parse(name)) == name
+    assert str(parse(name)) == name
 
 
 @pytest.mark.parametrize("name", ["auto/kill", "none/kill/write:1", "auto/power/fat/log/write:1"])
 def test_what_is_no_state_is_refused(tmp_path: Path, name: str) -> None:
-    done = bench("crash.py", "--state", name, cwd=tmp_path)
+    done = bench("crash", "--state", name, "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 2
-    assert "crash.py: " in done.stderr
+    assert "bench.crash: " in done.stderr
 
 
 def test_points_are_counted_among_all_calls_of_their_name(tmp_path: Path) -> None:
@@ -84,7 +74,7 @@ def test_points_are_counted_among_all_calls_of_their_name(tmp_path: Path) -> Non
         'write(1</dev/null>, "x", 1) = 1\n'
         'write(3</q/b>, "x", 1) = 1\n'
     )
-    assert _strace.points(log, Path("/q")) == [
+    assert strace.points(log, Path("/q")) == [
         Point("openat", 2, changes=False),
         Point("openat", 3),
         Point("write", 2),
@@ -93,7 +83,7 @@ def test_points_are_counted_among_all_calls_of_their_name(tmp_path: Path) -> Non
 
 def test_a_small_soak_leaves_nothing_to_object_to(tmp_path: Path) -> None:
     size = ["--responses", "60", "--kills", "6", "--pause", "0.3", "--upkeep", "1"]
-    done = bench("soak.py", *size, cwd=tmp_path)
+    done = bench("crash.soak", *size, "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 responses, 6 kills" in done.stdout
 

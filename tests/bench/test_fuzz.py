@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-FUZZ = Path(__file__).parents[2] / "bench" / "fuzz.py"
+from tests.helpers.benches import bench, python
+
 BREAK = """
-import runpy, sys
+import runpy
 from patchq.plan import batch as apply
 from patchq.model.values import Plan
-sys.argv = sys.argv[1:]
 apply.plan = lambda edits, *rest: Plan()
-runpy.run_path(sys.argv[0], run_name="__main__")
+runpy.run_module("bench.crash.fuzz", run_name="__main__", alter_sys=True)
 """
-
-
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("x = 1\n")
-    done = run(str(FUZZ), "--seconds", "1", "--seed", "7", "--checkout", str(tmp_path))
+    words = ["--seconds", "1", "--seed", "7", "--checkout", str(tmp_path)]
+    done = bench("crash.fuzz", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     seed, counts = done.stdout.splitlines()
     assert seed == "seed 7"
@@ -34,7 +28,8 @@ def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_finding_is_saved_with_its_files(tmp_path: Path) -> None:
-    done = run("-c", BREAK, str(FUZZ), "--seconds", "20", "--seed", "7", "--save", str(tmp_path))
+    words = ["--seconds", "20", "--seed", "7", "--save", str(tmp_path)]
+    done = python("-c", BREAK, *words, cwd=tmp_path)
     assert done.returncode == 1
     (saved,) = tmp_path.glob("finding-*.json")
     found = json.loads(saved.read_text())

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _facts import Facts
-from _intent import Edit, Intent, Record, load_record
-from _pairs import Pair
-from _referee import Finding, Storm, judge
-from _rule import Judge, gap
-from replay import verdict
 
+from bench.storm.facts import Facts
+from bench.storm.intent import Edit, Intent, Record, load_record
+from bench.storm.pairs import Pair
+from bench.storm.referee import Finding, Storm, judge
+from bench.storm.replay import verdict
+from bench.storm.rule import Judge, gap
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 TEXT = [f"line {number}\n" for number in range(1, 31)]

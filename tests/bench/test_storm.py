@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, make_repo
-
-BENCH = Path(__file__).parents[2] / "bench"
-
-
-def bench(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCH / script), *words, "--work", str(cwd)]
-    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True)
 
 
 def test_a_small_storm_leaves_nothing_to_object_to(tmp_path: Path) -> None:
     size = ["--agents", "5", "--responses", "6", "--files", "100", "--pause", "0.2"]
-    done = bench("storm.py", *size, "--picks", "3", "--json", "out.json", cwd=tmp_path)
+    done = bench(
+        "storm", *size, "--picks", "3", "--json", "out.json", "--work", str(tmp_path), cwd=tmp_path
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((tmp_path / "out.json").read_text())
     assert told["responses"] == 30
@@ -31,7 +24,7 @@ def test_a_small_storm_leaves_nothing_to_object_to(tmp_path: Path) -> None:
 
 def test_a_storm_without_its_daemon_says_so(tmp_path: Path) -> None:
     size = ["--agents", "1", "--responses", "1", "--files", "20"]
-    done = bench("storm.py", *size, "--command", "true", cwd=tmp_path)
+    done = bench("storm", *size, "--command", "true", "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 3
     assert "watch ended" in done.stderr
 
@@ -52,7 +45,16 @@ def history(root: Path) -> Path:
 
 
 def test_replay_runs_the_command(tmp_path: Path) -> None:
-    done = bench("replay.py", "--clone", str(history(tmp_path)), "--pairs", "9", cwd=tmp_path)
+    done = bench(
+        "storm.replay",
+        "--clone",
+        str(history(tmp_path)),
+        "--pairs",
+        "9",
+        "--work",
+        str(tmp_path),
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     counts = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines())
     assert int(counts["exact"]) >= 4

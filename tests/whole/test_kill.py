@@ -21,10 +21,10 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Event, Thread
 
-import _aftermath as aftermath
 import pytest
-from _aftermath import Report, reports
 
+from bench.crash import aftermath
+from bench.crash.aftermath import Report, reports
 from tests.helpers.command import block
 from tests.helpers.gitrepo import git, make_repo
 

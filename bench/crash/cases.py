@@ -1,0 +1,165 @@
+"""What is landed while it crashes: four small repositories, each with what comes in and what must
+come of it.
+
+A response changes two files, makes, deletes and renames one; a second one changes another file; a
+third one quotes what is not there; and the first is delivered twice.  One hook looks at every
+candidate.  Two of the objects to be made lie there empty already, as a power cut leaves them of
+writes that somebody did not flush.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha1, sha256
+from pathlib import Path
+
+from bench.crash import aftermath, children
+from bench.crash.aftermath import Report, git
+
+Files = Mapping[str, str | None]
+_TEXT = "".join(f"line {number}\n" for number in range(1, 30))
+_BEFORE = {f"{name}.txt": f"{name}\n{_TEXT}" for name in ("one", "two", "three", "old", "gone")}
+_HOOK = "hooks:\n  - id: look\n    stage: pre-commit\n    run: test -s one.txt\n"
+
+
+def _edit(path: str, old: str, new: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
+
+
+def _edited(path: str, old: str, new: str) -> str:
+    return _BEFORE[path].replace(f"{old}\n", f"{new}\n", 1)
+
+
+_CHANGE = (
+    _edit("one.txt", "line 7", "line seven")
+    + _edit("two.txt", "line 9", "line nine")
+    + "new/made.txt\n<<<<<<< SEARCH\n=======\nmade\n>>>>>>> REPLACE\n"
+    + "gone.txt\n<<<<<<< DELETE\n>>>>>>> DELETE\n"
+    + "old.txt\n<<<<<<< RENAME\nnew/moved.txt\n>>>>>>> RENAME\n"
+)
+_RESPONSES = {
+    "change.md": _CHANGE,
+    "other.md": _edit("three.txt", "line 11", "line eleven"),
+    "wrong.md": _edit("three.txt", "line 99", "line"),
+    "again.md": _CHANGE,
+}
+WORK: dict[str, Files] = {
+    "change": {
+        "one.txt": _edited("one.txt", "line 7", "line seven"),
+        "two.txt": _edited("two.txt", "line 9", "line nine"),
+        "new/made.txt": "made\n",
+        "gone.txt": None,
+        "old.txt": None,
+        "new/moved.txt": _BEFORE["old.txt"],
+    },
+    "other": {"three.txt": _edited("three.txt", "line 11", "line eleven")},
+}
+_ASKS = {"change.md": "change", "other.md": "other", "wrong.md": None, "again.md": "change"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A way to land.  `accepts`: the crash comes while a person accepts, and not in a run."""
+
+    name: str
+    config: str
+    target: str
+    landed: Sequence[str]
+    accepts: bool = False
+
+    def prepare(self, repo: Path, said: Path) -> None:
+        """Make the repository, with everything ready for the crash."""
+        repo.mkdir(parents=True)
+        git(repo, "init", "-q")
+        for name, text in {**_BEFORE, ".patchq.yaml": self.config + _HOOK}.items():
+            (repo / name).write_text(text)
+        git(repo, "add", ".")
+        git(repo, "commit", "-q", "-m", "Start")
+        if self.target != "main":
+            git(repo, "branch", self.target)
+        self._must(["-C", str(repo), "init"], said)
+        self._damage(repo)
+        for name, data in self.responses(repo).items():
+            (repo / ".patchq/inbox" / name).write_bytes(data)
+        if self.accepts:
+            self._must(["-C", str(repo), "run"], said)
+
+    def responses(self, repo: Path) -> dict[str, bytes]:
+        """What comes in; each says that the first commit is its base."""
+        base = git(repo, "rev-list", "--max-parents=0", self.target)
+        return {
+            name: f"---\nbase: {base}\n---\n{text}".encode()
+            for name, text in _RESPONSES.items()
+            if not self.accepts or name != "again.md"
+        }
+
+    def _must(self, words: Sequence[str], said: Path) -> None:
+        if children.run(words, said) not in (0, 1):
+            raise RuntimeError(f"patchq {' '.join(words)}: {said.read_text()}")
+
+    def _damage(self, repo: Path) -> None:
+        for name in ("new/made.txt", "one.txt"):
+            oid = blob(WORK["change"][name] or "")
+            place = repo / ".git/objects" / oid[:2] / oid[2:]
+            place.parent.mkdir(exist_ok=True)
+            place.touch(mode=0o444)
+
+    def words(self, repo: Path) -> list[str]:
+        return ["-C", str(repo), *(("accept", "change") if self.accepts else ("run",))]
+
+    def goes_on(self, repo: Path) -> bool:
+        """Whether the person has to ask once more, since the crash came before the decision."""
+        told = aftermath.reports(repo / ".patchq") if self.accepts else []
+        return any(r["id"] == "change" and r["state"] == "proposed" for r in told)
+
+    def violations(self, repo: Path) -> Iterator[str]:
+        """Everything that is not as it must be after the recovery."""
+        queue = repo / ".patchq"
+        sent = {
+            (name, sha256(data).hexdigest()): _ASKS[name]
+            for name, data in self.responses(repo).items()
+        }
+        told = aftermath.reports(queue)
+        yield from aftermath.verdicts(queue, sent, told)
+        yield from aftermath.decisions(sent, told, self.landed)
+        yield from aftermath.history(repo, self.target, told)
+        yield from aftermath.references(repo, told, ("main", "trunk"))
+        for report in told:
+            if report["state"] in self.landed:
+                yield from _content(repo, report)
+        yield from aftermath.repository(repo)
+        yield from aftermath.work_tree(repo)
+
+
+def _content(repo: Path, report: Report) -> Iterator[str]:
+    """The commit changes what was asked for, byte for byte, and nothing else."""
+    work = WORK[str(_ASKS[report["source"]["name"]])]
+    raw = git(repo, "diff-tree", "-r", "--no-renames", "--root", "--no-commit-id", report["commit"])
+    found = {line.split("\t")[1]: line.split()[3] for line in raw.splitlines()}
+    wanted = {path: blob(text) if text is not None else "0" * 40 for path, text in work.items()}
+    if found != wanted:
+        yield f"the commit of {report['id']} changes {found} instead of {wanted}"
+
+
+def blob(text: str) -> str:
+    """The id of the object that holds the text."""
+    data = text.encode()
+    return sha1(b"blob %d\0%b" % (len(data), data)).hexdigest()
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("review", "version: 1\nmode: review\n", "main", ("proposed",)),
+        Case("auto", "version: 1\nmode: auto\ntarget: trunk\n", "trunk", ("applied",)),
+        Case("checkout", "version: 1\nmode: auto\ntarget: main\n", "main", ("applied",)),
+        Case(
+            "accept",
+            "version: 1\nmode: review\n",
+            "main",
+            ("proposed", "accepted"),
+            accepts=True,
+        ),
+    )
+}
