@@ -7,25 +7,29 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
 from typing import Any
 
-from patchq.hooks.passes import Passes
 from patchq.hooks.running import Cancelled, Job, can_jail, run
 from patchq.hooks.steps import Step
 from patchq.hooks.verdicts import Verdict, as_run, judged, verdict
 from patchq.hooks.warm import MESSAGE, Objects, Slot, Warm, slot
 from patchq.model.errors import DiskFault
 from patchq.model.values import HookRun
+from patchq.queue.shelf import Shelf, digest
 
 _LOG = logging.getLogger("patchq")
 _NO_JAIL = (
     "hooks cannot be jailed here (that takes Linux with user namespaces): they may write where "
     "patchq may, and use the network"
 )
+_MOST_PASSES = 8192
+"""Remembered passes, each a file without content.  A refusal is not remembered: it may come from
+what is outside of the tree, and the next try shall find out."""
 _PASSED_BEFORE = "passed before, on the same tree"
 
 
@@ -69,7 +73,7 @@ class Engine:
     def __init__(self, root: Path, store: Path, git_hooks: Path) -> None:
         self._root, self._store, self._git_hooks = root, store, git_hooks
         self._rooms = root / "rooms"  # for hooks that see no tree
-        self._passes = Passes(root / "passes")
+        self._passes = Shelf(root / "passes", _MOST_PASSES, _MOST_PASSES // 2)
         self._free = BoundedSemaphore(processors())
         self._trying = Lock()
         self._jails: bool | None = None
@@ -81,8 +85,8 @@ class Engine:
             return judged(step, step.judge, candidate.plan)
         # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
         against = candidate.parent_tree if step.stage == "pre-apply" or step.git else ""
-        key = (candidate.tree, against, step.id, step.digest)
-        if step.cache and self._passes.has(*key):
+        key = digest(candidate.tree, against, step.id, step.digest)
+        if step.cache and self._passes.get(key) is not None:
             return Verdict(HookRun(step.id, step.stage, 0, 0.0, _PASSED_BEFORE))
         with self._free:
             if stop.is_set():
@@ -92,7 +96,8 @@ class Engine:
             except OSError as error:
                 raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
         if step.cache and not (said.problems or said.fixed or said.message):
-            self._passes.add(*key)
+            with suppress(OSError):
+                self._passes.put(key, b"")
         return said
 
     def _run(self, step: Step, candidate: Candidate, stop: Event) -> Verdict:

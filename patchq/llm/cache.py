@@ -6,75 +6,56 @@ of them: a batch that is decided again, after a crash or on a moved branch, is c
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import re
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
+
+from patchq.queue.shelf import Shelf
 
 _LOG = logging.getLogger("patchq")
 _MOST_IN_MEMORY = 1000
 _MOST_ON_DISK = 256
 _MOST_BYTES = 256 * 1024
-_NAME = re.compile(r"[0-9a-f]{64}")
-
-
-def key_of(*parts: str) -> str:
-    """A name for a question; no two of different parts share it."""
-    told = "\0".join(f"{len(part)}:{part}" for part in parts)
-    return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Cache:
-    """Answers by their keys; without a directory, in memory only."""
+    """Answers by their names (`shelf.digest`); without a directory, in memory only."""
 
     def __init__(self, directory: Path | None = None) -> None:
-        self._directory = directory
+        self._shelf = Shelf(directory, _MOST_ON_DISK, _MOST_ON_DISK) if directory else None
         self._known: dict[str, str] = {}
         self._lock = Lock()
 
-    def get(self, key: str) -> str | None:
+    def get(self, name: str) -> str | None:
         with self._lock:
-            if key in self._known or self._directory is None:
-                return self._known.get(key)
+            if name in self._known or self._shelf is None:
+                return self._known.get(name)
         try:
-            data = (self._directory / key).read_bytes()
-            told, _, text = data.decode().partition("\n")
-        except (OSError, UnicodeDecodeError):
+            check, _, text = (self._shelf.get(name) or b"").decode().partition("\n")
+        except UnicodeDecodeError:
             return None
-        if told != sha256(text.encode()).hexdigest():
+        if check != _check(text):
             return None  # a crash left half of it
-        self.put(key, text)
+        self.put(name, text)
         return text
 
-    def put(self, key: str, text: str) -> None:
+    def put(self, name: str, text: str) -> None:
         with self._lock:
-            self._known[key] = text
+            self._known[name] = text
             while len(self._known) > _MOST_IN_MEMORY:
                 del self._known[next(iter(self._known))]
 
-    def keep(self, key: str) -> None:
+    def keep(self, name: str) -> None:
         """Write a known answer to disk; a disk that is full loses nothing but the answer."""
-        text = self._known.get(key)
-        if self._directory is None or text is None or len(text) > _MOST_BYTES:
+        text = self._known.get(name)
+        if self._shelf is None or text is None or len(text) > _MOST_BYTES:
             return
-        scratch = self._directory / f".{key}.{os.getpid()}"
         try:
-            self._directory.mkdir(exist_ok=True)
-            scratch.write_bytes(f"{sha256(text.encode()).hexdigest()}\n{text}".encode())
-            scratch.replace(self._directory / key)
-            self._forget_the_oldest(self._directory)
+            self._shelf.put(name, f"{_check(text)}\n{text}".encode())
         except OSError as error:
             _LOG.warning("an answer of the model could not be kept: %s", error.strerror)
-            with contextlib.suppress(OSError):
-                scratch.unlink(missing_ok=True)
 
-    def _forget_the_oldest(self, directory: Path) -> None:
-        kept = [entry for entry in os.scandir(directory) if _NAME.fullmatch(entry.name)]
-        if len(kept) <= _MOST_ON_DISK:
-            return
-        kept.sort(key=lambda entry: entry.stat().st_mtime_ns)
-        for entry in kept[: len(kept) - _MOST_ON_DISK]:
-            Path(entry.path).unlink(missing_ok=True)
+
+def _check(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

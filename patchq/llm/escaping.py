@@ -8,6 +8,7 @@ nowhere, and a single choice of kinds makes the file parse, the one that the mod
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Sequence
@@ -15,59 +16,58 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from patchq.llm import questions
-from patchq.llm.correct import MOST_QUOTED, Corrected
-from patchq.llm.questioner import Asker
+from patchq.llm.questioner import Questioner
+from patchq.llm.questions import question, quoted
+from patchq.llm.quotes import MOST_QUOTED
+from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
-from patchq.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
-from patchq.plan import batch as apply
+from patchq.model.values import Correction, Edit, FileChange, Plan
 from patchq.plan import syntax
-from patchq.plan.targets import Rules
 from patchq.report import secrecy
 
 _LOG = logging.getLogger("patchq")
+ESCAPING = "corrected_string_escaping"
+"""The key of the answer."""
 _ESCAPE = re.compile(r"\\([ntr\"'`\\])")
 _MEANS = {"n": "\n", "t": "\t", "r": "\r"}
 _MOST_KINDS = 4
 
 
-def correct(
-    edits: Sequence[Edit],
-    plan: Plan,
-    tree: Tree,
-    rules: Rules,
-    asker: Asker,
-    *,
-    declared: bool = False,
-) -> Corrected | None:
-    """Ask about the one edit of `plan`, which is not refused, that leaves a file which does not
+def correct(batch: PlannedBatch, questioner: Questioner) -> Repair | None:
+    """Ask about the one edit of the plan, which is not refused, that leaves a file which does not
     parse and that has escapes in its new text; None if its text stands."""
-    broken = [(c, p) for c in plan.changes if rules.judged(c.path) and (p := syntax.check(c))]
+    judged = [change for change in batch.plan.changes if batch.rules.judged(change.path)]
+    broken = [(change, flaw) for change in judged if (flaw := syntax.check(change))]
     if len(broken) != 1:
         return None
-    change, problem = broken[0]
-    doubtful = [edit for edit in edits if edit.path == change.path and _kinds(edit)]
-    if len(doubtful) != 1 or not 0 < len(_kinds(doubtful[0])) <= _MOST_KINDS:
+    change, flaw = broken[0]
+    doubtful = [edit for edit in batch.edits if edit.path == change.path and _kinds(edit)]
+    if len(doubtful) != 1 or len(_kinds(doubtful[0])) > _MOST_KINDS:
         return None
     edit = doubtful[0]
-
-    def planned(new: str) -> tuple[tuple[Edit, ...], Plan]:
-        batch = tuple(_with_new(other, new) if other is edit else other for other in edits)
-        return batch, apply.plan(batch, tree, rules, declared=declared)
-
-    parsing = [new for new in _variants(edit) if _parses(planned(new)[1], change)]
+    variants = {new: batch.replanned({edit.id: _with_new(edit, new)}) for new in _variants(edit)}
+    parsing = [new for new, variant in variants.items() if _parses(variant.plan, change)]
     if len(parsing) != 1:
         return None
-    if asker.each(partial(_asked, asker, change=change, problem=problem), [edit]) != parsing:
+    before = (change.before or b"").decode("utf-8", "backslashreplace")
+    messages = question(for_escaping(change.path, _new(edit), flaw.message))
+    ask = partial(questioner.ask, ESCAPING, messages, before)
+    if questioner.each(ask, [_new(edit)]) != parsing:
         return None
     _LOG.info("edit %s: the model corrected its escapes to %r", edit.id, parsing[0])
-    return Corrected(*planned(parsing[0]), (Correction(edit.id, "new", "model"),))
+    return Repair(variants[parsing[0]], (Correction(edit.id, "new", "model"),))
 
 
-def _asked(asker: Asker, edit: Edit, change: FileChange, problem: Problem) -> str | None:
-    new, before = _new(edit), (change.before or b"").decode("utf-8", "backslashreplace")
-    asked = questions.for_escaping(change.path, new, problem.message)
-    return asker.ask(questions.ESCAPING, asked, before, new)
+def for_escaping(path: str, new: str, flaw: str) -> str:
+    """Ask for a replacement with the right escapes, when the file does not parse with it."""
+    return (
+        f"With this text written into the file {json.dumps(path)}, the file does not parse "
+        f"({json.dumps(flaw)}). The text may be escaped wrongly, as `\\n` for a line break or "
+        '`\\"` for a quote.\n\n'
+        f"The text:\n{quoted(new)}\n\n"
+        f'Answer {{"{ESCAPING}": "…"}} with the same text, its escapes corrected and nothing '
+        "else changed."
+    )
 
 
 def _new(edit: Edit) -> str:
@@ -87,22 +87,20 @@ def _kinds(edit: Edit) -> list[str]:
         return []
     if secrecy.said(_ESCAPE.sub(" ", new), ""):
         return []  # no model is to see it
-    return sorted({match[1] for match in _ESCAPE.finditer(new)})
+    return sorted(set(_ESCAPE.findall(new)))
 
 
 def _variants(edit: Edit) -> list[str]:
     """The new text with some kinds of escapes undone, at least one."""
     kinds, new = _kinds(edit), _new(edit)
-    made = []
-    for count in range(1, len(kinds) + 1):
-        for chosen in combinations(kinds, count):
-            made.append(_ESCAPE.sub(partial(_undone, chosen=chosen), new))
-    return list(dict.fromkeys(made))
+    counts = range(1, len(kinds) + 1)
+    some = [undone for count in counts for undone in combinations(kinds, count)]
+    return [_ESCAPE.sub(partial(_meaning, undone=undone), new) for undone in some]
 
 
-def _undone(match: re.Match[str], chosen: Sequence[str]) -> str:
+def _meaning(match: re.Match[str], undone: Sequence[str]) -> str:
     kind = match[1]
-    return _MEANS.get(kind, kind) if kind in chosen else match[0]
+    return _MEANS.get(kind, kind) if kind in undone else match[0]
 
 
 def _parses(plan: Plan, change: FileChange) -> bool:

@@ -31,7 +31,7 @@ _DEFINED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MissedQuote:
     """The quote that stands nowhere, the line (0-based) that is nearest if one was named, and
     whether the format quotes whole lines."""
 
@@ -40,30 +40,30 @@ class Wanted:
     whole_lines: bool
 
 
-def selected(text: str, wanted: Wanted, snippet: str) -> str | None:
+def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
     """The snippet as the quote to use, or None if it is not certain.  `text` has `\\n` for line
     ends; so does what is returned."""
     snippet = snippet.replace("\r\n", "\n")
-    if wanted.whole_lines and snippet and not snippet.endswith("\n"):
+    if missed.whole_lines and snippet and not snippet.endswith("\n"):
         snippet += "\n"
     if text and not text.endswith("\n"):
         text += "\n"
-    starts = list(_found(text, snippet, wanted.whole_lines))
-    if len(starts) != 1 or snippet == wanted.quote:
+    starts = list(_found(text, snippet, missed.whole_lines))
+    if len(starts) != 1 or snippet == missed.quote:
         return None
-    if not _alike(words(wanted.quote), words(snippet)):
+    if not _alike(words(missed.quote), words(snippet)):
         return None
     first = text.count("\n", 0, starts[0])
     last = first + snippet.removesuffix("\n").count("\n") + 1
-    reach = wanted.quote.removesuffix("\n").count("\n") + 1
-    if wanted.near is not None and not (first < wanted.near + reach and wanted.near < last):
+    reach = missed.quote.removesuffix("\n").count("\n") + 1
+    if missed.near is not None and not (first < missed.near + reach and missed.near < last):
         return None
     lines = text.split("\n")[:-1]
     rest = "\n".join(lines[first:last]).replace(snippet.removesuffix("\n"), "\n", 1)
-    if not _nearest(lines, (first, last), wanted.quote, snippet, rest):
+    if not _nearest(lines, (first, last), missed.quote, snippet, rest):
         return None
     others = [*lines[:first], rest, *lines[last:]]
-    return None if _traces(others, wanted.quote, snippet) else snippet
+    return None if _traces(others, missed.quote, snippet) else snippet
 
 
 def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:
@@ -98,12 +98,12 @@ def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator
     """How many of the wanted words are missing from each run of `count` lines."""
     there: Counter[str] = Counter()
     missing = wanted.total()
-    told = [[word for word in words(line) if word in wanted] for line in lines]
-    for k, line in enumerate(told):
+    known = [[word for word in words(line) if word in wanted] for line in lines]
+    for k, line in enumerate(known):
         for word in line:
             missing -= there[word] < wanted[word]
             there[word] += 1
-        for word in told[k - count] if k >= count else ():
+        for word in known[k - count] if k >= count else ():
             there[word] -= 1
             missing += there[word] < wanted[word]
         yield missing

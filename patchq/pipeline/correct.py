@@ -7,8 +7,9 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Literal
 
-from patchq.llm import correct, escaping
-from patchq.llm.questioner import Asker
+from patchq.llm import escaping, quotes
+from patchq.llm.questioner import Questioner
+from patchq.llm.repair import PlannedBatch
 from patchq.model.ops import halves
 from patchq.model.values import Correction, Edit, EditOutcome, Parsed, Plan
 from patchq.pipeline.draft import Draft
@@ -27,19 +28,19 @@ def run(draft: Draft, parsed: Parsed, plan: Plan) -> tuple[Parsed, Plan]:
     report: tuple[Correction, ...] = ()
     if model is not None:
         began = perf_counter()
-        cache, taken = draft.world.answers, draft.choice.of(parsed.edits)
-        asker = Asker(model, cache, draft.world.pulse)
-        ask = correct.correct if plan.refused else escaping.correct
+        cache, edits = draft.world.answers, draft.choice.of(parsed.edits)
         tree, declared = draft.world.repo.tree(base.commit), base.how == "declared"
-        made = ask(taken, plan, tree, draft.world.rules, asker, declared=declared)
-        draft.problems += asker.problems
-        if made is not None:
-            fresh = {edit.id: edit for edit in made.edits}
-            edits = tuple(fresh.get(edit.id, edit) for edit in parsed.edits)
-            parsed, plan, report = replace(parsed, edits=edits), made.plan, made.corrections
-            for key in () if draft.choice.dry_run else asker.used:
-                cache.keep(key)
-        if asker.tried:
+        batch = PlannedBatch(edits, plan, tree, draft.world.rules, declared)
+        questioner = Questioner(model, cache, draft.world.pulse)
+        repair = (quotes if plan.refused else escaping).correct(batch, questioner)
+        draft.problems += questioner.problems
+        if repair is not None:
+            by_id = {edit.id: edit for edit in repair.batch.edits}
+            parsed = replace(parsed, edits=tuple(by_id.get(edit.id, edit) for edit in parsed.edits))
+            plan, report = repair.batch.plan, repair.corrections
+            for name in () if draft.choice.dry_run else questioner.used:
+                cache.keep(name)
+        if questioner.tried:
             draft.timed("model_ms", began)
     if not plan.refused:
         draft.corrections = (*report, *by_program(parsed.edits, plan.edits))

@@ -1,4 +1,4 @@
-"""The warm work trees and the remembered passes, without hooks."""
+"""The warm work trees, without hooks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.hooks import passes, warm
-from patchq.hooks.passes import Passes
+from patchq.hooks import warm
 from patchq.hooks.warm import Warm, slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -116,14 +115,3 @@ def test_the_slot_that_shows_the_tree_is_preferred(repo: Path, tmp_path: Path) -
         )
     with slot(tmp_path / "hooks", wanted) as own:
         assert own.path == second.path
-
-
-def test_passes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "MOST", 10)
-    known = Passes(tmp_path / "passes")
-    assert not known.has("tree", "hook")
-    for number in range(30):
-        known.add("tree", str(number))
-        assert len(os.listdir(known.root)) <= 10
-    assert known.has("tree", "29")
-    assert not known.has("tree2", "9")

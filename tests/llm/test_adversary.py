@@ -16,10 +16,10 @@ from pathlib import Path
 from patchq.llm import places
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
-from patchq.llm.correct import correct
 from patchq.llm.merge import merged, words
-from patchq.llm.questioner import Asker
-from patchq.llm.questions import NEW, OLD
+from patchq.llm.questioner import Questioner
+from patchq.llm.quotes import NEW, OLD, correct
+from patchq.llm.repair import PlannedBatch
 from patchq.model.ops import Replace
 from patchq.model.values import Edit
 from patchq.plan import batch
@@ -77,12 +77,12 @@ def test_no_choice_of_lines_is_a_wrong_apply() -> None:
                 json.dumps({OLD: snippet}),
                 json.dumps({NEW: merged(old, snippet, new) or snippet}),
             ]
-            asker = Asker(Scripted(said), Cache(), lambda: None)
-            made = correct(edits, plan, tree, RULES, asker)
-            if made is None:
+            questioner = Questioner(Scripted(said), Cache(), lambda: None)
+            repair = correct(PlannedBatch(edits, plan, tree, RULES), questioner)
+            if repair is None:
                 seen["refused"] += 1
                 continue
-            (change,) = made.plan.changes
+            (change,) = repair.batch.plan.changes
             assert not gone, (old, snippet)
             assert change.after == right.encode(), (old, new, snippet)
             seen["applied"] += 1

@@ -15,9 +15,9 @@ from patchq.config.schema import Llm
 from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
 from patchq.llm.client import Answer, Model, Scripted
-from patchq.llm.correct import Corrected, correct
-from patchq.llm.questioner import Asker
-from patchq.llm.questions import NEW, OLD
+from patchq.llm.questioner import Questioner
+from patchq.llm.quotes import NEW, OLD, correct
+from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.model.values import Correction, Edit, Problem
 from patchq.plan import batch
@@ -48,7 +48,7 @@ def model(*answers: str | Answer | Problem) -> Scripted:
 class Tried(NamedTuple):
     """What came of asking, and the warnings."""
 
-    made: Corrected | None
+    made: Repair | None
     problems: tuple[Problem, ...]
 
 
@@ -67,18 +67,18 @@ def attempt(
 def corrected(edits: list[Edit], tree: DictTree, asked: Model, cache: Cache) -> Tried:
     plan = batch.plan(edits, tree, RULES)
     assert plan.refused
-    asker = Asker(asked, cache, lambda: None)
-    made = correct(edits, plan, tree, RULES, asker)
-    for key in asker.used if made else ():
-        cache.keep(key)
-    return Tried(made, asker.problems)
+    questioner = Questioner(asked, cache, lambda: None)
+    made = correct(PlannedBatch(edits, plan, tree, RULES), questioner)
+    for name in questioner.used if made else ():
+        cache.keep(name)
+    return Tried(made, questioner.problems)
 
 
 def result(tried: Tried, path: str = PATH) -> str | None:
     """What the file becomes; None if the first refusal stands."""
     if tried.made is None:
         return None
-    (change,) = tried.made.plan.changes
+    (change,) = tried.made.batch.plan.changes
     assert change.path == path
     assert change.after is not None
     return change.after.decode()

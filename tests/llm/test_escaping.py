@@ -9,10 +9,9 @@ import pytest
 
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
-from patchq.llm.correct import Corrected
-from patchq.llm.escaping import correct
-from patchq.llm.questioner import Asker
-from patchq.llm.questions import ESCAPING
+from patchq.llm.escaping import ESCAPING, correct
+from patchq.llm.questioner import Questioner
+from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import Replace
 from patchq.model.values import Correction, Edit, Problem
 from patchq.plan import batch
@@ -29,14 +28,15 @@ def said(text: str) -> str:
 
 def attempt(
     asked: Scripted, new: str = NEW, file: str = FILE, path: str = "a.py"
-) -> tuple[Corrected | None, tuple[Problem, ...]]:
+) -> tuple[Repair | None, tuple[Problem, ...]]:
     rules = replace(RULES, judged=lambda path: True)
     tree = DictTree({path: file})
     edits = [Edit("1", "search_replace", (1, 1), path, Replace('print("a")\n', new))]
     plan = batch.plan(edits, tree, rules)
     assert not plan.refused
-    asker = Asker(asked, Cache(), lambda: None)
-    return correct(edits, plan, tree, rules, asker), asker.problems
+    questioner = Questioner(asked, Cache(), lambda: None)
+    repair = correct(PlannedBatch(edits, plan, tree, rules), questioner)
+    return repair, questioner.problems
 
 
 def test_only_the_wrong_escapes_are_undone() -> None:
@@ -44,7 +44,7 @@ def test_only_the_wrong_escapes_are_undone() -> None:
     corrected, problems = attempt(asked)
     assert corrected is not None
     assert problems == ()
-    assert corrected.plan.changes[0].after == f"import os\n{RIGHT}".encode()
+    assert corrected.batch.plan.changes[0].after == f"import os\n{RIGHT}".encode()
     assert corrected.corrections == (Correction("1", "new", "model"),)
     assert NEW in asked.asked[0][-1].text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.llm.places import Wanted, likeliest, selected
+from patchq.llm.places import MissedQuote, likeliest, selected
 
 FILE = """\
 import os
@@ -40,7 +40,7 @@ SAVE = FILE[FILE.index("def save") : FILE.index("\n\nclass")]
 def chosen(
     snippet: str, quote: str = QUOTE, near: int | None = None, whole_lines: bool = True
 ) -> str | None:
-    return selected(FILE, Wanted(quote, near, whole_lines), snippet)
+    return selected(FILE, MissedQuote(quote, near, whole_lines), snippet)
 
 
 def test_the_snippet_that_is_meant() -> None:
@@ -90,12 +90,12 @@ def test_rival_that_is_nearly_as_near() -> None:
     text = "a one two three four five\nx\na one two three four six\n"
     quote = "a one two three four seven\n"
     for line in (text.split("\n")[0], text.split("\n")[2]):
-        assert selected(text, Wanted(quote, None, True), line) is None
+        assert selected(text, MissedQuote(quote, None, True), line) is None
 
 
 def test_rival_on_the_same_line() -> None:
     text = "f(a1, b1, c1, d1, e1); f(a1, b1, c1, d1, e2)\n"
-    wanted = Wanted("f(a1, b1, c1, d1, e3)", None, False)
+    wanted = MissedQuote("f(a1, b1, c1, d1, e3)", None, False)
     assert selected(text, wanted, "f(a1, b1, c1, d1, e1)") is None
 
 

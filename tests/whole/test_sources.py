@@ -15,7 +15,7 @@ from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.formats.find_replace import reading
 from patchq.llm.prompts import File, Task, build, is_large_file
-from patchq.llm.questions import NEW, OLD
+from patchq.llm.quotes import NEW, OLD
 from patchq.model.values import Edit, Envelope, Plan, Problem
 from patchq.plan import batch
 from patchq.resolve.readings import unescape
