@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import import_module
@@ -22,12 +20,32 @@ from patchq.cli import streams
 from patchq.model.errors import Fault, disk_fault
 from patchq.text.quote import visible
 
-VERBS = (
-    "init", "watch", "stop", "run", "submit", "check", "apply", "status", "log", "show",
-    "accept", "discard", "revert", "retry", "prompt", "ask", "anchors", "formats", "stats", "hooks",
-    "config",
-    "doctor", "fsck",
-)  # fmt: skip
+VERBS = {
+    "init": "make the queue and a commented .patchq.yaml; safe to repeat",
+    "watch": "serve the queue until stopped",
+    "stop": "stop the daemon after the batch in hand",
+    "run": "work off what waits, then exit (for cron and CI)",
+    "submit": "drop a response into the queue; prints its id",
+    "check": "dry run: plan, diff and verdict of a response",
+    "apply": "take one response through the whole pipeline now",
+    "status": "show the daemon, the queue's depth, and what waits or is held",
+    "log": "list the batches, newest verdict first",
+    "show": "show a batch: its page, its diff, or its report as JSON",
+    "accept": "land a proposal on its target",
+    "discard": "take a proposal away; its commit stays at refs/patchq/discarded/ID",
+    "revert": "take a batch that landed back",
+    "retry": "decide again on a response, on the branches as they are now",
+    "prompt": "print the prompt that asks a model for edits of files",
+    "ask": "ask the configured model for edits of files, and put them through the queue",
+    "anchors": "print ranked anchor candidates of a file, as JSON",
+    "formats": "list the formats, or print one's instructions for a model",
+    "stats": "count verdicts, match rungs and reasons",
+    "hooks": "list the shipped hooks, put them to work, or take them away again",
+    "config": "check the configuration, or print a sample or its JSON schema",
+    "doctor": "check repository, queue and system; each finding with its cure",
+    "fsck": "check the queue against the repository; --repair rebuilds what can be derived",
+}
+"""Each verb, which is a module, and what it is for."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,7 +84,7 @@ def _parsed(words: list[str]) -> argparse.Namespace:
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only verbs that may be the one called are imported, unless help is asked for."""
+    """The parser; only verbs that may be the one called are imported, and none for help on all."""
     parser = argparse.ArgumentParser(
         prog="patchq", description="The gate between LLM agents and git branches."
     )
@@ -80,15 +98,17 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     called = dict.fromkeys(word for word in words if word in VERBS)
     for name in called or VERBS:
-        verb = _module(name)
-        sub = verbs.add_parser(name, help=verb.HELP, description=verb.HELP)
-        verb.add_arguments(sub)
-        sub.set_defaults(run=verb.run)
+        sub = verbs.add_parser(name, help=VERBS[name], description=VERBS[name])
+        if called:
+            _add(sub, import_module(f"patchq.cli.{name}"))
     return parser
 
 
-def _module(verb: str) -> ModuleType:
-    return import_module(f"patchq.cli.{verb}")
+def _add(parser: argparse.ArgumentParser, verb: ModuleType) -> None:
+    """What the verb's module says of it: its arguments, if it has any, and what it does."""
+    if hasattr(verb, "add_arguments"):
+        verb.add_arguments(parser)
+    parser.set_defaults(run=verb.run)
 
 
 def _complain(fault: Fault) -> None:
@@ -98,6 +118,9 @@ def _complain(fault: Fault) -> None:
 
 
 def _crashed(error: Exception) -> int:
+    import tempfile  # only who crashes needs them
+    import traceback
+
     with tempfile.NamedTemporaryFile(
         "w", prefix="patchq-", suffix=".log", delete=False, encoding="utf-8"
     ) as log:

@@ -5,22 +5,20 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from patchq.cli import common
+from patchq.cli import arguments
 from patchq.report.document import printed
 from patchq.resolve.ranking import ranked
-
-HELP = "print ranked anchor candidates of a file, as JSON"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE")
     parser.add_argument(
-        "--line", metavar="N", type=common.positive, help="rank lines near this one higher"
+        "--line", metavar="N", type=arguments.positive, help="rank lines near this one higher"
     )
 
 
 def run(args: Namespace) -> int:
-    data, _ = common.read_response(args.file)
+    data, _ = arguments.read_response(args.file)
     text = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
     found = ranked(args.file, text, args.line)
     print(printed([asdict(candidate) for candidate in found], indent=1))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 
-from patchq.cli import common, prompt
+from patchq.cli import output, places, prompt
 from patchq.land import worker
 from patchq.llm import request
 from patchq.model.names import REQUEST, batch_id
-from patchq.model.report import Report
 from patchq.pipeline.requests import Desk
 
-HELP = "ask the configured model for edits of files, and put them through the queue"
 _LONGEST_NAME = 40
 
 
@@ -25,18 +23,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict."""
-    world = common.open_world(args)
-    asked = request.write(prompt.asked(args, world.repo))
+    world = places.open_world(args)
+    question = request.write(prompt.question(args, world.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
-    last: list[Report] = []
-
-    def tell(report: Report) -> None:
-        last[:] = [report]
-        common.say(args, report)
-
+    verdicts = output.Verdicts(args)
     world.desk = desk = Desk(world)
     args.opened.callback(desk.close)
-    desk.take(replace(world.queue.adopt(asked, name + REQUEST), request=True))
+    desk.take(replace(world.queue.adopt(question, name + REQUEST), request=True))
     while desk.open:
-        worker.work(desk.answered(wait=1.0), world, tell)
-    return 1 if any(report["state"] == "rejected" for report in last) else 0
+        worker.work(desk.answered(wait=1.0), world, verdicts)
+    return 1 if verdicts.last == "rejected" else 0

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 
-from patchq.cli import common
+from patchq.cli import output, places
 from patchq.config import reading
 from patchq.git.repository import Repository
 from patchq.hooks.steps import cannot_start
-
-HELP = "check the configuration, or print a sample or its JSON schema"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -20,19 +18,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     if args.what == "sample":
         text = reading.sample()
-        common.emit(args, {"sample": text}, lambda: text.removesuffix("\n"))
+        output.emit(args, {"sample": text}, text.removesuffix("\n"))
     elif args.what == "schema":
         print(json.dumps(reading.json_schema(), indent=2))
     else:
         repo = Repository.open(args.directory)
-        path = common.config_path(args, repo)
-        config = common.load_config(args, repo)
+        path = places.config_path(args, repo)
+        config = places.load_config(args, repo)
         if wrong := cannot_start(config):
             raise reading.ConfigError(
                 [f"{reading.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
             )
         answer = {"config": str(path), "exists": path.exists()}
-        common.emit(
-            args, answer, lambda: f"{path}: {'ok' if path.exists() else 'not there; defaults'}"
-        )
+        output.emit(args, answer, f"{path}: {'ok' if path.exists() else 'not there; defaults'}")
     return 0

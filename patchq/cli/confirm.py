@@ -14,7 +14,7 @@ from dataclasses import replace
 from select import select
 from typing import Any
 
-from patchq.cli import common
+from patchq.cli import dry
 from patchq.config.reading import Config
 from patchq.model.errors import UsageError
 from patchq.pipeline.draft import Draft
@@ -51,7 +51,7 @@ class Asker:
         """How to take the response; raises `Quit`."""
         choice = Choice()
         while True:
-            draft = common.preview(self._world, claim, choice)
+            draft = dry.preview(self._world, claim, choice)
             if draft.state != "proposed" or _is_dirty(draft):
                 if choice.edits is None:
                     return Choice()
@@ -81,7 +81,7 @@ class Asker:
 
     def _chosen(self, draft: Draft, claim: Claim) -> Choice:
         """The edits that the person names."""
-        edits = document.to_json(common.preview(self._world, claim).outcome())["edits"]
+        edits = document.to_json(dry.preview(self._world, claim).outcome())["edits"]
         names = self._line(f"Which of the edits {', '.join(edit['id'] for edit in edits)}? ")
         only = frozenset(name.strip() for name in names.split(",") if name.strip())
         try:

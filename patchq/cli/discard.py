@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from patchq.cli import accept, common
+from patchq.cli import arguments, output, places
 from patchq.review import decide
 
-HELP = "take a proposal away; its commit stays at refs/patchq/discarded/ID"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID")
+add_arguments = arguments.add_batch
 
 
 def run(args: Namespace) -> int:
-    return accept.tell(args, decide.discard(common.open_world(args, targeted=False), args.id))
+    world = places.open_world(args, targeted=False)
+    return output.decision(args, decide.discard(world, args.id))

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from patchq.cli import common
+from patchq.cli import output, places
 from patchq.config import reading
 from patchq.config.reading import Config
 from patchq.git.repository import Repository
@@ -17,7 +17,6 @@ from patchq.service.doctor import queue, repository, system
 from patchq.service.doctor.finding import Finding
 from patchq.text.quote import visible
 
-HELP = "check repository, queue and system; each finding with its cure"
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
 
 
@@ -37,7 +36,7 @@ def run(args: Namespace) -> int:
     shown = [f for f in found if not args.quiet or f.level != "ok"]
     answer = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
     if shown or args.json:
-        common.emit(args, answer, lambda: "\n".join(_lines(shown)))
+        output.emit(args, answer, *_lines(shown))
     return 1 if wrong else 0
 
 
@@ -50,16 +49,16 @@ def _look(args: Namespace) -> Iterator[Finding]:
         yield Finding("repository.format", "fatal", fault.message, fault.hint)
     if repo is not None:
         try:
-            config = common.load_config(args, repo)
+            config = places.load_config(args, repo)
         except reading.ConfigError as error:
             for problem in error.problems:
                 yield Finding("config", "fatal", problem, error.hint)
         else:
-            yield Finding("config", "ok", str(common.config_path(args, repo)))
+            yield Finding("config", "ok", str(places.config_path(args, repo)))
         yield from repository.look(repo, config)
-    root = common.root_of(repo) / (config or Config()).queue.path if repo else None
+    root = places.root_of(repo) / (config or Config()).queue.path if repo else None
     if repo is not None and root is not None:
-        yield from queue.look(root, repo.commondir, common.root_of(repo), config)
+        yield from queue.look(root, repo.commondir, places.root_of(repo), config)
     yield from system.look(repo, config, root)
 
 

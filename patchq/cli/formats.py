@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq.cli import common
+from patchq.cli import output
 from patchq.formats.registry import FORMATS
 from patchq.model.errors import UsageError
-
-HELP = "list the formats, or print one's instructions for a model"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -17,11 +15,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     if args.name is None:
-        common.emit(args, list(FORMATS), lambda: "\n".join(FORMATS))
+        output.emit(args, list(FORMATS), *FORMATS)
         return 0
     module = FORMATS.get(args.name.replace("-", "_").lower())
     if module is None:
         raise UsageError(f"there is no format {args.name!r}", "one of " + ", ".join(FORMATS))
     text: str = module.INSTRUCTIONS
-    common.emit(args, {"name": module.NAME, "instructions": text}, text.rstrip)
+    output.emit(args, {"name": module.NAME, "instructions": text}, text.rstrip())
     return 0

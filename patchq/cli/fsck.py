@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from patchq.cli import common
+from patchq.cli import output, places
 from patchq.model.errors import Fault
 from patchq.pipeline.world import World
 from patchq.queue import spool
@@ -15,7 +15,6 @@ from patchq.service.fsck import broken, files, records, shapes
 from patchq.service.fsck.damage import Damage
 from patchq.text.quote import visible
 
-HELP = "check the queue against the repository; --repair rebuilds what can be derived"
 _ROUNDS = 5
 """What is mended may show more: a report that was rebuilt has a place in every register."""
 _FIRST = ("record.missing", "mark.missing")
@@ -27,9 +26,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args, targeted=False, writes=args.repair)
+    world = places.open_world(args, targeted=False, writes=args.repair)
     if not world.queue_root.is_dir():
-        common.emit(args, {"ok": True, "damage": []}, lambda: "there is no queue yet")
+        output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
         return 0
     found = left = check(world)
     if args.repair:
@@ -39,7 +38,7 @@ def run(args: Namespace) -> int:
         world.queue.acquire()
         left = _repair(world, check(world))
     answer = {"ok": not left, "damage": [_told(damage, left) for damage in _all(found, left)]}
-    common.emit(args, answer, lambda: "\n".join(_lines(answer)))
+    output.emit(args, answer, *_lines(answer))
     return 1 if left else 0
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from patchq.cli import common
+from patchq.cli import arguments, output, places
 from patchq.config import reading
 from patchq.config.reading import Config
 from patchq.git.repository import Repository
@@ -21,7 +21,6 @@ from patchq.hooks import enabling, shipped, staged, wiring
 from patchq.model.errors import UsageError
 from patchq.review import reconcile
 
-HELP = "list the shipped hooks, put them to work, or take them away again"
 RECORD = "patchq-hooks.json"
 
 
@@ -42,7 +41,7 @@ def run(args: Namespace) -> int:
 
 
 def _load(args: Namespace, repo: Repository) -> Config:
-    path = common.config_path(args, repo)
+    path = places.config_path(args, repo)
     return reading.load(path, required=args.config is not None)
 
 
@@ -72,7 +71,7 @@ def _list(args: Namespace, repo: Repository) -> int:
             for place in places
         ],
     }
-    common.emit(args, answer, lambda: "\n".join(_lines(answer)))
+    output.emit(args, answer, *_lines(answer))
     return 0
 
 
@@ -98,7 +97,7 @@ def _install(args: Namespace, repo: Repository) -> int:
 
 
 def _enable(args: Namespace, repo: Repository) -> int:
-    path = common.config_path(args, repo)
+    path = places.config_path(args, repo)
     if enabling.is_enabled(_load(args, repo)):
         return _say(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
     before = path.read_bytes() if path.exists() else None
@@ -198,7 +197,7 @@ def _put(path: Path, data: bytes) -> None:
 
 
 def _say(args: Namespace, answer: object, text: str) -> int:
-    common.emit(args, answer, lambda: text)
+    output.emit(args, answer, text)
     return 0
 
 
@@ -210,20 +209,20 @@ def _check(args: Namespace, repo: Repository) -> int:
         raise UsageError("a bare repository stages nothing", "run this in a work tree")
     config = _load(args, repo)
     if args.message:
-        data, _ = common.read_response(str(args.message))
+        data, _ = arguments.read_response(str(args.message))
         lines = staged.judge_message(config, data.decode("utf-8", "replace"))
     else:
         lines = staged.judge(config, repo)
     if lines or args.json:
-        common.emit(args, {"refusals": lines}, lambda: "\n".join(lines))
+        output.emit(args, {"refusals": lines}, *lines)
     return 1 if lines else 0
 
 
 def _observe(args: Namespace, repo: Repository) -> int:
-    changed = reconcile.reconcile(common.open_world(args, targeted=False, writes=False))
+    changed = reconcile.reconcile(places.open_world(args, targeted=False, writes=False))
     if not args.quiet:
         for report in changed:
-            common.say(args, report)
+            output.say(args, report)
     return 0
 
 

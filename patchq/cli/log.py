@@ -10,27 +10,25 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from itertools import islice
 
-from patchq.cli import common
+from patchq.cli import arguments, batches, output, places
 from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.review import from_git
 
-HELP = "list the batches, newest verdict first"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--limit", metavar="N", type=common.positive, help="at most N batches"
+        "-n", "--limit", metavar="N", type=arguments.positive, help="at most N batches"
     )
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args, targeted=False, writes=False)
+    world = places.open_world(args, targeted=False, writes=False)
     for report, note in islice(_newest_first(world), args.limit):
         if args.json:
-            common.say(args, report)
+            output.say(args, report)
         else:
-            print(common.line(report) + (f"  ({note})" if note else ""))
+            print(output.line(report) + (f"  ({note})" if note else ""))
     return 0
 
 
@@ -39,6 +37,6 @@ def _newest_first(world: World) -> Iterator[tuple[Report, str]]:
     ids = list(world.queue.ids())[::-1]
     for id in ids:
         if report := world.queue.load(id):
-            yield common.seen(world, report)
+            yield batches.seen(world, report)
     for report in from_git.missing(world, ids):
-        yield common.seen(world, report, from_git.SAYS_SO)
+        yield batches.seen(world, report, from_git.SAYS_SO)

@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from patchq.cli import common
+from patchq.cli import arguments, output, places
 from patchq.git.repository import Repository
 from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
@@ -14,15 +14,13 @@ from patchq.llm.request import Request
 from patchq.model.errors import UsageError
 from patchq.pipeline.requests import job_of
 
-HELP = "print the prompt that asks a model for edits of files"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_request(parser)
     parser.add_argument(
         "--budget",
         metavar="N",
-        type=common.positive,
+        type=arguments.positive,
         default=prompts.BUDGET,
         help="characters of files to show",
     )
@@ -42,32 +40,32 @@ def add_request(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args, writes=False)
-    job = job_of(world, asked(args, world.repo))
+    world = places.open_world(args, writes=False)
+    job = job_of(world, question(args, world.repo))
     if isinstance(job, tuple):
         raise UsageError(f"{job[0].code}: {job[0].message}", job[0].hint)
     assert job.task is not None
     prompt = prompts.build(job.task, budget=args.budget)
     answer = {"form": prompt.form, "base": job.base, "prompt": prompt.text}
-    common.emit(args, answer, lambda: prompt.text.removesuffix("\n"))
+    output.emit(args, answer, prompt.text.removesuffix("\n"))
     return 0
 
 
-def asked(args: Namespace, repo: Repository) -> Request:
+def question(args: Namespace, repo: Repository) -> Request:
     """What the arguments ask for; paths are relative to where the command was called."""
     if not args.task.strip():
         raise UsageError("--task: expected text, got nothing", "say what to do")
     files = [_path(name, args, repo) for name in args.files]
     lines: dict[str, int] = {}
-    for said in args.line:
-        name, _, number = said.rpartition(":")
+    for place in args.line:
+        name, _, number = place.rpartition(":")
         if not number.isascii() or not number.isdigit() or int(number) < 1:
-            raise UsageError(f"--line {said}: expected FILE:N", "N is a line from 1")
+            raise UsageError(f"--line {place}: expected FILE:N", "N is a line from 1")
         if not name and len(files) > 1:
-            raise UsageError(f"--line {said}: which file?", "say FILE:N")
+            raise UsageError(f"--line {place}: which file?", "say FILE:N")
         path = _path(name, args, repo) if name else files[0]
         if path not in files:
-            raise UsageError(f"--line {said}: {name} is not one of the files", "name it as a FILE")
+            raise UsageError(f"--line {place}: {name} is not one of the files", "name it as a FILE")
         lines[path] = int(number)
     return Request(
         tuple((path, lines.get(path)) for path in dict.fromkeys(files)),

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from patchq.cli import accept, common
-from patchq.model.report import Report
+from patchq.cli import arguments, output, places
 from patchq.review import revert
 
-HELP = "take a batch that landed back"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID")
+add_arguments = arguments.add_batch
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args, targeted=False)
-    refused = 0
-
-    def tell(report: Report) -> None:
-        nonlocal refused
-        refused += report["state"] == "rejected"
-        common.say(args, report)
-
-    decided = revert.revert(world, args.id, tell)
+    world = places.open_world(args, targeted=False)
+    verdicts = output.Verdicts(args)
+    decided = revert.revert(world, args.id, verdicts)
     if decided.problems or decided.report["state"] == "reverted":
-        return accept.tell(args, decided)
-    return 1 if refused else 0
+        return output.decision(args, decided)
+    return verdicts.exit_code

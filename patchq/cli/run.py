@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from patchq.cli import common, confirm
+from patchq.cli import confirm, output, places
 from patchq.model.report import Report
 from patchq.service.serve import Control, drain
 from patchq.service.upkeep import Upkeep
 
-HELP = "work off what waits, then exit (for cron and CI)"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    pass
-
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args)
+    world = places.open_world(args)
     control = Control()
     control.install()
     world.queue.acquire()
-    upkeep, refused = Upkeep(world, common.root_of(world.repo)), 0
+    upkeep, refused = Upkeep(world, places.root_of(world.repo)), 0
 
     def tell(report: Report) -> None:
         nonlocal refused
         refused += report["state"] == "rejected"
         upkeep.told(report)
         if bar is None:
-            common.say(args, report)
+            output.say(args, report)
         else:
-            bar.tell(common.line(report))
+            bar.tell(output.line(report))
 
     def progress() -> None:
         if bar is not None:
@@ -45,7 +39,7 @@ def run(args: Namespace) -> int:
 
         bar = Bar()
     try:
-        common.setup_log(args, world.config)
+        places.setup_log(args, world.config)
         drain(world, control, tell, upkeep, progress)
     except confirm.Quit:
         pass  # what was asked about waits for the next run

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq.cli import common
+from patchq.cli import arguments, batches, places
 from patchq.model.report import Report
 from patchq.report import document
 from patchq.report.page import to_markdown
 
-HELP = "show a batch: its page, its diff, or its report as JSON"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID")
+    arguments.add_batch(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--diff", action="store_true", help="the unified diff only")
     which.add_argument("--report", action="store_true", help="the report as JSON")
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args, targeted=False, writes=False)
-    report, note = common.find(world, args.id)
+    world = places.open_world(args, targeted=False, writes=False)
+    report, note = batches.find(world, args.id)
     if args.diff:
         print(report["diff"] if not args.json else _as_json(report), end="")
     elif args.report or args.json:

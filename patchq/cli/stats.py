@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from patchq.cli import common
+from patchq.cli import output, places
 from patchq.service import stats
 from patchq.service.stats import Key
 from patchq.text.quote import clip, visible
 
-HELP = "count verdicts, match rungs and reasons"
 _PLACES = {"agent": 1, "model": 2, "format": 3}
 _KINDS = {
     "verdict": "verdicts",
@@ -31,14 +30,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args, targeted=False, writes=False)
+    world = places.open_world(args, targeted=False, writes=False)
     counts = stats.everything(world.queue, world.queue_root)
-    rows = told(counts, args.by)
-    common.emit(args, {"by": args.by, "rows": rows}, lambda: _table(rows, args.by))
+    rows = table(counts, args.by)
+    output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
     return 0
 
 
-def told(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
+def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
     """A row for each agent, model or format, the busiest first; without `by`, one for all."""
     groups: dict[str, dict[str, Counter[str]]] = {}
     for key, number in counts.items():
@@ -64,22 +63,16 @@ def _edits(row: Mapping[str, Any]) -> int:
     return int(sum(row["edits"].values()))
 
 
-def _table(rows: list[dict[str, Any]], by: str | None) -> str:
+def _lines(rows: list[dict[str, Any]], by: str | None) -> Iterator[str]:
     if not rows:
-        return "nothing was decided here yet"
-    parts = []
+        yield "nothing was decided here yet"
     for row in rows:
         name = f"{by} {visible(clip(row['name'] or '(not said)', 60))}: " if by else ""
-        head = f"{row['responses']} responses, {_edits(row)} edits"
-        if by == "format":
-            head = f"{_edits(row)} edits"
-        lines = [name + head]
+        responses = f"{row['responses']} responses, " if by != "format" else ""
+        yield f"{name}{responses}{_edits(row)} edits"
         for kind in _KINDS.values():
             if row[kind]:
                 sums = sorted(row[kind].items(), key=lambda item: (-item[1], item[0]))
-                figures = ", ".join(f"{visible(value)} {n}" for value, n in sums)
-                lines.append(f"  {kind:<12}{figures}")
+                yield f"  {kind:<12}" + ", ".join(f"{visible(value)} {n}" for value, n in sums)
         if row["truncated"]:
-            lines.append(f"  {'truncated':<12}{row['truncated']}")
-        parts.append("\n".join(lines))
-    return "\n".join(parts)
+            yield f"  {'truncated':<12}{row['truncated']}"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from patchq.cli import common
+from patchq.cli import batches, output, places
 from patchq.git import worktree
 from patchq.land import collisions
 from patchq.model.report import Report
@@ -21,26 +21,25 @@ from patchq.text.quote import visible
 Needs = Mapping[str, Mapping[str, str | None]]
 """The batches that are held for others: id -> each that has not landed, with its state."""
 
-HELP = "show the daemon, the queue's depth, and what waits or is held"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", nargs="?", help="one batch only")
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args, targeted=False, writes=False)
+    world = places.open_world(args, targeted=False, writes=False)
     if args.id is not None:
         return _one(args, world)
     answer = _overview(world)
-    common.emit(args, answer, lambda: "\n".join(_lines(answer)))
+    output.emit(args, answer, *_lines(answer))
     return 0
 
 
 def _one(args: Namespace, world: World) -> int:
-    report, note = common.seen(world, *common.find(world, args.id))
-    said = f"  ({note})" if note else ""
-    common.emit(args, {**report, "note": note}, lambda: common.line(report) + said)
+    report, note = batches.seen(world, *batches.find(world, args.id))
+    output.emit(
+        args, {**report, "note": note}, output.line(report) + (f"  ({note})" if note else "")
+    )
     return 0
 
 

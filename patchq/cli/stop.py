@@ -6,31 +6,26 @@ import os
 import signal
 import socket
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from contextlib import suppress
 
-from patchq.cli import common
+from patchq.cli import output, places
 from patchq.git.repository import Repository
 from patchq.model.errors import Busy, UsageError
 from patchq.queue.directory import lock_owner
 from patchq.queue.lock import Owner
 
-HELP = "stop the daemon after the batch in hand"
 _WAIT_SECONDS = 60.0
 _PAUSE_SECONDS = 0.02
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    pass
-
-
 def run(args: Namespace) -> int:
     repo = Repository.open(args.directory)
-    root = common.root_of(repo) / common.load_config(args, repo).queue.path
+    root = places.root_of(repo) / places.load_config(args, repo).queue.path
     until = time.monotonic() + _WAIT_SECONDS
     owner = lock_owner(root)
     if owner is None:
-        common.emit(args, {"stopped": None}, lambda: "no daemon runs")
+        output.emit(args, {"stopped": None}, "no daemon runs")
         return 0
     while owner.pid is None and time.monotonic() < until:  # it has not yet said who it is
         time.sleep(_PAUSE_SECONDS)
@@ -39,7 +34,7 @@ def run(args: Namespace) -> int:
     while time.monotonic() < until:
         now = lock_owner(root)
         if now is None or now.pid not in (owner.pid, None):
-            common.emit(args, {"stopped": owner.pid}, lambda: f"process {owner.pid} has stopped")
+            output.emit(args, {"stopped": owner.pid}, f"process {owner.pid} has stopped")
             return 0
         time.sleep(_PAUSE_SECONDS)
     raise Busy(f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s", "try again later")

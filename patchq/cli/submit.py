@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from hashlib import sha256
 from pathlib import PurePath
 
-from patchq.cli import common
+from patchq.cli import arguments, output, places
 from patchq.formats.envelope.opening import open_response
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
@@ -19,11 +19,9 @@ from patchq.model.values import Envelope
 from patchq.queue.directory import DirectoryQueue, lock_owner
 from patchq.report.secrecy import batch_id, file_name
 
-HELP = "drop a response into the queue; prints its id"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the response, or - for standard input")
+    arguments.add_response(parser)
     parser.add_argument("--target", metavar="B", help="the branch that it is for")
     parser.add_argument("--base", metavar="C", help="the commit that the agent saw")
     parser.add_argument("--message", metavar="M", help="the commit's message")
@@ -32,8 +30,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     repo = Repository.open(args.directory)
-    queue = common.open_queue(args, repo, common.load_config(args, repo))
-    data, name = common.read_response(args.file)
+    queue = places.open_queue(args, repo, places.load_config(args, repo))
+    data, name = arguments.read_response(args.file)
     said = {key: getattr(args, key) for key in ("target", "base", "message")}
     if name.endswith(REQUEST):
         return _request(args, queue, data, name, wants=args.wait or any(said.values()))
@@ -45,12 +43,12 @@ def run(args: Namespace) -> int:
     if named is None:
         id = batch_id(PurePath(dropped).stem)
     if not args.wait:
-        common.emit(args, {"id": id, "file": dropped}, lambda: id)
+        output.emit(args, {"id": id, "file": dropped}, id)
         return 0
     if lock_owner(queue.root) is None:
         print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
     report = _verdict(queue, sha256(data).hexdigest(), dropped)
-    common.say(args, report)
+    output.say(args, report)
     return 1 if report["state"] == "rejected" else 0
 
 
@@ -64,7 +62,7 @@ def _request(args: Namespace, queue: DirectoryQueue, data: bytes, name: str, *, 
     id = queue.next_id(batch_id(PurePath(response_name(name)).stem))
     dropped = queue.submit(data, id + REQUEST)
     id = batch_id(PurePath(response_name(dropped)).stem)
-    common.emit(args, {"id": id, "file": dropped}, lambda: id)
+    output.emit(args, {"id": id, "file": dropped}, id)
     return 0
 
 

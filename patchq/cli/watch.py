@@ -10,7 +10,7 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
 from pathlib import Path
 
-from patchq.cli import common, confirm
+from patchq.cli import confirm, output, places
 from patchq.config.reading import Config
 from patchq.model.errors import Fault, QueueLocked, RepositoryFault
 from patchq.model.report import Report
@@ -21,7 +21,6 @@ from patchq.service.serve import Control, serve
 from patchq.service.systemd import Manager
 from patchq.service.upkeep import Upkeep
 
-HELP = "serve the queue until stopped"
 _START_SECONDS = 20.0
 _LOG = logging.getLogger("patchq")
 
@@ -33,14 +32,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = common.open_world(args)
+    world = places.open_world(args)
     if args.detach:
         return _detach(args, world)
     control = Control()
     control.install()
     world.queue.acquire()
     seen: Counter[str] = Counter()
-    upkeep = Upkeep(world, common.root_of(world.repo), Manager())
+    upkeep = Upkeep(world, places.root_of(world.repo), Manager())
 
     def tell(report: Report) -> None:
         seen[report["state"]] += 1
@@ -48,9 +47,9 @@ def run(args: Namespace) -> int:
         if live is None:
             _log(report)
             if args.json or args.quiet or not logs.shares_output():
-                common.say(args, report)
+                output.say(args, report)
         else:
-            live.tell(common.line(report))
+            live.tell(output.line(report))
             idle()
 
     def idle() -> None:
@@ -60,8 +59,8 @@ def run(args: Namespace) -> int:
             live.show(f"watching {place} for {world.target}: {counts or '…'}")
 
     def reload() -> Config:
-        config = common.load_config(args, world.repo)
-        common.setup_log(args, config, args.log)
+        config = places.load_config(args, world.repo)
+        places.setup_log(args, config, args.log)
         return config
 
     live, asker = None, None
@@ -72,7 +71,7 @@ def run(args: Namespace) -> int:
 
         live = LiveLine()
     try:
-        common.setup_log(args, world.config, args.log)
+        places.setup_log(args, world.config, args.log)
         serve(world, control, tell, reload, upkeep, idle)
     except confirm.Quit:
         pass  # what was asked about waits for the next start
@@ -97,7 +96,7 @@ def _log(report: Report) -> None:
         "codes": [problem["code"] for problem in report["problems"]],
     }
     level = logging.WARNING if report["state"] == "rejected" else logging.INFO
-    _LOG.log(level, "%s", common.line(report), extra=about)
+    _LOG.log(level, "%s", output.line(report), extra=about)
 
 
 def _detach(args: Namespace, world: World) -> int:
@@ -123,7 +122,7 @@ def _detach(args: Namespace, world: World) -> int:
         owner = lock_owner(world.queue_root)
         if owner is not None and owner.pid == child.pid:
             answer = {"pid": child.pid, "log": str(log)}
-            common.emit(args, answer, lambda: f"patchq watches as process {child.pid}; log: {log}")
+            output.emit(args, answer, f"patchq watches as process {child.pid}; log: {log}")
             return 0
         time.sleep(0.02)
     raise RepositoryFault("the daemon did not start", f"see {log}")

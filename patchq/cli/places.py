@@ -1,39 +1,21 @@
-"""What the verbs share: finding the repository, the configuration and the queue; saying things."""
+"""Where the repository, its configuration and its queue are, and opening them."""
 
 from __future__ import annotations
 
 import os
-import sys
-from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path, PurePath
-from typing import Any
+from argparse import Namespace
+from pathlib import Path
 
-from patchq.cli.streams import put
 from patchq.config import reading
 from patchq.config.reading import Config
-from patchq.formats.envelope.opening import open_response
 from patchq.git import backup
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
-from patchq.model.report import Report
-from patchq.model.values import Envelope, Problem, Source
-from patchq.pipeline import traces
-from patchq.pipeline.draft import Draft
-from patchq.pipeline.overrides import WHOLE, Choice
-from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World
-from patchq.queue import Claim, directory
+from patchq.pipeline.world import World
+from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
-from patchq.queue.inbox import too_large
 from patchq.queue.memory import MemoryQueue
 from patchq.report import logs
-from patchq.report.document import printed
-from patchq.report.secrecy import batch_id
-from patchq.review import from_git
-from patchq.text.quote import visible
 
 REFS = (
     "refs/heads/patchq/", "refs/patchq/waiting/", "refs/patchq/batches/", "refs/patchq/discarded/",
@@ -150,100 +132,8 @@ def _target(repo: Repository, config: Config) -> str:
     return target
 
 
-def preview(world: World, claim: Claim, choice: Choice = WHOLE) -> Draft:
-    """What would become of a response now; nothing is written, and no id is taken."""
-    opened = open_response(claim.data)
-    named = opened.header.id if isinstance(opened, Envelope) else None
-    id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
-    if claim.id is None and isinstance(world.queue, DirectoryQueue):
-        id = world.queue.next_id(id)
-    return process(replace(claim, id=id), world, Tips(world), replace(choice, dry_run=True))
-
-
-def unread(world: World, data: bytes, name: str) -> Claim:
-    """A response that the queue does not have, to look at."""
-    source = Source(name, sha256(data).hexdigest(), len(data))
-    return Claim("", source, data, oversize(world, data))
-
-
-def oversize(world: World, data: bytes) -> Problem | None:
-    """Why a response that does not come through the inbox would not be read there."""
-    most = world.config.limits.response_bytes
-    return too_large(len(data), most) if len(data) > most else None
-
-
-def find(world: World, id: str) -> tuple[Report, str]:
-    """The batch's report, and where it is from if not from the queue; `UsageError` if neither the
-    queue nor git knows the batch."""
-    if report := world.queue.load(id):
-        return report, ""
-    if report := from_git.load(world, id):
-        return report, from_git.SAYS_SO
-    raise UsageError(f"there is no batch {id}", "see `patchq log`")
-
-
-def seen(world: World, report: Report, *notes: str) -> tuple[Report, str]:
-    """The report with the state that the repository shows now, and how it came to it."""
-    now = traces.observe(world, report)
-    said = "; ".join(filter(None, (now.note, *notes)))
-    return {**report, "state": now.state}, said
-
-
 def setup_log(args: Namespace, config: Config, file: Path | None = None) -> None:
     """Send the log to standard error or to the file, in the configured form."""
     level = "debug" if args.verbose else "error" if args.quiet else config.log.level
     key = os.environ.get(config.llm.api_key_env or "", "")
     logs.setup(level, config.log.format, file, [key])
-
-
-def positive(text: str) -> int:
-    """An argument that is a whole number from 1."""
-    if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < 1:
-        raise ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
-    return int(text)
-
-
-# ---------------------------------------------------------------- what is said
-
-
-def line(report: Mapping[str, Any]) -> str:
-    """One plain line for a verdict: state, id, and where it is or why it is not."""
-    state, id = report["state"], report["id"]
-    text = f"{state:<10} {id}"
-    errors = [p for p in report["problems"] if p["severity"] == "error"]
-    warnings = [p for p in report["problems"] if p["severity"] == "warning"]
-    if state in ("rejected", "held"):
-        told = errors or warnings
-        text += f"  {told[0]['code']}: {told[0]['message']}" if told else ""
-        text += f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    elif state == "duplicate":
-        text += f"  of {report['duplicate_of']}" if report["duplicate_of"] else "  nothing to do"
-    else:
-        where = report["branch"] or report["target"]
-        text += f"  {where} {(report['commit'] or '')[:12]}"
-        text += f"  by {report['duplicate_of']}" if report["duplicate_of"] else ""
-        text += "".join(f"  [{code}]" for code in dict.fromkeys(p["code"] for p in warnings))
-    return visible(text)
-
-
-def say(args: Namespace, report: Mapping[str, Any]) -> None:
-    """Print a verdict: a JSON object a line, or one plain line."""
-    if args.json:
-        put(printed(report))
-    elif not args.quiet or report["state"] == "rejected":
-        put(line(report))
-
-
-def emit(args: Namespace, value: object, text: Callable[[], str]) -> None:
-    """Print an answer: as JSON, or as `text` says it."""
-    put(printed(value, indent=1) if args.json else text())
-
-
-def read_response(name: str) -> tuple[bytes, str]:
-    """The bytes of FILE or, for `-`, of standard input, and the response's name."""
-    if name == "-":
-        return sys.stdin.buffer.read(), "response.md"
-    try:
-        return Path(name).read_bytes(), Path(name).name
-    except OSError as error:
-        raise UsageError(f"cannot read {name}: {error.strerror}") from None

@@ -1,0 +1,40 @@
+"""What would become of a response that the queue does not have; nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import PurePath
+
+from patchq.formats.envelope.opening import open_response
+from patchq.model.values import Envelope, Problem, Source
+from patchq.pipeline.draft import Draft
+from patchq.pipeline.overrides import WHOLE, Choice
+from patchq.pipeline.process import process
+from patchq.pipeline.world import Tips, World
+from patchq.queue import Claim
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.inbox import too_large
+from patchq.report.secrecy import batch_id
+
+
+def preview(world: World, claim: Claim, choice: Choice = WHOLE) -> Draft:
+    """What would become of a response now; nothing is written, and no id is taken."""
+    opened = open_response(claim.data)
+    named = opened.header.id if isinstance(opened, Envelope) else None
+    id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
+    if claim.id is None and isinstance(world.queue, DirectoryQueue):
+        id = world.queue.next_id(id)
+    return process(replace(claim, id=id), world, Tips(world), replace(choice, dry_run=True))
+
+
+def unread(world: World, data: bytes, name: str) -> Claim:
+    """A response that the queue does not have, to look at."""
+    source = Source(name, sha256(data).hexdigest(), len(data))
+    return Claim("", source, data, oversize(world, data))
+
+
+def oversize(world: World, data: bytes) -> Problem | None:
+    """Why a response that does not come through the inbox would not be read there."""
+    most = world.config.limits.response_bytes
+    return too_large(len(data), most) if len(data) > most else None

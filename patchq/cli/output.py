@@ -1,0 +1,87 @@
+"""What the verbs print: verdicts, a line or a JSON object each, and answers."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from patchq.cli.streams import put
+from patchq.model.report import Report
+from patchq.report.document import printed
+from patchq.text.quote import visible
+
+if TYPE_CHECKING:
+    from patchq.review.decide import Decided
+
+
+def line(report: Report) -> str:
+    """One plain line for a verdict: state, id, and where it is or why it is not."""
+    state, other = report["state"], report["duplicate_of"]
+    text = f"{state:<10} {report['id']}"
+    errors = [p for p in report["problems"] if p["severity"] == "error"]
+    warnings = [p for p in report["problems"] if p["severity"] == "warning"]
+    if state in ("rejected", "held"):
+        reasons = errors or warnings
+        text += f"  {reasons[0]['code']}: {reasons[0]['message']}" if reasons else ""
+        text += f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    elif state == "duplicate":
+        text += f"  of {other}" if other else "  nothing to do"
+    else:
+        text += f"  {report['branch'] or report['target']} {(report['commit'] or '')[:12]}"
+        text += f"  by {other}" if other else ""
+        text += "".join(f"  [{code}]" for code in dict.fromkeys(p["code"] for p in warnings))
+    return visible(text)
+
+
+def say(args: Namespace, report: Report) -> None:
+    """Print a verdict: a JSON object a line, or one plain line."""
+    if args.json:
+        put(printed(report))
+    elif not args.quiet or report["state"] == "rejected":
+        put(line(report))
+
+
+class Verdicts:
+    """Prints each verdict that it is called with; `last` is the state of the last one."""
+
+    def __init__(self, args: Namespace) -> None:
+        self._args = args
+        self._refused = False
+        self.last: str | None = None
+
+    def __call__(self, report: Report) -> None:
+        self.count(report)
+        say(self._args, report)
+
+    def count(self, report: Report) -> None:
+        """Note a verdict that is shown in another way."""
+        self.last = report["state"]
+        self._refused |= self.last == "rejected"
+
+    @property
+    def exit_code(self) -> int:
+        """1 if any response was refused."""
+        return int(self._refused)
+
+
+def decision(args: Namespace, decided: Decided) -> int:
+    """Print what was decided, or why nothing was; the exit code."""
+    if not decided.problems:
+        say(args, decided.report)
+        if decided.back and not args.json and not args.quiet:
+            print(visible(f"  with edit {', '.join(decided.back)}, which the choice brings back"))
+        return 0
+    for problem in decided.problems:
+        first, *more = problem.message.split("\n")
+        print(visible(f"patchq: {problem.code}: {first}"), file=sys.stderr)
+        for text in more:  # what a hook printed
+            print(visible(f"  | {text}"), file=sys.stderr)
+        if problem.hint:
+            print(visible(f"  {problem.hint}"), file=sys.stderr)
+    return 1
+
+
+def emit(args: Namespace, value: object, *lines: str) -> None:
+    """Print an answer: as JSON, or as the lines say it."""
+    put(printed(value, indent=1) if args.json else "\n".join(lines))
