@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for files in map(int, args.sizes.split(",")):
                 missed |= measure(command, Site(Path(room, str(files)), files, home))
     except BenchError as error:
-        print(f"hooks: {error}", file=sys.stderr)
+        print(f"bench.speed.hooks: {error}", file=sys.stderr)
         return 2
     return int(missed and args.gate)
 

@@ -1,23 +1,17 @@
-"""The import graph is linear: a room knows only those before it in `LAYERS`."""
+"""The import graph is linear: a room knows only those before it in `ROOMS`."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import warnings
+from collections import defaultdict
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "patchq"
+from tests.helpers.rooms import MODULES, PACKAGE, ROOMS, imports, own_imports, room_of, tree
 
-LAYERS = (
-    "model", "text", "config", "report", "git", "queue", "formats", "resolve", "plan", "hooks",
-    "llm", "pipeline", "land", "review", "service", "cli",
-)  # fmt: skip
-"""The rooms, lowest first: a module imports from its own room and from those before it."""
-RANKS = {room: rank for rank, room in enumerate(LAYERS)}
+RANKS = {room: rank for rank, room in enumerate(ROOMS)}
 PURE = {"model", "text", "formats", "resolve", "plan"}
 """The core: bytes and frozen values; no files, no processes, no clock."""
 
@@ -34,47 +28,20 @@ IMPURE = {
 }  # fmt: skip
 SCREEN = 55
 """Lines of a function, at most."""
+SHELF = 500
+"""Lines of a file; more of them are a warning."""
 MOST_ENTRIES = 20
 """Of a room at one level; `cli` has one for each verb."""
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-
-
-def room_of(module: str) -> str | None:
-    """The room that holds the module; None for the package itself and `__main__`."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
-
-
-def imports(module: str) -> Iterator[str]:
-    """The full names of everything that the module imports, wherever in it."""
-    path = MODULES[module]
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            parts = [*(above if node.level else []), *([node.module] if node.module else [])]
-            origin = ".".join(parts)
-            for alias in node.names:
-                whole = f"{origin}.{alias.name}"
-                yield whole if whole in MODULES else origin
-
-
-def own_imports(module: str) -> set[str]:
-    return {name for name in imports(module) if name.split(".")[0] == "patchq"} - {module}
+SHARED_NAMES = {
+    "Asker", "Candidate", "Decided", "Desk", "File", "Heading", "Job", "Numbers", "Place", "Queue",
+    "Text", "Unreadable", "Wanted", "_Reader", "_Unfit",
+}  # fmt: skip
+"""Class names that stand for several classes still."""
 
 
 def test_the_package_is_its_rooms() -> None:
     there = {path.name for path in PACKAGE.iterdir()} - {"__pycache__", "py.typed"}
-    assert there == {*LAYERS, "__init__.py", "__main__.py"}
+    assert there == {*ROOMS, "__init__.py", "__main__.py"}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -88,7 +55,7 @@ def test_module_imports_only_lower_rooms(module: str) -> None:
             assert RANKS[other] <= RANKS[room], f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("room", [room for room in LAYERS if room != "cli"])
+@pytest.mark.parametrize("room", [room for room in ROOMS if room != "cli"])
 def test_room_can_be_overlooked(room: str) -> None:
     for place in [PACKAGE / room, *(PACKAGE / room).rglob("*/")]:
         entries = [path.name for path in place.iterdir() if path.name != "__pycache__"]
@@ -117,8 +84,25 @@ def test_core_is_pure(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_functions_fit_on_a_screen(module: str) -> None:
-    tree = ast.parse(MODULES[module].read_bytes(), module)
-    for node in ast.walk(tree):
+    for node in ast.walk(tree(module)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             assert lines <= SCREEN, f"{module}:{node.lineno} {node.name} has {lines} lines"
+
+
+@pytest.mark.filterwarnings("default:.* lines:UserWarning")
+@pytest.mark.parametrize("module", MODULES)
+def test_long_files_are_told(module: str) -> None:
+    lines = len(MODULES[module].read_bytes().splitlines())
+    if lines > SHELF:
+        warnings.warn(f"{module} has {lines} lines", stacklevel=1)
+
+
+def test_class_names_are_unique() -> None:
+    homes = defaultdict(list)
+    for module in MODULES:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(module)
+    shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
+    assert {name: at for name, at in shared.items() if name not in SHARED_NAMES} == {}
