@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from select import select
-from typing import Any
 
 from patchq.cli import dry
 from patchq.config.reading import Config
 from patchq.model.errors import UsageError
+from patchq.model.report import USABLE, EditEntry
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.overrides import Choice
 from patchq.pipeline.world import World
@@ -117,8 +117,8 @@ def _is_dirty(draft: Draft) -> bool:
     return any(problem.code == "worktree.dirty" for problem in draft.problems)
 
 
-def _edit(edit: Mapping[str, Any]) -> str:
+def _edit(edit: EditEntry) -> str:
     lines = f" lines {edit['lines'][0]}-{edit['lines'][1]}" if edit["lines"] else ""
     said = f": {edit['description']}" if edit["description"] else ""
-    state = "" if edit["state"] in ("applied", "ready") else f" ({edit['state']})"
+    state = "" if edit["state"] in USABLE else f" ({edit['state']})"
     return f"{edit['id']}  {edit['op']} {edit['path']}{lines}{state}{said}"

@@ -10,7 +10,7 @@ from typing import Any
 from patchq.cli import batches, output, places
 from patchq.git import worktree
 from patchq.land import collisions
-from patchq.model.report import Report
+from patchq.model.report import CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.traces import Sighting
 from patchq.pipeline.world import World
@@ -48,6 +48,7 @@ def _overview(world: World) -> dict[str, Any]:
     busy = worktree.busy(world.repo, world.target) if world.target else None
     needs = dependencies.held(world)
     known = list(traces.waiting(world))
+    waiting: list[tuple[Report, Sighting]]
     waiting = [(report, traces.observe(world, report)) for report in known]
     for report in from_git.waiting(world, [report["id"] for report in known]):
         waiting.append((report, Sighting("proposed", from_git.SAYS_SO)))
@@ -94,9 +95,11 @@ def _waiting(
             (p["message"] for p in report["problems"] if p["code"] == "target.moved"), None
         ),
         "collides": [
-            {"edit": p["edit"], **p["conflicts_with"]}
+            {"edit": p["edit"], **other}
             for p in report["problems"]
-            if p["code"] == collisions.CODE and p["conflicts_with"]["batch"] in there
+            if p["code"] == collisions.CODE
+            and (other := p["conflicts_with"])
+            and other["batch"] in there
         ],
         "waited_for_by": _waited_for_by(report["id"], needs),
     }
@@ -139,7 +142,7 @@ def _edge(what: str, others: Sequence[str]) -> Iterator[str]:
         yield visible(f"           {what} {', '.join(others)}")
 
 
-def _place(other: Report) -> str:
+def _place(other: CollisionEntry) -> str:
     lines = "-".join(map(str, dict.fromkeys(other["lines"] or ())))
     by = f" of {other['agent']}" if other["agent"] else ""
     return f"{other['batch']}{by} ({other['path']}{':' if lines else ''}{lines})"

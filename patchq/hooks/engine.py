@@ -6,19 +6,19 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
-from typing import Any
 
 from patchq.hooks.running import Cancelled, Job, can_jail, run
 from patchq.hooks.steps import Step
 from patchq.hooks.verdicts import Verdict, as_run, judged, verdict
 from patchq.hooks.warm import MESSAGE, Objects, Slot, Warm, slot
 from patchq.model.errors import DiskFault
+from patchq.model.report import HookPlan, Report
 from patchq.model.values import HookRun
 from patchq.queue.shelf import Shelf, digest
 
@@ -53,7 +53,7 @@ class Candidate:
     tree: str
     paths: tuple[str, ...]
     message: str
-    plan: dict[str, Any]
+    plan: HookPlan
     lend: Callable[[], Objects] = dict
     """Gives the objects of the commit that are not written yet."""
 
@@ -165,7 +165,7 @@ class Engine:
             "GIT_CONFIG_VALUE_0": str(self._git_hooks),
         }
 
-    def tell(self, step: Step, report: Mapping[str, Any], path: Path, where: Path) -> HookRun:
+    def tell(self, step: Step, report: Report, path: Path, where: Path) -> HookRun:
         """Let a hook know of a verdict, whose report is at `path`; it runs in the directory
         `where`, as a plain process; without a network if it is to have none."""
         with slot(self._rooms) as own:
@@ -174,7 +174,7 @@ class Engine:
             names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
             env = _told(step, report["id"], report["target"] or "", own)
             env |= {
-                "PATCHQ_BASE": (report["base"] or {}).get("commit") or "",
+                "PATCHQ_BASE": report["base"]["commit"] if report["base"] else "",
                 "PATCHQ_COMMIT": report["commit"] or "",
                 "PATCHQ_FILES": str(names),
                 "PATCHQ_REPORT": str(path),

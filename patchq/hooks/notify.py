@@ -14,7 +14,7 @@ from threading import BoundedSemaphore
 from patchq.hooks.engine import Engine
 from patchq.hooks.steps import Step, Steps
 from patchq.model.errors import Fault
-from patchq.model.report import Report
+from patchq.model.report import LANDED, Report
 from patchq.report import concern
 
 _LOG = logging.getLogger("patchq")
@@ -39,7 +39,7 @@ class Teller:
             return
         path = self._queue / folder / f"{report['id']}.report.json"
         paths = [edit["path"] for edit in report["edits"]]
-        landed = report["state"] in ("applied", "accepted")
+        landed = report["state"] in LANDED
         for step in steps.after if folder == "done" else steps.rejected:
             if landed if step.git else step.wants(paths) or not paths:
                 self._room.acquire()

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
+from patchq.model.report import HookPlan
 from patchq.report.secrecy import directory, gate
 
 PREFIX = "patchq:"
@@ -51,7 +51,7 @@ _JUDGES = {
     "size-limits": "size_limits",
 }
 
-Judge = Callable[[dict[str, Any]], list[str]]
+Judge = Callable[[HookPlan], list[str]]
 
 
 def path(name: str) -> Path | None:
@@ -93,6 +93,6 @@ def judge(name: str, environ: Mapping[str, str] = os.environ) -> Judge | None:
     """
     if name not in _JUDGES:
         return None
-    judged: Callable[[dict[str, Any], Mapping[str, str]], list[str]]
+    judged: Callable[[HookPlan, Mapping[str, str]], list[str]]
     judged = getattr(gate(), _JUDGES[name])
     return lambda plan: judged(plan, environ)

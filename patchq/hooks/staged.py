@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import Any
 
 from patchq.config.reading import Config
 from patchq.git.repository import Repository
@@ -22,7 +21,8 @@ from patchq.hooks.engine import Candidate, Engine
 from patchq.hooks.steps import Step, steps
 from patchq.hooks.verdicts import Verdict
 from patchq.model.errors import RepositoryFault
-from patchq.report import secrecy
+from patchq.model.report import EditSummary, HookPlan
+from patchq.report import document, secrecy
 
 _SECRETS = (shipped.PREFIX + "pre-apply", shipped.PREFIX + "no-secrets")
 _OPS = {"A": "create", "D": "delete_file"}
@@ -97,13 +97,13 @@ def _candidate(config: Config, repo: Repository, workdir: Path) -> Candidate:
 
 def _plan(
     config: Config, target: str | None, head: str, touched: dict[str, str], diff: str
-) -> dict[str, Any]:
-    edits = [
+) -> HookPlan:
+    edits: list[EditSummary] = [
         {"id": str(number), "path": path, "op": _OPS.get(letter, "write"), "state": "applied"}
         for number, (path, letter) in enumerate(touched.items(), 1)
     ]
     return {
-        "schema": "patchq.plan/1",
+        "schema": document.PLAN,
         "id": _ID,
         "agent": None,
         "model": None,

@@ -8,13 +8,13 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from patchq.git.checkout import obstacle
 from patchq.hooks import shipped
 from patchq.hooks.running import Ended, HookFault
 from patchq.hooks.steps import Step
 from patchq.hooks.warm import MESSAGE, Warm
+from patchq.model.report import HookPlan
 from patchq.model.values import HookRun, Problem
 from patchq.text.quote import clip
 
@@ -119,7 +119,7 @@ def _last_lines(output: str) -> str:
     return output if len(output) <= _MOST_TOLD else "…" + output[-_MOST_TOLD:]
 
 
-def judged(step: Step, judge: shipped.Judge, plan: dict[str, Any]) -> Verdict:
+def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
     """What a function says of a plan."""
     try:
         lines = judge(plan)

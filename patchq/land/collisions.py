@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from patchq.git import records
 from patchq.git.repository import Repository
 from patchq.land import reports, supersede
-from patchq.model.report import Report
+from patchq.model.report import ProblemEntry, Report, has_commit
 from patchq.model.values import Collision, Problem
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.rebase.overlaps import Place, Proposal, changes, collisions
@@ -95,10 +95,10 @@ def refresh(world: World, ids: Collection[str] | None = None) -> None:
 def named(report: Report) -> list[str]:
     """The batches with which a report says that its batch collides, in its order."""
     others = [p["conflicts_with"] for p in report["problems"] if p["code"] == CODE]
-    return list(dict.fromkeys(other["batch"] for other in others if other))
+    return list(dict.fromkeys(batch for other in others if other and (batch := other["batch"])))
 
 
-def without(report: Report) -> list[Mapping[str, object]]:
+def without(report: Report) -> list[ProblemEntry]:
     """The problems of a report but these."""
     return [problem for problem in report["problems"] if problem["code"] != CODE]
 
@@ -127,10 +127,11 @@ def _waiting(world: World) -> dict[str, Proposal]:
 
 def _read(world: World, id: str, commit: str) -> Proposal | None:
     report = world.queue.load(id)
-    if report is None or report["state"] != "proposed":
+    if report is None or report["state"] != "proposed" or not has_commit(report):
         return None
     edits = [
-        (e["id"], e["path"], tuple(e["lines"]) if e["lines"] else None) for e in report["edits"]
+        (e["id"], e["path"], (e["lines"][0], e["lines"][1]) if e["lines"] else None)
+        for e in report["edits"]
     ]
     base = report["base"]["commit"]
     made = changes(world.repo, commit)

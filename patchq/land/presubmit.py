@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from patchq.git.amending import file_changes
 from patchq.hooks.engine import Candidate, processors
@@ -22,6 +22,7 @@ from patchq.hooks.verdicts import Verdict
 from patchq.hooks.warm import Objects
 from patchq.land import fixes
 from patchq.model.errors import Fault
+from patchq.model.report import COMMITTED, BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Problem
 from patchq.pipeline import stages
 from patchq.pipeline.draft import Draft, Refusal, Settled
@@ -47,7 +48,7 @@ def check(drafts: Sequence[Draft], world: World, *, as_it_stands: bool = False) 
     started.
     """
     steps = world.hooks
-    asked = [draft for draft in drafts if draft.commit and draft.state in ("applied", "proposed")]
+    asked = [draft for draft in drafts if draft.commit and draft.state in COMMITTED]
     if not asked or not steps.before:
         return []
     check = _Check(world, as_it_stands, {draft.commit: Event() for draft in asked if draft.commit})
@@ -174,7 +175,7 @@ class _Check:
             )
 
 
-def _plan(draft: Draft, world: World) -> dict[str, Any]:
+def _plan(draft: Draft, world: World) -> BatchDocument:
     """`patchq.plan/1` of a draft, or of a branch which is all that is known of one."""
     if draft.edits:
         return document.to_plan(draft.outcome())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from patchq.formats.envelope.opening import open_response
 from patchq.git import refs
@@ -93,9 +92,8 @@ def _note(root: Path, token: str) -> int:
 
 def _recorded(intended: Report, commit: str, world: World) -> Report:
     """The report as it is now, with the record made that follows the move of its ref."""
-    report: dict[str, Any] = {**intended, "commit": commit}
-    if world.repo.resolve_commit(commit):  # else a person removed it, and git collected it
-        report["tree"] = world.repo.tree(commit).root
-        log = f"patchq: {report['id']}: recovered"
-        refs.create(world.repo, traces.ref_of(report), commit, log, world.identity())
-    return report
+    if not world.repo.resolve_commit(commit):  # a person removed it, and git collected it
+        return {**intended, "commit": commit}
+    log = f"patchq: {intended['id']}: recovered"
+    refs.create(world.repo, traces.ref_of(intended), commit, log, world.identity())
+    return {**intended, "commit": commit, "tree": world.repo.tree(commit).root}

@@ -9,13 +9,11 @@ from patchq.git import records, refs, worktree
 from patchq.land import reports
 from patchq.model.errors import Busy
 from patchq.model.names import batch_id
-from patchq.model.report import Report
+from patchq.model.report import WAITING, Report
 from patchq.model.values import Header
 from patchq.pipeline import notes
 from patchq.pipeline.world import World
 from patchq.report import document, page
-
-_WAITING = ("proposed", "held")
 
 
 def by(new: str, header: Header, world: World) -> None:
@@ -35,12 +33,12 @@ def replaced(new: str, header: Header, world: World) -> list[str]:
     """
     found = []
     retried = world.queue.load(header.retries) if header.retries else None
-    if header.retries and retried and retried["state"] in _WAITING:
+    if header.retries and retried and retried["state"] in WAITING:
         found.append(header.retries)
     if header.id and header.agent:
         *_, last = successors(world, batch_id(header.id))
         report = world.queue.load(last)
-        if report and report["state"] in _WAITING and report["agent"] == header.agent:
+        if report and report["state"] in WAITING and report["agent"] == header.agent:
             found.append(last)
     return [id for id in dict.fromkeys(found) if id != new]
 
@@ -63,7 +61,7 @@ def successors(world: World, id: str) -> Iterator[str]:
 
 def _supersede(id: str, new: str, world: World) -> None:
     def change(report: Report) -> Report | None:
-        if report["state"] not in _WAITING:
+        if report["state"] not in WAITING:
             return None
         return document.with_state(report, "superseded", duplicate_of=new)
 
@@ -85,7 +83,7 @@ def _supersede(id: str, new: str, world: World) -> None:
         reports.put(world, fresh)
 
 
-def _take_away(id: str, commit: str, new: str, world: World) -> None:
+def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
     """The branch goes, unless a person has it checked out or has changed it."""
     waits = world.repo.ref_target(records.WAITING + id)
     tip = world.repo.branch_tip(f"patchq/{id}")

@@ -10,7 +10,7 @@ from time import monotonic
 
 from patchq.git import refs, unwritten, worktree
 from patchq.land import collisions, landing, presubmit, recovery, supersede
-from patchq.model.report import Report
+from patchq.model.report import REPLACING, Report
 from patchq.model.values import Problem
 from patchq.pipeline import overrides
 from patchq.pipeline.draft import Draft
@@ -24,7 +24,6 @@ GROUP = 256
 _GROUP_SECONDS = 0.2
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
-_REPLACING = ("applied", "proposed", "held")
 
 Tell = Callable[[Report], None]
 """Called with each report once it is there; a batch that goes on waiting is not told of again."""
@@ -160,7 +159,7 @@ def _decided_again(drafts: Sequence[Draft], world: World, tips: Tips) -> Iterato
 
 def _publish(draft: Draft, world: World, tell: Tell) -> bool:
     """Whether the claim ended."""
-    if draft.state in _REPLACING:
+    if draft.state in REPLACING:
         supersede.by(draft.id, draft.header, world)
     landing.publish(draft, world)
     if draft.state != "held" or not draft.claim.held:

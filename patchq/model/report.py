@@ -1,9 +1,253 @@
-"""The report on one response: the parsed content of `<id>.report.json`."""
+"""The report on one response (`<id>.report.json`, schema `patchq.report/1`), part by part, the plan
+that hooks get, and the groups of states.
+
+A report is a value: who wants another one builds it.  Nothing is ever absent; what is unused or not
+known is null or empty.  What git alone tells of a batch has no name, size, mode or place in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard
 
-Report = Mapping[str, Any]
-"""The parsed content of `<id>.report.json` (schema `patchq.report/1`)."""
+from patchq.model.values import EditState, Mode, Origin, Severity, State
+
+if TYPE_CHECKING:
+    from typing_extensions import ReadOnly  # for type checkers alone: annotations are not evaluated
+
+# ---------------------------------------------------------------- groups of states
+
+LANDED: frozenset[State] = frozenset({"applied", "accepted"})
+"""The edits are on the target."""
+WAITING: frozenset[State] = frozenset({"proposed", "held"})
+"""A person, another batch or a work tree is waited for."""
+COMMITTED: frozenset[State] = frozenset({"applied", "proposed"})
+"""The verdicts that come with a commit."""
+STANDING: frozenset[State] = COMMITTED | LANDED
+"""There is a commit that may be on the target."""
+REPLACING: frozenset[State] = COMMITTED | {"held"}
+"""The verdicts of a batch that takes the place of another one."""
+OVER: frozenset[State] = frozenset({"rejected", "discarded", "reverted"})
+"""The edits are not on the target and will not be by themselves."""
+NOTED: frozenset[State] = frozenset({"accepted", "discarded", "superseded", "reverted"})
+"""The later states, which git notes tell of."""
+VERDICTS: tuple[State, ...] = ("applied", "proposed", "duplicate", "rejected")
+"""What a report may say when it first appears among the finished ones."""
+
+USABLE: frozenset[EditState] = frozenset({"applied", "ready"})
+"""The edit changes the file, or would in a batch that is not refused."""
+IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})
+"""The edit is left out."""
+
+# ---------------------------------------------------------------- the parts
+
+
+class SourceDigest(TypedDict):
+    """What the response was: the sha256 (hex) of its bytes."""
+
+    sha256: ReadOnly[str]
+
+
+class SourceEntry(TypedDict):
+    """The response's file name, digest, and size in bytes."""
+
+    name: ReadOnly[str | None]
+    sha256: ReadOnly[str]
+    bytes: ReadOnly[int | None]
+
+
+class BaseCommit(TypedDict):
+    """The commit (hex) that the edits were resolved on."""
+
+    commit: ReadOnly[str]
+
+
+class BaseEntry(TypedDict):
+    """The same, and how it was found."""
+
+    commit: ReadOnly[str]
+    how: ReadOnly[Origin | None]
+
+
+class EditSummary(TypedDict):
+    """What every plan says of an edit."""
+
+    id: ReadOnly[str]
+    path: ReadOnly[str]
+    op: ReadOnly[str]
+    state: ReadOnly[EditState]
+
+
+class EditEntry(TypedDict):
+    """What became of one edit; `at` are lines of the response, `lines` those of the base: the first
+    and the last."""
+
+    id: ReadOnly[str]
+    format: ReadOnly[str | None]
+    at: ReadOnly[Sequence[int] | None]
+    path: ReadOnly[str]
+    op: ReadOnly[str]
+    state: ReadOnly[EditState]
+    match: ReadOnly[str | None]
+    lines: ReadOnly[Sequence[int] | None]
+    needs: ReadOnly[Sequence[str]]
+    cancelled_by: ReadOnly[str | None]
+    confidence: ReadOnly[float | None]
+    description: ReadOnly[str | None]
+
+
+class CandidateEntry(TypedDict):
+    """A place that an edit may have meant."""
+
+    path: ReadOnly[str]
+    line: ReadOnly[int]
+    symbol: ReadOnly[str | None]
+    text: ReadOnly[str]
+    disambiguate: ReadOnly[str | None]
+
+
+class CollisionEntry(TypedDict):
+    """What an edit collides with."""
+
+    batch: ReadOnly[str | None]
+    edit: ReadOnly[str | None]
+    commit: ReadOnly[str | None]
+    agent: ReadOnly[str | None]
+    path: ReadOnly[str | None]
+    lines: ReadOnly[Sequence[int] | None]
+
+
+class ProblemEntry(TypedDict):
+    """One thing to tell; an error refuses the batch."""
+
+    code: ReadOnly[str]
+    alias: ReadOnly[str | None]
+    severity: ReadOnly[Severity]
+    edit: ReadOnly[str | None]
+    path: ReadOnly[str | None]
+    line: ReadOnly[int | None]
+    message: ReadOnly[str]
+    hint: ReadOnly[str | None]
+    candidates: ReadOnly[Sequence[CandidateEntry]]
+    conflicts_with: ReadOnly[CollisionEntry | None]
+
+
+class CorrectionEntry(TypedDict):
+    """Which half of an edit was corrected, and by what."""
+
+    edit: ReadOnly[str]
+    what: ReadOnly[Literal["old", "new"]]
+    by: ReadOnly[Literal["program", "model"]]
+
+
+class AttemptEntry(TypedDict):
+    """One question to a model."""
+
+    n: ReadOnly[int]
+    form: ReadOnly[str]
+    stop: ReadOnly[str]
+
+
+class HookEntry(TypedDict):
+    """One hook's run; no exit code: its time was over."""
+
+    id: ReadOnly[str]
+    stage: ReadOnly[str]
+    exit: ReadOnly[int | None]
+    seconds: ReadOnly[float]
+    output: ReadOnly[str]
+
+
+class RetryEntry(TypedDict):
+    """The text that lets a model send a correct response; the batch that this one tries again."""
+
+    prompt: ReadOnly[str | None]
+    of: ReadOnly[str | None]
+
+
+# ---------------------------------------------------------------- the whole
+
+
+class BatchDocument(TypedDict):
+    """What a report and a plan have, in their order."""
+
+    schema: ReadOnly[str]
+    id: ReadOnly[str]
+    state: ReadOnly[State | None]
+    duplicate_of: ReadOnly[str | None]
+    source: ReadOnly[SourceEntry]
+    agent: ReadOnly[str | None]
+    model: ReadOnly[str | None]
+    mode: ReadOnly[Mode | None]
+    target: ReadOnly[str | None]
+    base: ReadOnly[BaseEntry | None]
+    commit: ReadOnly[str | None]
+    tree: ReadOnly[str | None]
+    branch: ReadOnly[str | None]
+    edits: ReadOnly[Sequence[EditEntry]]
+    problems: ReadOnly[Sequence[ProblemEntry]]
+    corrections: ReadOnly[Sequence[CorrectionEntry]]
+    attempts: ReadOnly[Sequence[AttemptEntry]]
+    hooks: ReadOnly[Sequence[HookEntry]]
+    diff: ReadOnly[str]
+    retry: ReadOnly[RetryEntry]
+    timings: ReadOnly[Mapping[str, float]]
+
+
+class Report(BatchDocument):
+    """The parsed content of `<id>.report.json`."""
+
+    state: ReadOnly[State]
+
+
+class CommittedReport(Report):
+    """A report on a batch that has a commit, on the branch or waiting for it."""
+
+    target: ReadOnly[str]
+    base: ReadOnly[BaseEntry]
+    commit: ReadOnly[str]
+    tree: ReadOnly[str]
+
+
+def has_commit(report: Report) -> TypeGuard[CommittedReport]:
+    """Whether the batch has a commit, and with it a target, a base and a tree."""
+    return None not in (report["commit"], report["tree"], report["target"], report["base"])
+
+
+class Delivery(TypedDict):
+    """What tells whether the batch is on a branch: a report's part that git knows as well."""
+
+    id: ReadOnly[str]
+    state: ReadOnly[State]
+    target: ReadOnly[str | None]
+    commit: ReadOnly[str | None]
+    source: ReadOnly[SourceDigest]
+    base: ReadOnly[BaseCommit | None]
+
+
+class ReportChanges(TypedDict, total=False):
+    """What a later state may change in a report."""
+
+    duplicate_of: ReadOnly[str | None]
+    commit: ReadOnly[str | None]
+    tree: ReadOnly[str | None]
+    branch: ReadOnly[str | None]
+    edits: ReadOnly[Sequence[EditEntry]]
+    problems: ReadOnly[Sequence[ProblemEntry]]
+    hooks: ReadOnly[Sequence[HookEntry]]
+    diff: ReadOnly[str]
+
+
+class HookPlan(TypedDict):
+    """What hooks are told of a batch at least (`patchq.plan/1`); a whole plan is a
+    `BatchDocument`."""
+
+    schema: ReadOnly[str]
+    id: ReadOnly[str]
+    agent: ReadOnly[str | None]
+    model: ReadOnly[str | None]
+    mode: ReadOnly[Mode | None]
+    target: ReadOnly[str | None]
+    base: ReadOnly[BaseEntry | None]
+    edits: ReadOnly[Sequence[EditSummary]]
+    diff: ReadOnly[str]

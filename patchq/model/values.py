@@ -18,7 +18,9 @@ State = Literal[
     "applied", "proposed", "duplicate", "held", "rejected",
     "accepted", "discarded", "superseded", "reverted",
 ]  # fmt: skip
-LANDED: frozenset[State] = frozenset({"applied", "accepted"})
+Mode = Literal["review", "auto"]
+Origin = Literal["declared", "inferred", "tip"]
+"""How a base was found."""
 
 
 # ---------------------------------------------------------------- what a response says
@@ -235,7 +237,7 @@ class Base:
     """The commit (hex) that a batch was resolved on, and how it was found."""
 
     commit: str
-    how: Literal["declared", "inferred", "tip"]
+    how: Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,7 @@ class Outcome:
     id: str
     state: State
     source: Source
-    mode: Literal["review", "auto"]
+    mode: Mode
     target: str | None = None
     duplicate_of: str | None = None
     agent: str | None = None

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchq.formats.envelope.opening import open_response
-from patchq.model.values import LANDED, Collision, Envelope, Problem
+from patchq.model.report import LANDED, OVER
+from patchq.model.values import Collision, Envelope, Problem, State
 from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
 from patchq.pipeline.world import World
-
-_OVER = ("rejected", "discarded", "reverted")
 
 
 def check(draft: Draft) -> Problem | None:
@@ -39,7 +38,7 @@ def check(draft: Draft) -> Problem | None:
     return next((problem for problem in waits if problem.severity == "error"), waits[0])
 
 
-def held(world: World) -> dict[str, dict[str, str | None]]:
+def held(world: World) -> dict[str, dict[str, State | None]]:
     """The batches that are held for others: id -> each that has not landed, with its state."""
     found = {}
     for claim in world.queue.held():
@@ -56,7 +55,7 @@ def _look_at(draft: Draft, id: str) -> Problem:
     last, state = _standing(world, id)
     name = id if last == id else f"{id}, whose place {last} took,"
     why = f"{name} is {state}" if state else f"no batch {last} is known"
-    if state in _OVER:
+    if state in OVER:
         return _failed(id, f"the batch depends on {id}, and {why}")
     waited = world.clock() - (draft.claim.held_since or world.clock())
     if state is None and waited > world.config.queue.hold_seconds:
@@ -70,7 +69,7 @@ def _look_at(draft: Draft, id: str) -> Problem:
     )
 
 
-def _standing(world: World, id: str) -> tuple[str, str | None]:
+def _standing(world: World, id: str) -> tuple[str, State | None]:
     """The batch that stands for this one now, and its state; None for one that is not known."""
     seen: set[str] = set()
     while id not in seen:
@@ -78,7 +77,7 @@ def _standing(world: World, id: str) -> tuple[str, str | None]:
         report = world.queue.load(id)
         if report is None:
             return id, traces.last_state(world, id)
-        state, other = str(report["state"]), report["duplicate_of"]
+        state, other = report["state"], report["duplicate_of"]
         if state not in ("duplicate", "superseded"):
             return id, state
         if other is None:  # everything was there already; or a report from before this was noted

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from time import perf_counter
-from typing import Any, Literal
 
 from patchq.model.asked import Asked
 from patchq.model.names import response_name
+from patchq.model.report import COMMITTED, Report
 from patchq.model.values import (  # fmt: skip
     Base,
     Correction,
     EditOutcome,
     Header,
     HookRun,
+    Mode,
     Outcome,
     Problem,
     State,
@@ -23,8 +24,6 @@ from patchq.pipeline.overrides import WHOLE, Choice
 from patchq.pipeline.world import World
 from patchq.queue import Claim
 from patchq.report import secrecy
-
-_DONE: frozenset[State] = frozenset({"applied", "proposed"})
 
 
 class Refusal(Exception):
@@ -70,7 +69,7 @@ class Draft:
     timings: dict[str, float] = field(default_factory=dict)
     hooks: list[HookRun] = field(default_factory=list)
     corrections: tuple[Correction, ...] = ()
-    told: dict[str, Any] = field(default_factory=dict)
+    told: Report = field(init=False)
     """The report as JSON, once it is made."""
     page: str = ""
 
@@ -87,7 +86,7 @@ class Draft:
         self.problems.append(Problem(code, message, hint, severity="warning", path=path))
 
     @property
-    def mode(self) -> Literal["review", "auto"]:
+    def mode(self) -> Mode:
         """The configuration's mode; a request may ask for a review where it says `auto`."""
         return "review" if self.asked.mode == "review" else self.world.config.mode
 
@@ -113,7 +112,7 @@ class Draft:
             commit=self.commit,
             tree=self.tree,
             branch=f"patchq/{self.id}" if self.state == "proposed" else None,
-            edits=self.edits if self.state in _DONE else tuple(map(_undone, self.edits)),
+            edits=self.edits if self.state in COMMITTED else tuple(map(_undone, self.edits)),
             problems=tuple(self.problems),
             diff=self.diff,
             retries=self.header.retries,

@@ -18,11 +18,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from patchq.git import refs
 from patchq.model.errors import Busy
 from patchq.model.report import Report
-from patchq.model.values import FileChange
+from patchq.model.values import FileChange, Mode, State
 from patchq.pipeline.world import World, flush
 from patchq.text.quote import visible
 
@@ -39,11 +40,11 @@ class Note:
 
     commit: str
     batch: str
-    state: str
+    state: State
     target: str | None = None
     agent: str | None = None
     model: str | None = None
-    mode: str | None = None
+    mode: Mode | None = None
     time: str | None = None
     reason: str | None = None
     by: str | None = None
@@ -131,4 +132,5 @@ def _read(commit: str, block: str) -> Note | None:
     said = {line[1].lower(): line[2] for line in lines if line}
     if "batch" not in said or "state" not in said:
         return None
-    return Note(commit, **{key: value for key, value in said.items() if key in _KEYS})
+    fields: dict[str, Any] = {key: value for key, value in said.items() if key in _KEYS}
+    return Note(commit, **fields)

@@ -16,7 +16,7 @@ from patchq.formats.envelope.opening import open_response
 from patchq.git.identity import Identity, parse_identity
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored
-from patchq.model.report import Report
+from patchq.model.report import Delivery
 from patchq.model.values import Edit, Envelope, Parsed, Plan, Problem, Tree
 from patchq.pipeline import base, correct, dependencies, traces
 from patchq.pipeline.draft import Draft, Refusal, Settled
@@ -99,7 +99,7 @@ def recognise(draft: Draft) -> None:
         raise Settled
 
 
-def _remembered(draft: Draft, id: str) -> Report | None:
+def _remembered(draft: Draft, id: str) -> Delivery | None:
     """What git says of a batch whose report is gone."""
     source = draft.claim.source.sha256
     return traces.landed(draft.world, id, source, draft.target, draft.parent or "")

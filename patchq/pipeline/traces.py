@@ -13,13 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import cast
 
 from patchq.git import records
 from patchq.git.objects import CommitInfo
 from patchq.git.reffiles import heads, ref_names
 from patchq.git.repository import Repository
-from patchq.model.report import Report
+from patchq.model.report import COMMITTED, CommittedReport, Delivery, Report, has_commit
 from patchq.model.values import State
 from patchq.pipeline import notes
 from patchq.pipeline.notes import Note
@@ -88,11 +87,11 @@ def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
         if prefix == BRANCHES and id not in trailers(repo, commit).get("Patchq-Batch", []):
             continue  # a person's own branch
         later = note.state if note and state != "proposed" else state
-        return Trace(id, cast(State, later), commit, note)
+        return Trace(id, later, commit, note)
     return None
 
 
-def last_state(world: World, id: str) -> str | None:
+def last_state(world: World, id: str) -> State | None:
     """The state of a batch that landed once, or waited and was discarded; None for any other."""
     ends = (records.BATCHES, records.DISCARDED)
     place = next((place for place in ends if world.repo.ref_target(place + id)), None)
@@ -103,7 +102,7 @@ def last_state(world: World, id: str) -> str | None:
     return "discarded" if state == "superseded" else state
 
 
-def landed(world: World, id: str, sha256: str, target: str | None, tip: str) -> Report | None:
+def landed(world: World, id: str, sha256: str, target: str | None, tip: str) -> Delivery | None:
     """What a report on the batch would say now, as far as `history.standing` asks, if these bytes
     landed as the batch and are in the history of `tip`; else None.
 
@@ -117,9 +116,9 @@ def landed(world: World, id: str, sha256: str, target: str | None, tip: str) -> 
     if f"sha256:{sha256}" not in named.get("Patchq-Source", []):
         return None
     bases = [*named.get("Patchq-Base", []), *world.repo.parents(commit), commit]
-    report = {
+    report: Delivery = {
         "id": id,
-        "state": last_state(world, id),
+        "state": last_state(world, id) or "applied",
         "commit": commit,
         "target": target,
         "source": {"sha256": sha256},
@@ -152,41 +151,43 @@ def commits(repo: Repository, branches: Iterable[str]) -> Iterator[tuple[str, Co
 def ref_of(report: Report) -> str:
     """The ref of patchq's own that a verdict leaves: that it waits, or that it landed."""
     prefix = records.WAITING if report["state"] == "proposed" else records.BATCHES
-    return prefix + str(report["id"])
+    return prefix + report["id"]
 
 
-def landing(report: Report, repo: Repository, tip: str) -> str | None:
+def landing(report: Delivery, repo: Repository, tip: str) -> str | None:
     """The commit by which a batch is in the history of `tip`: its own, or the one that a person
     made of it by a rebase."""
-    own = str(report["commit"])
-    return own if repo.is_ancestor(own, tip) else successor(report, repo, tip)
+    own = report["commit"]
+    return own if own and repo.is_ancestor(own, tip) else successor(report, repo, tip)
 
 
-def successor(report: Report, repo: Repository, tip: str) -> str | None:
+def successor(report: Delivery, repo: Repository, tip: str) -> str | None:
     """The commit between the batch's base and `tip` that carries the batch's trailers: a person
     rebased or squashed its branch."""
-    base = repo.resolve_commit(report["base"]["commit"])
-    id, source = report["id"], f"sha256:{report['source']['sha256']}"
-    for commit in repo.commits(tip, base, _MOST_COMMITS):
+    base, id = report["base"], report["id"]
+    source = f"sha256:{report['source']['sha256']}"
+    start = repo.resolve_commit(base["commit"]) if base else None
+    for commit in repo.commits(tip, start, _MOST_COMMITS):
         named = message.trailers(commit.message)
         if id in named.get("Patchq-Batch", []) and source in named.get("Patchq-Source", []):
             return commit.oid
     return None
 
 
-def waiting(world: World) -> Iterator[Report]:
+def waiting(world: World) -> Iterator[CommittedReport]:
     """The reports of all proposals that nobody has decided through patchq."""
     for name in world.repo.refs(records.WAITING):
         report = world.queue.load(name.removeprefix(records.WAITING))
-        if report is not None:
+        if report is not None and has_commit(report):
             yield report
 
 
 def observe(world: World, report: Report) -> Sighting:
     """The batch's state now; another one than the report's where a person used plain git."""
-    state, commit, id, repo = report["state"], report["commit"], report["id"], world.repo
-    if state != "proposed":
+    state, id, repo = report["state"], report["id"], world.repo
+    if state != "proposed" or not has_commit(report):
         return Sighting(state)
+    commit = report["commit"]
     branch, tip = repo.branch_tip(f"patchq/{id}"), repo.branch_tip(report["target"])
     if tip is not None:
         if repo.is_ancestor(branch or commit, tip):
@@ -210,18 +211,18 @@ def moved_to(report: Report, repo: Repository) -> str | None:
     The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
     shows that one had it, and did not if nothing does.
     """
-    commit, own = report["commit"], f"patchq/{report['id']}"
-    if not commit or report["state"] not in ("applied", "proposed"):
+    if report["state"] not in COMMITTED or not has_commit(report):
         return None
+    commit, own = report["commit"], f"patchq/{report['id']}"
     proposed = report["state"] == "proposed"
     branch, tip = repo.branch_tip(own) if proposed else None, repo.branch_tip(report["target"])
     if branch and repo.is_ancestor(commit, branch):
-        return str(commit)
+        return commit
     found = landing(report, repo, tip) if tip else None
     if found and not proposed:
         return found  # rebased or amended, perhaps
     seen = found or repo.ref_target(ref_of(report)) == commit or _in_a_reflog(repo, own, commit)
-    return str(commit) if seen else None
+    return commit if seen else None
 
 
 def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:

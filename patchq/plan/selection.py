@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from patchq.model.errors import UsageError
+from patchq.model.report import IDLE, EditEntry
 from patchq.model.values import Edit, EditOutcome
 from patchq.plan.files import op_name
 
-Edits = Sequence[Mapping[str, Any]]
+Edits = Sequence[EditEntry]
 """The entries of a report's `edits`."""
 
 
@@ -88,6 +88,5 @@ def _left_out(edit: Edit, cause: str | None) -> EditOutcome:
 def brought_back(before: Edits, now: Edits) -> list[str]:
     """The edits that did not count in a batch and do now, as what stood before them is left out."""
     done = {edit["id"] for edit in now if edit["state"] == "applied"}
-    idle = ("cancelled", "skipped")
-    back = {edit["id"] for edit in before if edit["state"] in idle} & done
-    return sorted(back - {edit["id"] for edit in before if edit["state"] not in idle})
+    back = {edit["id"] for edit in before if edit["state"] in IDLE} & done
+    return sorted(back - {edit["id"] for edit in before if edit["state"] not in IDLE})

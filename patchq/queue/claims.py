@@ -220,7 +220,7 @@ class Claims:
         """A dead owner's claim as if its publishing had never begun; None for mere leftovers."""
         active = self._active.fd
         spool.move(active, f"{token}.ends", active, f"{token}.held")
-        report = spool.decode(spool.read(active, f"{token}.json"))
+        report = spool.report(spool.read(active, f"{token}.json"))
         if report is not None:
             body = f"{report['id']}{extension(report['source']['name'])}"
             for folder in self._public:
@@ -228,7 +228,8 @@ class Claims:
                 spool.remove(folder.fd, f"{report['id']}.report.md")
             if not spool.listing(active, token):  # the report alone has the name, and may change
                 with contextlib.suppress(FileNotFoundError):
-                    spool.write(active, f"{token}/{spool.file_name(report['source']['name'])}", b"")
+                    name = spool.file_name(report["source"]["name"] or "")
+                    spool.write(active, f"{token}/{name}", b"")
         for name in (".md", ".tmp"):
             spool.remove(active, token + name)
         claim = self._read(token)
@@ -241,12 +242,12 @@ class Claims:
     def _read(self, token: str) -> Claim | None:
         """The claim as the files tell it; None when no response is left in them."""
         active = self._active.fd
-        report = spool.decode(spool.read(active, f"{token}.json"))
+        report = spool.report(spool.read(active, f"{token}.json"))
         held = spool.read(active, f"{token}.held") or spool.read(active, f"{token}.ends")
         hold = spool.decode(held)
         answer = spool.decode(spool.read(active, f"{token}.asked"))
         names = spool.listing(active, token)
-        name = names[0] if names else report["source"]["name"] if report else "response"
+        name = names[0] if names else (report and report["source"]["name"]) or "response"
         try:
             taken = snapshot(active, f"{token}.body", self._limit)
             if names and not hold and self._doubtful(token, name, taken, report):
@@ -255,7 +256,7 @@ class Claims:
             if names:
                 taken = self._copy(token, name)
             elif report:
-                taken = Snapshot(b"", report["source"]["bytes"])
+                taken = Snapshot(b"", report["source"]["bytes"] or 0)
             else:
                 return None
         if answer is not None:
@@ -263,12 +264,11 @@ class Claims:
             if data != taken.data:  # a crash came before the copy of it
                 self.put(token, f"{token}.body", data)
                 taken = Snapshot(data, len(data))
-        known: dict[str, Any] = report or hold or {}
         return _claim(
             token,
             name,
             taken,
-            id=known.get("id"),
+            id=report["id"] if report else (hold or {}).get("id"),
             intended=report,
             held=hold is not None,
             held_since=hold["since"] if hold else None,

@@ -210,7 +210,7 @@ class DirectoryQueue:
     @disk_faults
     def load(self, id: str) -> Report | None:
         place = self._place(id)
-        return spool.decode(spool.read(place, id + REPORT)) if place is not None else None
+        return spool.report(spool.read(place, id + REPORT)) if place is not None else None
 
     @disk_faults
     def rewrite(self, report: Report, markdown: str) -> None:
@@ -260,7 +260,7 @@ class DirectoryQueue:
     @disk_faults
     def forget(self, id: str) -> None:
         for folder in (self._done, self._rejected) if valid(id) else ():
-            report = spool.decode(spool.read(folder.fd, id + REPORT))
+            report = spool.report(spool.read(folder.fd, id + REPORT))
             if report is not None:
                 body = f"{id}{extension(report['source']['name'])}"
                 finished.remove(folder, body, id + PAGE, id + REPORT)

@@ -6,7 +6,6 @@ Queues on the same `Store` are the processes on one directory; `close` is the de
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from patchq.model.errors import Busy, DiskFault, QueueLocked
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
 from patchq.model.values import Problem, Source
-from patchq.queue import Claim
+from patchq.queue import Claim, spool
 
 
 @dataclass
@@ -215,7 +214,8 @@ class MemoryQueue:
             known.append(id)
 
 
-def _copy(report: Report) -> dict[str, Any]:
+def _copy(report: Report) -> Report:
     """As a file would keep it: later changes of the caller's object do not show."""
-    copy: dict[str, Any] = json.loads(json.dumps(report))
+    copy = spool.report(spool.encode(report))
+    assert copy
     return copy

@@ -16,9 +16,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from patchq.model.errors import DiskFault, UsageError
+from patchq.model.report import Report
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -224,6 +225,15 @@ def decode(data: bytes | None) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def report(data: bytes | None) -> Report | None:
+    """The report that the JSON says, as patchq wrote it; None when there is none, or a torn one.
+
+    Here alone JSON becomes a `Report`, unproved: whether one that others may have changed still has
+    all that a report has, `document.is_whole` says.
+    """
+    return cast(Report | None, decode(data))
 
 
 class Tokens:

@@ -13,9 +13,32 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
 
-from patchq.model.values import Candidate, Collision, EditOutcome, HookRun, Outcome, Problem, State
+from patchq.model.report import (
+    COMMITTED,
+    AttemptEntry,
+    BatchDocument,
+    CandidateEntry,
+    CollisionEntry,
+    CorrectionEntry,
+    EditEntry,
+    HookEntry,
+    ProblemEntry,
+    Report,
+    ReportChanges,
+    SourceEntry,
+)
+from patchq.model.values import (
+    Candidate,
+    Collision,
+    Correction,
+    EditOutcome,
+    HookRun,
+    Outcome,
+    Problem,
+    State,
+)
 from patchq.report import page, secrecy
 from patchq.report.codes import CODES
 from patchq.text.quote import HIDDEN, clip, visible
@@ -25,40 +48,38 @@ PLAN = "patchq.plan/1"
 MAX_BYTES = 256 * 1024
 _MOST_CANDIDATES = 200
 
-KEYS = (
-    "schema", "id", "state", "duplicate_of", "source", "agent", "model", "mode", "target", "base",
-    "commit", "tree", "branch", "edits", "problems", "corrections", "attempts", "hooks", "diff",
-    "retry", "timings",
-)  # fmt: skip
+KEYS = tuple(Report.__annotations__)
 """The keys of a report, in their order; none is ever absent."""
 
-_ON_A_COMMIT: frozenset[State] = frozenset({"applied", "proposed"})
+T = TypeVar("T")
 
 
-def to_json(outcome: Outcome) -> dict[str, Any]:
+def to_json(outcome: Outcome) -> Report:
     """The report on `outcome`, ready for `dumps`.
 
     A response that held a secret is quoted nowhere: there is no diff, and no excerpt beside it.
     Elsewhere, a line that holds one says so in its place.
     """
-    report: dict[str, Any] = secrecy.without(_whole(outcome))
-    return _fitted(report)
+    return _fitted(secrecy.without(_whole(outcome)))
 
 
-def _whole(outcome: Outcome) -> dict[str, Any]:
+def _whole(outcome: Outcome) -> Report:
     secret = any(problem.code == "edit.secret" for problem in outcome.problems)
-    committed = outcome.state in _ON_A_COMMIT
+    committed = outcome.state in COMMITTED
     branch = outcome.branch or f"patchq/{outcome.id}"
     base = outcome.base
     source = outcome.source
-    name = secrecy.file_name(source.name)
-    corrections = [{**asdict(made), "edit": clip(made.edit, 200)} for made in outcome.corrections]
-    report: dict[str, Any] = {
+    corrections = [_correction(correction) for correction in outcome.corrections]
+    report: Report = {
         "schema": SCHEMA,
         "id": outcome.id,
         "state": outcome.state,
         "duplicate_of": outcome.duplicate_of,
-        "source": {"name": name, "sha256": source.sha256, "bytes": source.size},
+        "source": {
+            "name": secrecy.file_name(source.name),
+            "sha256": source.sha256,
+            "bytes": source.size,
+        },
         "agent": _short(outcome.agent),
         "model": _short(outcome.model),
         "mode": outcome.mode,
@@ -70,24 +91,25 @@ def _whole(outcome: Outcome) -> dict[str, Any]:
         "edits": [_edit(edit) for edit in outcome.edits],
         "problems": [problem_json(problem) for problem in outcome.problems],
         "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
-        "attempts": [asdict(attempt) for attempt in outcome.attempts],
+        "attempts": [cast(AttemptEntry, asdict(attempt)) for attempt in outcome.attempts],
         "hooks": hook_runs(outcome.hooks),
         "diff": "" if secret else outcome.diff,
         "retry": {"prompt": None, "of": _short(outcome.retries)},
         "timings": dict(outcome.timings),
     }
-    if outcome.state == "rejected":
-        excerpts = [None if secret else problem.excerpt for problem in outcome.problems]
-        report["retry"]["prompt"] = outcome.prompt or page.prompt(report, excerpts)
-    return report
+    if outcome.state != "rejected":
+        return report
+    excerpts = [None if secret else problem.excerpt for problem in outcome.problems]
+    prompt = outcome.prompt or page.prompt(report, excerpts)
+    return {**report, "retry": {**report["retry"], "prompt": prompt}}
 
 
-def to_plan(outcome: Outcome) -> dict[str, Any]:
+def to_plan(outcome: Outcome) -> BatchDocument:
     """What hooks are told of a batch (`patchq.plan/1`): the report without a verdict, uncut."""
     return {**_whole(replace(outcome, hooks=())), "schema": PLAN, "state": None}
 
 
-def with_state(report: Mapping[str, Any], state: State, **fields: Any) -> dict[str, Any]:
+def with_state(report: Report, state: State, **fields: Unpack[ReportChanges]) -> Report:
     """The report with a later state and other values for some of its keys.
 
     The review branch is gone in every state but `proposed`, unless `branch` says otherwise.
@@ -96,17 +118,29 @@ def with_state(report: Mapping[str, Any], state: State, **fields: Any) -> dict[s
     if unknown:
         raise ValueError(f"{SCHEMA} has no {', '.join(sorted(unknown))}; it has {', '.join(KEYS)}")
     branch = report["branch"] if state == "proposed" else None
-    changed = {**report, "state": state, "branch": branch, **fields}
-    return _fitted({key: changed[key] for key in KEYS})
+    return _fitted({**report, "state": state, "branch": branch, **fields})
 
 
-def with_problems(report: Mapping[str, Any], *problems: Problem) -> dict[str, Any]:
+def with_problems(report: Report, *problems: Problem) -> Report:
     """The report with more to tell, such as the warning `target.moved`."""
     more = [problem_json(problem) for problem in problems]
     return _fitted({**report, "problems": [*report["problems"], *more]})
 
 
-def dumps(report: Mapping[str, Any]) -> str:
+def is_whole(value: Mapping[str, object], id: str) -> TypeGuard[Report]:
+    """Whether an object of JSON is a report on the batch, with everything that a report has."""
+    source = value.get("source")
+    return (
+        value.keys() == set(KEYS)
+        and (value["schema"], value["id"]) == (SCHEMA, id)
+        and value["state"] in get_args(State)
+        and isinstance(source, dict)
+        and source.keys() >= SourceEntry.__annotations__.keys()
+        and all(isinstance(value[key], list) for key in ("edits", "problems", "hooks"))
+    )
+
+
+def dumps(report: Report) -> str:
     """The report as JSON text: a line for each key and each entry of a list, in their order.
 
     Hidden characters stand as JSON escapes: a terminal that shows the text does not act on them,
@@ -140,7 +174,7 @@ def _escape(hidden: re.Match[str]) -> str:
     return json.dumps(visible(hidden[0]) if alone else hidden[0])[1:-1]
 
 
-def problem_json(problem: Problem) -> dict[str, Any]:
+def problem_json(problem: Problem) -> ProblemEntry:
     """One entry of `problems`; what patchq says in it holds no hidden character but newlines."""
     code = CODES.get(problem.code)
     candidates = [_candidate(candidate) for candidate in problem.candidates[:_MOST_CANDIDATES]]
@@ -158,9 +192,9 @@ def problem_json(problem: Problem) -> dict[str, Any]:
     }
 
 
-def hook_runs(runs: Iterable[HookRun]) -> list[dict[str, Any]]:
+def hook_runs(runs: Iterable[HookRun]) -> list[HookEntry]:
     """The entries of `hooks`."""
-    return [asdict(run) for run in runs]
+    return [cast(HookEntry, asdict(run)) for run in runs]
 
 
 def _told(text: str, limit: int) -> str:
@@ -171,7 +205,7 @@ def _short(text: str | None, limit: int = 200) -> str | None:
     return clip(text, limit) if text is not None else None
 
 
-def _edit(edit: EditOutcome) -> dict[str, Any]:
+def _edit(edit: EditOutcome) -> EditEntry:
     return {
         "id": clip(edit.id, 200),
         "format": edit.format,
@@ -188,7 +222,7 @@ def _edit(edit: EditOutcome) -> dict[str, Any]:
     }
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def _candidate(candidate: Candidate) -> CandidateEntry:
     return {
         "path": candidate.path,
         "line": candidate.line,
@@ -198,7 +232,15 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _collision(collision: Collision) -> dict[str, Any]:
+def _correction(correction: Correction) -> CorrectionEntry:
+    return {
+        "edit": clip(correction.edit, 200),
+        "what": correction.what,
+        "by": correction.by,
+    }
+
+
+def _collision(collision: Collision) -> CollisionEntry:
     return {
         "batch": collision.batch,
         "edit": collision.edit,
@@ -221,36 +263,43 @@ _ROOM_FOR_MARK = 200
 _ROOM_BETWEEN = 4
 
 
-def _fitted(report: dict[str, Any]) -> dict[str, Any]:
+def _fitted(report: Report) -> Report:
     """The report with its lists, its prompt and then its diff cut so that `MAX_BYTES` hold it."""
     if len(json.dumps(report)) <= _ROOM["hooks"]:
         return report  # the usual case: all of it is smaller than the least room of a part
-    fitted = {**report, "diff": ""}
-    for key, room in _ROOM.items():
-        items = report[key]
-        kept = _head(items, room)
-        if len(kept) < len(items):
-            said = kept[-1][_SAYS_SO[key]] or ""
-            mark = f"{said} (… {len(items) - len(kept)} more {key} are left out here)".lstrip()
-            kept = [*kept[:-1], {**kept[-1], _SAYS_SO[key]: mark}]
-        fitted[key] = kept
-    retry = report["retry"]
-    if retry["prompt"] is not None:
-        fitted["retry"] = {**retry, "prompt": _cut(retry["prompt"], _ROOM_FOR_PROMPT)}
-    fitted["diff"] = _cut(report["diff"], MAX_BYTES - len(dumps(fitted).encode()))
-    return fitted
+    prompt = report["retry"]["prompt"]
+    cut = None if prompt is None else _cut(prompt, _ROOM_FOR_PROMPT)
+    fitted: Report = {
+        **report,
+        "edits": _listed(report["edits"], "edits"),
+        "problems": _listed(report["problems"], "problems"),
+        "hooks": _listed(report["hooks"], "hooks"),
+        "diff": "",
+        "retry": {**report["retry"], "prompt": cut},
+    }
+    return {**fitted, "diff": _cut(report["diff"], MAX_BYTES - len(dumps(fitted).encode()))}
 
 
-def _head(items: Sequence[Any], room: int) -> list[Any]:
-    """The first of `items` that `room` bytes hold, and a mark if there are more; one at least."""
+def _listed(entries: Sequence[T], key: str) -> list[T]:
+    """The first of a part's entries, as many as its room holds; the last one says what is cut."""
+    kept = _head(entries, _ROOM[key])
+    if len(kept) < len(entries):
+        last, says = cast(dict[str, Any], kept[-1]), _SAYS_SO[key]
+        mark = f"{last[says] or ''} (… {len(entries) - len(kept)} more {key} are left out here)"
+        kept[-1] = cast(T, {**last, says: mark.lstrip()})
+    return kept
+
+
+def _head(entries: Sequence[T], room: int) -> list[T]:
+    """The first of `entries` that `room` bytes hold, and a mark if there are more; one at least."""
     used = fitting = 0
-    for number, item in enumerate(items, 1):
-        used += _size(item) + _ROOM_BETWEEN
+    for number, entry in enumerate(entries, 1):
+        used += _size(entry) + _ROOM_BETWEEN
         if used <= room - _ROOM_FOR_MARK:
             fitting = number
         if used > room:
-            return list(items[: max(1, fitting)])
-    return list(items)
+            return list(entries[: max(1, fitting)])
+    return list(entries)
 
 
 def _cut(text: str, room: int) -> str:

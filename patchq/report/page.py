@@ -9,16 +9,15 @@ that text shows excerpts, and only it knows that nothing was applied.  Quotation
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any
 
 from patchq.model.names import REQUEST
+from patchq.model.report import CandidateEntry, CollisionEntry, EditEntry, ProblemEntry, Report
 from patchq.report.codes import CODES
 from patchq.text.quote import excerpt, fence, inline, sentence, visible
 
 Excerpt = tuple[int, tuple[str, ...]]
-Report = Mapping[str, Any]
 
 MAX_EXCERPT_LINES = 200
 MAX_BYTES = 256 * 1024
@@ -74,7 +73,7 @@ def prompt(report: Report, excerpts: Sequence[Excerpt | None] = ()) -> str:
 
 
 def _told(
-    problems: Sequence[Report], excerpts: Sequence[Excerpt | None], room: int
+    problems: Sequence[ProblemEntry], excerpts: Sequence[Excerpt | None], room: int
 ) -> Iterator[str]:
     """A section for each problem, as many as `room` bytes hold, with as many lines."""
     pairs = list(zip_longest(problems, excerpts))
@@ -130,14 +129,14 @@ def _review(report: Report) -> list[str]:
     return [fence("\n".join(commands), "sh")]
 
 
-def _table(edits: Sequence[Report]) -> list[str]:
+def _table(edits: Sequence[EditEntry]) -> list[str]:
     """The edits, one row each; lines are those of the base."""
     if not edits:
         return []
     rows = ["| edit | what | file | lines | state | match | description |", "|---" * 7 + "|"]
     for edit in edits[:_MOST_ROWS]:
         lines = "-".join(map(str, dict.fromkeys(edit["lines"] or ())))
-        state = edit["state"]
+        state: str = edit["state"]
         if edit["cancelled_by"]:
             state += f" by {inline(edit['cancelled_by'])}"
         if edit["needs"]:
@@ -154,7 +153,7 @@ def _table(edits: Sequence[Report]) -> list[str]:
 # ---------------------------------------------------------------- what went wrong
 
 
-def _section(problem: Report, first: int = 1, lines: Sequence[str] = (), of: int = 0) -> str:
+def _section(problem: ProblemEntry, first: int = 1, lines: Sequence[str] = (), of: int = 0) -> str:
     """What there is to say of one problem; `lines` are the first ones of the `of` lines of its
     file that were to be shown, and `first` is the number of the first."""
     what = "Warning" if problem["severity"] == "warning" else "Error"
@@ -180,18 +179,18 @@ def _said(message: str) -> list[str]:
     return [sentence(first), *([fence(rest)] if rest.strip() else [])]
 
 
-def _collision(other: Report) -> list[str]:
+def _collision(other: CollisionEntry) -> list[str]:
     named = [
-        f"{key} {inline(other[key])}"
+        f"{key} {inline(value)}"
         for key in ("batch", "edit", "commit", "agent", "path")
-        if other[key]
+        if (value := other[key])
     ]
     if other["lines"]:
         named.append(f"lines {other['lines'][0]}-{other['lines'][1]}")
     return [f"It collides with {', '.join(named)}."] if named else []
 
 
-def _candidates(candidates: Sequence[Report]) -> list[str]:
+def _candidates(candidates: Sequence[CandidateEntry]) -> list[str]:
     """The places that may be meant, and what to quote in addition to mean one of them."""
     if not candidates:
         return []
@@ -223,7 +222,7 @@ def _hooks(report: Report) -> list[str]:
 
 
 def _what_to_send(report: Report) -> list[str]:
-    if report["source"]["name"].endswith(REQUEST) and not report["attempts"]:
+    if (report["source"]["name"] or "").endswith(REQUEST) and not report["attempts"]:
         what = f"Correct the request, and drop it again under a name that ends in `{REQUEST}`."
         return ["## What to send", what]
     codes = {problem["code"] for problem in report["problems"]}

@@ -15,10 +15,12 @@ from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from patchq.model import names
 from patchq.model.values import FileChange, Header, Problem
+
+T = TypeVar("T")
 
 _CODE = "edit.secret: "
 _GUESSED = frozenset({"a password or key", "a password in an address"})
@@ -118,10 +120,9 @@ def begun(text: str) -> str | None:
     return "a token's beginning" if _BEGUN.search(text) else None
 
 
-def without(value: Any) -> Any:
+def without(value: T) -> T:
     """A value of JSON in which each line of a text that holds a secret says so in its place."""
-    report = json.dumps(value, ensure_ascii=False)
-    return _without(value) if _may_hold(report) else value
+    return cast(T, _without(value)) if _may_hold(json.dumps(value, ensure_ascii=False)) else value
 
 
 def _without(value: Any) -> Any:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any
 
 from patchq.git import records, refs, worktree
 from patchq.land import collisions, landing, presubmit, reports
 from patchq.model.errors import Fault, UsageError
-from patchq.model.report import Report
+from patchq.model.report import CommittedReport, Report, ReportChanges, has_commit
 from patchq.model.values import Problem
 from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
@@ -74,12 +73,15 @@ def accept(
             value.drop()
         if moved:
             flush(world)
-            fields: dict[str, Any] = {"commit": draft.commit, "tree": draft.tree}
-            fields["hooks"] = report.hook_runs(draft.hooks) or told["hooks"]
+            fields: ReportChanges = {
+                "commit": draft.commit,
+                "tree": draft.tree,
+                "hooks": report.hook_runs(draft.hooks) or told["hooks"],
+            }
             back: list[str] = []
             if draft.commit != commit and branch == commit:
                 made = report.to_json(draft.outcome())
-                fields |= {"edits": made["edits"], "diff": made["diff"]}
+                fields = {**fields, "edits": made["edits"], "diff": made["diff"]}
                 back = selection.brought_back(told["edits"], made["edits"])
             how = _choice_made(only, without)
             fresh = reconcile.close(world, told, "accepted", branch, how, **fields)
@@ -110,7 +112,7 @@ def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
 
 def _landing(
     world: World,
-    report: Report,
+    report: CommittedReport,
     tip: str,
     branch: str,
     only: frozenset[str] | None,
@@ -209,14 +211,15 @@ def discard(world: World, id: str) -> Decided:
     return Decided(fresh)
 
 
-def _proposal(world: World, id: str) -> Report:
+def _proposal(world: World, id: str) -> CommittedReport:
     report = world.queue.load(id)
     if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
     seen = traces.observe(world, report)
-    if seen.state != "proposed":
+    if seen.state != "proposed" or not has_commit(report):
         raise UsageError(f"batch {id} does not wait for review: it is {seen.state}")
     if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
         restack.follow(world, [report["target"]])
-        report = world.queue.load(id) or report
+        updated = world.queue.load(id)
+        return updated if updated and has_commit(updated) else report
     return report

@@ -65,6 +65,7 @@ def _report(world: World, batch: Trace, target: str | None) -> Report:
     changes = repo.changes(parent, commit) if parent else {}
     agent, _, model = _first(trailers, "Assisted-by").partition(":")
     source = _first(trailers, "Patchq-Source").removeprefix("sha256:")
+    base = _first(trailers, "Patchq-Base") or parent or commit
     made = document.to_json(
         Outcome(
             id=batch.id,
@@ -74,7 +75,7 @@ def _report(world: World, batch: Trace, target: str | None) -> Report:
             target=(note and note.target) or target or world.target or None,
             agent=(note and note.agent) or agent or None,
             model=(note and note.model) or model or None,
-            base=Base(_first(trailers, "Patchq-Base") or parent or commit, "tip"),
+            base=Base(base, "tip"),
             commit=commit,
             tree=repo.tree(commit).root,
             edits=tuple(
@@ -85,13 +86,16 @@ def _report(world: World, batch: Trace, target: str | None) -> Report:
         )
     )
     # What git does not know is null.
-    made["source"] |= {"name": None, "bytes": None}
-    made["base"]["how"] = None
-    made["mode"] = note.mode if note else None
-    made["edits"] = [edit | {"format": None, "at": None} for edit in made["edits"]]
+    known: Report = {
+        **made,
+        "source": {"name": None, "sha256": source, "bytes": None},
+        "base": {"commit": base, "how": None},
+        "mode": note.mode if note else None,
+        "edits": [{**edit, "format": None, "at": None} for edit in made["edits"]],
+    }
     branch = f"patchq/{batch.id}" if batch.state == "proposed" else None
     by = note.by if note else None
-    return document.with_state(made, batch.state, branch=branch, duplicate_of=by)
+    return document.with_state(known, batch.state, branch=branch, duplicate_of=by)
 
 
 def _edit(number: int, path: str, before: Leaf | None, after: Leaf | None) -> EditOutcome:

@@ -6,15 +6,14 @@ A branch that was merged, rebased, deleted or changed by hand is seen wherever a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from patchq.git import records, refs, worktree
 from patchq.git.records import DISCARDED
 from patchq.land import reports
 from patchq.model.errors import UsageError
-from patchq.model.report import Report
-from patchq.model.values import LANDED, Problem, State
+from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges
+from patchq.model.values import Problem, State
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.report import document
@@ -58,9 +57,14 @@ def _say_not_ours(report: Report) -> Report | None:
 
 
 def close(
-    world: World, report: Report, state: State, branch: str | None, reason: str = "", **fields: Any
+    world: World,
+    report: CommittedReport,
+    state: State,
+    tip: str | None,
+    reason: str = "",
+    **fields: Unpack[ReportChanges],
 ) -> Report:
-    """End the waiting of a batch: its branch goes if it is still at `branch` and nobody has it
+    """End the waiting of a batch: its branch goes if it is still at `tip` and nobody has it
     checked out, its report and its note get the later state; returns the report.
 
     The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
@@ -72,29 +76,32 @@ def close(
         if seen not in ("proposed", state):
             raise UsageError(f"batch {id} does not wait for review: it is {seen}")
         if state == "discarded":
-            tip, log = branch or now["commit"], f"patchq: {id}: {reason or state}"
-            refs.create(repo, DISCARDED + id, tip, log, world.identity())
+            last, log = tip or report["commit"], f"patchq: {id}: {reason or state}"
+            refs.create(repo, DISCARDED + id, last, log, world.identity())
         waits = repo.ref_target(records.WAITING + id)
         if not worktree.checkouts(repo, f"patchq/{id}"):
-            for tip in filter(None, {branch, waits}):
-                refs.delete(repo, f"refs/heads/patchq/{id}", tip)
+            for own in filter(None, {tip, waits}):
+                refs.delete(repo, f"refs/heads/patchq/{id}", own)
         fresh = _rewritten(world, now, state, reason, fields)
         if waits:
             refs.delete(repo, records.WAITING + id, waits)
     return fresh
 
 
-def rewrite(world: World, report: Report, state: State, reason: str = "", **fields: Any) -> Report:
+def rewrite(
+    world: World, report: Report, state: State, reason: str = "", **fields: Unpack[ReportChanges]
+) -> Report:
     """Put down a later state of a batch that does not wait any more; returns the new report."""
     with reports.locked(world):
         return _rewritten(world, world.queue.load(report["id"]) or report, state, reason, fields)
 
 
 def _rewritten(
-    world: World, now: Report, state: State, reason: str, fields: Mapping[str, Any]
+    world: World, now: Report, state: State, reason: str, fields: ReportChanges
 ) -> Report:
     problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
-    fresh = document.with_state(now, state, **{"problems": problems, **fields})
+    changes: ReportChanges = {"problems": problems, **fields}
+    fresh = document.with_state(now, state, **changes)
     reports.put(world, fresh)
     world.queue.sync()
     notes.add(world, fresh, reason)

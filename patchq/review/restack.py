@@ -24,7 +24,7 @@ from patchq.git.refs import Staged
 from patchq.git.repository import Repository
 from patchq.land import collisions, presubmit, reports
 from patchq.model.errors import Fault, UsageError
-from patchq.model.report import Report
+from patchq.model.report import IDLE, CommittedReport, Report
 from patchq.model.values import Base, Problem, Source
 from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
@@ -91,7 +91,7 @@ def follow(world: World, targets: Collection[str] | None = None) -> None:
                 _take([step for step in steps if _as_before(step, world)], values, world)
 
 
-def _step(report: Report, world: World) -> _Step | None:
+def _step(report: CommittedReport, world: World) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
     repo, id = world.repo, report["id"]
     seen = traces.observe(world, report)
@@ -124,7 +124,7 @@ def _step(report: Report, world: World) -> _Step | None:
     return _Step(id, branch, waits, commit, fresh)
 
 
-def _made(report: Report, world: World) -> Draft | Fault:
+def _made(report: CommittedReport, world: World) -> Draft | Fault:
     """The batch on the target's tip; the fault if the queue does not hold what it was made from."""
     try:
         claim, choice = claim_of(report, world), choice_of(report)
@@ -136,10 +136,10 @@ def _made(report: Report, world: World) -> Draft | Fault:
     return draft
 
 
-def choice_of(report: Report) -> Choice:
+def choice_of(report: CommittedReport) -> Choice:
     """How a batch was taken: on its base, with the edits that were not left out; `UsageError` if
     the report has no room for all of them, and so does not tell."""
-    idle = [edit for edit in report["edits"] if edit["state"] in ("skipped", "cancelled")]
+    idle = [edit for edit in report["edits"] if edit["state"] in IDLE]
     if idle and (report["edits"][-1]["description"] or "").endswith("edits are left out here)"):
         raise UsageError(
             f"batch {report['id']} has more edits than its report holds, and some were not taken",
@@ -148,7 +148,13 @@ def choice_of(report: Report) -> Choice:
     taken = frozenset(edit["id"] for edit in report["edits"] if edit not in idle) if idle else None
     # A backup has the id of the edit that it stands behind.
     left = {edit["id"]: edit["cancelled_by"] for edit in idle if edit["id"] not in (taken or ())}
-    return Choice(edits=taken, left=left, base=Base(**report["base"]), target=report["target"])
+    base = report["base"]
+    return Choice(
+        edits=taken,
+        left=left,
+        base=Base(base["commit"], base["how"] or "tip"),
+        target=report["target"],
+    )
 
 
 def claim_of(report: Report, world: World) -> Claim:
@@ -160,7 +166,10 @@ def claim_of(report: Report, world: World) -> Claim:
             "restore `.patchq/` from a backup, or discard the batch",
         )
     return Claim(
-        "", Source(source["name"], source["sha256"], source["bytes"]), body, id=report["id"]
+        "",
+        Source(source["name"] or "", source["sha256"], source["bytes"] or 0),
+        body,
+        id=report["id"],
     )
 
 
@@ -183,9 +192,16 @@ def _fresh(report: Report, draft: Draft, commit: str) -> Report:
     said = {problem["code"] for problem in made["problems"]}
     said |= set() if report["mode"] == "auto" else {"worktree.dirty"}
     kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in said]
-    fields = {key: made[key] for key in ("edits", "diff", "tree", "hooks")}
-    fields |= {"commit": commit, "problems": [*made["problems"], *kept]}
-    return document.with_state(report, "proposed", **fields)
+    return document.with_state(
+        report,
+        "proposed",
+        commit=commit,
+        tree=made["tree"],
+        edits=made["edits"],
+        problems=[*made["problems"], *kept],
+        hooks=made["hooks"],
+        diff=made["diff"],
+    )
 
 
 # ---------------------------------------------------------------- what cannot follow

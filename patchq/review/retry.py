@@ -12,8 +12,7 @@ from dataclasses import replace
 from patchq.land import worker
 from patchq.model.errors import UsageError
 from patchq.model.names import response_name
-from patchq.model.report import Report
-from patchq.model.values import LANDED
+from patchq.model.report import LANDED, Report
 from patchq.pipeline import overrides
 from patchq.pipeline.overrides import Choice
 from patchq.pipeline.world import World
@@ -40,7 +39,7 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
     if without:
         selected = selection.select(report["edits"], None, without)
         choice = replace(choice, edits=selected.taken, left=selected.left)
-    name = response_name(report["source"]["name"])
+    name = response_name(report["source"]["name"] or "")
     worker.work([world.queue.adopt(body, name, overrides.to_json(choice))], world, tell, choice)
 
 

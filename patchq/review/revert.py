@@ -12,8 +12,8 @@ from dataclasses import replace
 from patchq.land import worker
 from patchq.model.errors import UsageError
 from patchq.model.names import batch_id
-from patchq.model.report import Report
-from patchq.model.values import LANDED, FileChange, Problem, Source
+from patchq.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
+from patchq.model.values import FileChange, Problem, Source
 from patchq.pipeline import notes, overrides, traces
 from patchq.pipeline.overrides import Choice
 from patchq.pipeline.process import process
@@ -53,14 +53,14 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     worker.work([claim], gate, made.append, choice)
     for verdict in made:
         tell(verdict)
-        if verdict["state"] == "applied":
+        if verdict["state"] == "applied" and has_commit(verdict):
             marked = _mark(world, report, verdict["id"], verdict["commit"])
             restack.follow(world, {target})
             return Decided(marked)
     return Decided(report)
 
 
-def _landed(world: World, id: str) -> tuple[Report, str]:
+def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
     """The report of the batch, and the commit by which it is on its target."""
     report = world.queue.load(id) or from_git.load(world, id)
     if report is None:
@@ -73,17 +73,18 @@ def _landed(world: World, id: str) -> tuple[Report, str]:
         by = report["duplicate_of"]
         hint = f"to have it again: patchq revert {by}" if by else None
         raise UsageError(f"batch {id} was reverted already", hint)
-    if seen.state not in LANDED:
-        waits = f"patchq discard {id}" if seen.state in ("proposed", "held") else None
+    if seen.state not in LANDED or not has_commit(report):
+        waits = f"patchq discard {id}" if seen.state in WAITING else None
         raise UsageError(f"batch {id} has not landed: it is {seen.state}", waits)
     if report["state"] != seen.state:  # a person merged it by plain git, and nobody noted it yet
         reconcile.reconcile(world)
-        report = world.queue.load(id) or report
+        updated = world.queue.load(id)
+        report = updated if updated and has_commit(updated) else report
     commit = _on_target(world, {**report, "commit": seen.commit or report["commit"]})
     return report, commit
 
 
-def _on_target(world: World, report: Report) -> str:
+def _on_target(world: World, report: CommittedReport) -> str:
     repo, id, target = world.repo, report["id"], report["target"]
     tip = repo.branch_tip(target)
     if tip is None:

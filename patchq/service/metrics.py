@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchq import __version__
+from patchq.model.report import VERDICTS
 from patchq.service import stats
 from patchq.service.stats import Key
 
 _LOG = logging.getLogger("patchq")
-_VERDICTS = ("applied", "proposed", "duplicate", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def _lines(numbers: Numbers) -> Iterator[str]:
     yield f'patchq_info{{version="{__version__}"}} 1'
     verdicts = stats.total(numbers.counts, "verdict")
     yield from _head("verdicts_total", "counter", "Responses that got their verdict.")
-    for state in _VERDICTS:
+    for state in VERDICTS:
         yield f'patchq_verdicts_total{{state="{state}"}} {verdicts[state]:.0f}'
     reasons = stats.total(numbers.counts, "reason")
     yield from _head("refusals_total", "counter", "Responses refused for a reason.")

@@ -15,13 +15,12 @@ from time import monotonic
 from patchq.git import records
 from patchq.land import reports
 from patchq.model.errors import Busy
-from patchq.model.report import Report
+from patchq.model.report import WAITING, Report
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.spool import Folder, disk_faults
 from patchq.service import stats
 
-_WAITING = ("proposed", "held")
 _PAUSE_SECONDS = 3600.0
 MOST_REMOVED = 100
 _MOST_LOOKED_AT = 2000
@@ -82,7 +81,7 @@ class Retention:
         if self._world.repo.ref_target(records.WAITING + id):
             return None
         report = self._world.queue.load(id)
-        return report if report and report["state"] not in _WAITING else None
+        return report if report and report["state"] not in WAITING else None
 
 
 @disk_faults

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from patchq.llm.client import NORMAL_ENDS
-from patchq.model.report import Report
+from patchq.model.report import LANDED, VERDICTS, Report
+from patchq.model.values import State
 from patchq.queue import Queue, spool
 from patchq.queue.finished import verdicts
 from patchq.queue.spool import Folder, disk_faults
@@ -29,18 +30,17 @@ KINDS = (
 )  # fmt: skip
 MOST_KEYS = 20_000
 """Agents and models name themselves; beyond this many sums, new names are counted together."""
-_FIRST = ("applied", "proposed", "duplicate", "rejected")
 
 Key = tuple[str, str, str, str, str]
 """What is counted, the agent, the model, the format (or the hook's id), and the value."""
 Counts = Counter[Key]
 
 
-def verdict(report: Report) -> str:
+def verdict(report: Report) -> State:
     """The state with which the report first appeared."""
     state = report["state"]
-    if state in _FIRST:
-        return str(state)
+    if state in VERDICTS:
+        return state
     return "applied" if state == "reverted" and report["mode"] == "auto" else "proposed"
 
 
@@ -72,8 +72,8 @@ def count(report: Report) -> Counts:
     for run in report["hooks"]:
         end = "passed" if run["exit"] == 0 else "timeout" if run["exit"] is None else "refused"
         counts["hook", *who, run["id"], end] += 1
-        counts["seconds", *who, run["id"], "hook"] += run["seconds"]
-    counts["seconds", *who, "", "decide"] += sum((report["timings"] or {}).values()) / 1000
+        counts["seconds", *who, run["id"], "hook"] += run["seconds"]  # type: ignore[assignment]
+    counts["seconds", *who, "", "decide"] += sum((report["timings"] or {}).values()) / 1000  # type: ignore[assignment]
     return counts
 
 
@@ -193,5 +193,5 @@ class Running:
             return
         self._counted.add(id)
         add(self.counts, count(report))
-        if report["state"] in ("applied", "accepted"):
+        if report["state"] in LANDED:
             self.last_landing = max(self.last_landing or 0.0, self._queue.ended(id) or 0.0)

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from patchq.hooks import shipped
+from patchq.model.report import HookPlan
 from patchq.model.values import FileChange
 from patchq.report import secrecy
 from patchq.text.unified import unified
@@ -60,7 +61,7 @@ def run(
 def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
     judge = shipped.judge(name, environ)
     assert judge
-    return judge(given)
+    return judge(cast(HookPlan, given))
 
 
 # ---------------------------------------------------------------- the package

@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, Unpack
 
 import pytest
 
 from patchq.model.errors import Busy, DiskFault, QueueLocked
+from patchq.model.report import Report, ReportChanges
+from patchq.model.values import Outcome, State
 from patchq.queue import Claim, Queue
 from patchq.queue.directory import DirectoryQueue, create
 from patchq.queue.memory import MemoryQueue, Store
+from patchq.report.document import to_json, with_state
 
 Taken = Callable[[str], bool]
 
@@ -53,9 +56,10 @@ def queue(again: Open) -> Queue:
     return queue
 
 
-def report(claim: Claim, id: str, state: str = "applied", **more: Any) -> dict[str, Any]:
-    source = {"name": claim.source.name, "sha256": claim.source.sha256, "bytes": claim.source.size}
-    return {"schema": "patchq.report/1", "id": id, "state": state, "source": source, **more}
+def report(
+    claim: Claim, id: str, state: State = "applied", **more: Unpack[ReportChanges]
+) -> Report:
+    return with_state(to_json(Outcome(id, state, claim.source, "review")), state, **more)
 
 
 def one(queue: Queue, data: bytes = b"text", name: str = "fix.md") -> Claim:
@@ -64,7 +68,7 @@ def one(queue: Queue, data: bytes = b"text", name: str = "fix.md") -> Claim:
     return claim
 
 
-def finish(queue: Queue, claim: Claim, state: str = "applied") -> str:
+def finish(queue: Queue, claim: Claim, state: State = "applied") -> str:
     id = queue.reserve(claim, claim.source.name.partition(".")[0])
     queue.publish(claim, report(claim, id, state), "# page\n")
     return id
@@ -195,7 +199,7 @@ def test_no_body_can_have_the_name_of_a_report(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("state", ["applied", "proposed", "duplicate", "rejected"])
-def test_a_verdict_ends_the_claim(again: Open, state: str) -> None:
+def test_a_verdict_ends_the_claim(again: Open, state: State) -> None:
     queue = again()
     claim = one(queue)
     id = finish(queue, claim, state)
@@ -276,7 +280,7 @@ def test_a_held_batch_waits_with_its_report(again: Open) -> None:
     since = waiting.held_since
     assert since is not None
 
-    queue.hold(waiting, report(claim, "fix", "held", problems=[]), "# still waits\n")
+    queue.hold(waiting, report(claim, "fix", "held", diff="+a\n"), "# still waits\n")
     queue.close()
     later = again()
     [back] = later.recover()
@@ -383,7 +387,9 @@ def test_later_states_replace_the_report(queue: Queue) -> None:
 
 def test_batches_are_found_by_what_they_were_made_from(queue: Queue) -> None:
     first, other, second = one(queue, b"a"), one(queue, b"b"), one(queue, b"a")
-    for claim, state in ((first, "rejected"), (other, "applied"), (second, "applied")):
+    verdicts: list[tuple[Claim, State]]
+    verdicts = [(first, "rejected"), (other, "applied"), (second, "applied")]
+    for claim, state in verdicts:
         finish(queue, claim, state)
     assert list(queue.by_source(first.source.sha256)) == ["fix", "fix-3"]
     assert list(queue.by_source(sha256(b"c").hexdigest())) == []
@@ -392,7 +398,8 @@ def test_batches_are_found_by_what_they_were_made_from(queue: Queue) -> None:
 def test_ids_are_in_the_order_of_the_verdicts(queue: Queue) -> None:
     claims = [one(queue, b"%d" % number) for number in range(3)]
     ids = [queue.reserve(claim, "fix") for claim in claims]
-    for index, state in ((2, "applied"), (0, "rejected"), (1, "proposed")):
+    verdicts: list[tuple[int, State]] = [(2, "applied"), (0, "rejected"), (1, "proposed")]
+    for index, state in verdicts:
         queue.publish(claims[index], report(claims[index], ids[index], state), "")
     assert list(queue.ids()) == ["fix-3", "fix", "fix-2"]
 

@@ -20,9 +20,12 @@ from typing import Any
 import pytest
 
 from patchq.model.errors import DiskFault, Fault, QueueLocked, UsageError
+from patchq.model.report import Report
+from patchq.model.values import Outcome, State
 from patchq.queue import Claim
 from patchq.queue.directory import DirectoryQueue, create, lock_owner
 from patchq.queue.linux import being_written
+from patchq.report.document import to_json
 
 LIMIT = 1000
 SETTLE = 0.15
@@ -44,9 +47,8 @@ def queue(root: Path) -> Iterator[DirectoryQueue]:
     queue.close()
 
 
-def report(claim: Claim, id: str, state: str = "applied", **more: Any) -> dict[str, Any]:
-    source = {"name": claim.source.name, "sha256": claim.source.sha256, "bytes": claim.source.size}
-    return {"id": id, "state": state, "source": source, **more}
+def report(claim: Claim, id: str, state: State = "applied") -> Report:
+    return to_json(Outcome(id, state, claim.source, "review"))
 
 
 def drop(root: Path, name: str, data: bytes = b"text") -> Path:
@@ -55,7 +57,7 @@ def drop(root: Path, name: str, data: bytes = b"text") -> Path:
     return path
 
 
-def finish(queue: DirectoryQueue, claim: Claim, id: str, state: str = "applied") -> None:
+def finish(queue: DirectoryQueue, claim: Claim, id: str, state: State = "applied") -> None:
     queue.publish(claim, report(claim, queue.reserve(claim, id), state), "# page\n")
 
 
@@ -96,7 +98,7 @@ def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: Direct
     ("state", "folder"),
     [("applied", "done"), ("proposed", "done"), ("duplicate", "done"), ("rejected", "rejected")],
 )
-def test_where_a_verdict_goes(root: Path, queue: DirectoryQueue, state: str, folder: str) -> None:
+def test_where_a_verdict_goes(root: Path, queue: DirectoryQueue, state: State, folder: str) -> None:
     drop(root, "x.txt")
     finish(queue, queue.claim(1)[0], "x", state)
     assert (root / folder / "x.txt").read_bytes() == b"text"
@@ -709,7 +711,7 @@ def _check_verdicts(root: Path, count: int) -> None:
     queue.close()
 
 
-def half_published(root: Path, queue: DirectoryQueue, name: str) -> tuple[Claim, dict[str, Any]]:
+def half_published(root: Path, queue: DirectoryQueue, name: str) -> tuple[Claim, Report]:
     """A claim whose owner died while it published the refusal, which is returned with it."""
     drop(root, name)
     [claim] = queue.claim(1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from patchq.model.report import BaseEntry, RetryEntry, SourceEntry
 from patchq.model.values import Outcome, Problem, Source, State
 from patchq.report.document import MAX_BYTES, dumps, to_json, with_problems, with_state
 from patchq.report.page import to_markdown
@@ -121,13 +122,18 @@ def test_a_report_has_every_key_and_no_other(outcome: Outcome) -> None:
 def test_what_a_report_says() -> None:
     report = to_json(PROPOSED)
     assert report["schema"] == "patchq.report/1"
-    assert report["source"] == {"name": "fix.md", "sha256": "5e" * 32, "bytes": 1234}
-    assert report["base"] == {"commit": "ba5e" * 10, "how": "inferred"}
+    source: SourceEntry = {"name": "fix.md", "sha256": "5e" * 32, "bytes": 1234}
+    assert report["source"] == source
+    base: BaseEntry = {"commit": "ba5e" * 10, "how": "inferred"}
+    assert report["base"] == base
     assert report["edits"][0]["at"] == [3, 9]
     assert report["edits"][0]["lines"] == [4, 6]
-    assert report["retry"] == {"prompt": None, "of": "fix-41"}
+    retry: RetryEntry = {"prompt": None, "of": "fix-41"}
+    assert report["retry"] == retry
     assert to_json(REFUSED)["problems"][1]["alias"] == "EDIT_NO_OCCURRENCE_FOUND"
-    assert to_json(REFUSED)["problems"][3]["conflicts_with"]["lines"] == [4, 5]
+    other = to_json(REFUSED)["problems"][3]["conflicts_with"]
+    assert other
+    assert other["lines"] == [4, 5]
 
 
 @pytest.mark.parametrize(
@@ -150,10 +156,14 @@ def test_a_later_state_keeps_the_rest() -> None:
     report = to_json(PROPOSED)
     accepted = with_state(report, "accepted", commit="ac" * 20)
     assert list(accepted) == list(report)
-    assert {key for key in report if accepted[key] != report[key]} == {"state", "commit", "branch"}
+    assert {key for key, value in accepted.items() if (key, value) not in report.items()} == {
+        "state",
+        "commit",
+        "branch",
+    }
     assert with_state(report, "proposed")["branch"] == "patchq/fix-42"
     with pytest.raises(ValueError, match="has no comit; it has schema, id"):
-        with_state(report, "accepted", comit="x")
+        with_state(report, "accepted", comit="x")  # type: ignore[call-arg]
 
 
 def test_problems_can_be_added() -> None:
@@ -178,8 +188,9 @@ def test_bytes_that_are_no_utf8_stand_as_text() -> None:
 
 def test_patchqs_own_messages_hide_nothing() -> None:
     problem = to_json(replace(REFUSED, problems=(Problem("base.unknown", EVIL, EVIL),)))["problems"]
-    for key in ("message", "hint"):
-        assert problem[0][key].startswith("\\x1b]8;;http://x\\x07\\x9b31m\\u202e\\u200b<!--")
+    for text in (problem[0]["message"], problem[0]["hint"]):
+        assert text
+        assert text.startswith("\\x1b]8;;http://x\\x07\\x9b31m\\u202e\\u200b<!--")
 
 
 def test_a_response_with_a_secret_is_quoted_nowhere() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from patchq.model.report import HookEntry
 from patchq.model.values import Candidate, Collision, Problem, State
 from patchq.report.document import to_json, with_state
 from patchq.report.page import to_markdown
@@ -150,7 +151,7 @@ def test_a_page_shows_200_lines_of_files_at_most() -> None:
 
 
 def test_a_hooks_output_is_shown() -> None:
-    hooks = [
+    hooks: list[HookEntry] = [
         {"id": "tests", "stage": "pre-commit", "exit": 1, "seconds": 1.2, "output": EVIL},
         {"id": "ruff", "stage": "pre-commit", "exit": 0, "seconds": 0.1, "output": "fine"},
     ]

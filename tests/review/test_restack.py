@@ -7,15 +7,20 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from patchq.model.errors import UsageError
+from patchq.model.report import has_commit
+from patchq.model.values import EditOutcome
+from patchq.report.document import to_json
 from patchq.review import restack
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.outcomes import PROPOSED
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(LINES)
@@ -575,11 +580,12 @@ def test_status_shows_the_graph(repo: Path) -> None:
 
 def test_edits_are_not_guessed_where_the_report_has_no_room_for_them() -> None:
     cut = "… 9 more edits are left out here)"
-    edits = [
-        {"id": "1", "state": "skipped", "cancelled_by": None, "description": None},
-        {"id": "2", "state": "applied", "cancelled_by": None, "description": f"({cut}"},
-    ]
-    told = {"id": "x", "edits": edits, "base": {"commit": "0" * 40, "how": "tip"}, "target": "main"}
+    edits = (
+        EditOutcome("1", "diff", (1, 2), "a.py", "replace", "skipped"),
+        EditOutcome("2", "diff", (3, 4), "a.py", "replace", "applied", description=f"({cut}"),
+    )
+    told = to_json(replace(PROPOSED, edits=edits))
+    assert has_commit(told)
     with pytest.raises(UsageError, match="more edits than its report holds"):
         restack.choice_of(told)
-    assert restack.choice_of({**told, "edits": edits[1:]}).edits is None
+    assert restack.choice_of({**told, "edits": told["edits"][1:]}).edits is None

@@ -11,8 +11,9 @@ import pytest
 from patchq.git.identity import Identity
 from patchq.git.repository import Repository
 from patchq.model.errors import disk_fault
-from patchq.model.values import FileChange
+from patchq.model.values import FileChange, Outcome, Source
 from patchq.queue.directory import DirectoryQueue, create
+from patchq.report.document import to_json
 from tests.helpers.gitrepo import git, make_repo
 
 WHO = Identity("Ada", "ada@example.org", 1, 0)
@@ -46,8 +47,8 @@ def test_a_copy_that_an_intended_report_speaks_of_is_kept(queue: DirectoryQueue)
     """A writer may change the file that it dropped, but not what was decided on."""
     queue.acquire()
     (claim,) = queue.claim(9)
-    source = {"name": "x.md", "sha256": sha256(BODY).hexdigest(), "bytes": len(BODY)}
-    queue.intend(claim, {"id": "x", "state": "applied", "source": source})
+    source = Source("x.md", sha256(BODY).hexdigest(), len(BODY))
+    queue.intend(claim, to_json(Outcome("x", "applied", source, "auto")))
     (queue.root / "active" / claim.token / "x.md").write_bytes(b"changed since")
     queue.close()
     after = DirectoryQueue(queue.root)
@@ -61,7 +62,7 @@ def test_a_batch_is_known_by_its_bytes_before_its_report_can_be_seen(queue: Dire
     queue.acquire()
     (claim,) = queue.claim(9)
     digest = sha256(BODY).hexdigest()
-    told = {"id": "x", "state": "applied", "source": {"name": "x.md", "sha256": digest}}
+    told = to_json(Outcome("x", "applied", Source("x.md", digest, len(BODY)), "auto"))
     queue.intend(claim, told)
     assert list(queue.by_source(digest)) == ["x"]
     queue.publish(claim, told, "page")

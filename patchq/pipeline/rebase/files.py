@@ -14,13 +14,12 @@ from pathlib import PurePosixPath
 
 from patchq.git.hunks import line_hunks
 from patchq.model.ops import InContext, InsertAt, Occurrences, ReplaceText, Write, halves
+from patchq.model.report import USABLE
 from patchq.model.values import Edit, EditOutcome, Entry, FileChange, Plan, Problem
 from patchq.pipeline.rebase.drift import Move
 from patchq.pipeline.rebase.lines import Carried, Lines, Touch, carry_lines, image
 from patchq.text.line_diff import Block
 from patchq.text.lines import content, split_lines
-
-_DONE = ("applied", "ready")
 
 
 def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[Plan, bool]:
@@ -80,7 +79,7 @@ class _Placed:
 
     def has_there(self, lines: Sequence[bytes]) -> Lines | None:
         """The tip's `lines` that it quotes as a whole, from their first character to the last."""
-        if self.now.lines is None or self.now.state not in _DONE:
+        if self.now.lines is None or self.now.state not in USABLE:
             return None
         first, end = self.now.lines[0] - 1, self.now.lines[1]
         if isinstance(self.edit.op, ReplaceText | Occurrences | InContext):
@@ -184,7 +183,7 @@ class _File:
         problems = []
         for it in self.placed:
             was, now = it.was.lines, it.now.lines
-            if not (it.quotes and was and now and it.now.state in _DONE):
+            if not (it.quotes and was and now and it.now.state in USABLE):
                 continue
             first, end = image((was[0] - 1, was[1]), theirs)
             if not (now[0] - 1 < max(end, first + 1) and first < now[1]):

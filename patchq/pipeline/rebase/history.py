@@ -6,7 +6,7 @@ from typing import Literal
 
 from patchq.git.hunks import line_hunks
 from patchq.git.repository import Repository
-from patchq.model.report import Report
+from patchq.model.report import STANDING, Delivery
 from patchq.model.values import Collision, Problem
 from patchq.pipeline import traces
 from patchq.pipeline.rebase.lines import Lines, image
@@ -17,7 +17,7 @@ from patchq.text.lines import split_lines
 Standing = Literal["waits", "landed", "touched", "gone"]
 
 
-def standing(report: Report, repo: Repository, tip: str) -> Standing:
+def standing(report: Delivery, repo: Repository, tip: str) -> Standing:
     """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
     or with its changed lines touched since, or it has no say any more."""
     state = report["state"]
@@ -25,7 +25,7 @@ def standing(report: Report, repo: Repository, tip: str) -> Standing:
         return "waits"
     if state == "proposed" and repo.branch_tip(f"patchq/{report['id']}"):
         return "waits"
-    if state not in ("proposed", "applied", "accepted"):
+    if state not in STANDING:
         return "gone"
     commit = traces.landing(report, repo, tip)
     if commit is None:
@@ -33,7 +33,7 @@ def standing(report: Report, repo: Repository, tip: str) -> Standing:
     return "touched" if _touched_paths(repo, commit, tip) else "landed"
 
 
-def touched_since(report: Report, repo: Repository, tip: str) -> Problem:
+def touched_since(report: Delivery, repo: Repository, tip: str) -> Problem:
     """The refusal of a second delivery whose first one landed and was changed since."""
     commit = traces.landing(report, repo, tip)
     assert commit is not None

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
 
-from patchq.model.report import Report
-from patchq.model.values import State
+from patchq.model.report import Report, SourceEntry
 from patchq.pipeline.world import World
 from patchq.queue import finished, spool
 from patchq.queue.directory import PAGE, REPORT, shard
@@ -34,7 +32,7 @@ class Batches:
     and the names of everything else, by what they are."""
 
     root: Path
-    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
     broken: dict[str, Path] = field(default_factory=dict)
     twice: list[str] = field(default_factory=list)
@@ -64,24 +62,11 @@ def _take(found: Batches, id: str, path: Path) -> None:
     report = spool.decode(path.read_bytes())
     if id in found.folders:
         found.twice.append(id)
-    if report is None or not is_whole(report, id):
+    if report is None or not document.is_whole(report, id):
         found.broken[id] = path
         return
     found.reports[id] = report
     found.folders[id] = path.parent
-
-
-def is_whole(report: dict[str, Any], id: str) -> bool:
-    """Whether it is a report on the batch, with everything that a report has."""
-    source = report.get("source")
-    return (
-        report.keys() == set(document.KEYS)
-        and (report["schema"], report["id"]) == (document.SCHEMA, id)
-        and report["state"] in get_args(State)
-        and isinstance(source, dict)
-        and source.keys() >= {"name", "sha256", "bytes"}
-        and all(isinstance(report[key], list) for key in ("edits", "problems", "hooks"))
-    )
 
 
 def check(world: World, there: Batches) -> Iterator[Damage]:
@@ -151,7 +136,7 @@ def _responses(world: World, there: Batches) -> Iterator[Damage]:
             yield Damage("scrap", str(path), "a page without a report", mend=path.unlink)
 
 
-def _same(path: Path, source: dict[str, Any]) -> bool:
+def _same(path: Path, source: SourceEntry) -> bool:
     if source["sha256"] == _EMPTY or not path.is_file() or path.is_symlink():
         return True  # what was not read has no sum
     return hashlib.sha256(path.read_bytes()).hexdigest() == str(source["sha256"])
@@ -200,11 +185,10 @@ def _scraps(there: Batches) -> Iterator[Damage]:
 
 def _restore(there: Batches, report: Report, folder: Path) -> None:
     """Put down a report that git told, with what the response still tells of itself."""
-    fresh = {**report, "source": dict(report["source"])}
-    body = there.bodies.get(report["id"])
+    source, body = report["source"], there.bodies.get(report["id"])
     if body is not None and body.is_file() and not body.is_symlink():
-        fresh["source"] |= {"name": body.name, "bytes": body.stat().st_size}
-    put(folder, fresh)
+        source = {**source, "name": body.name, "bytes": body.stat().st_size}
+    put(folder, {**report, "source": source})
 
 
 def put(folder: Path, report: Report) -> None:

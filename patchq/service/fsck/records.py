@@ -15,20 +15,19 @@ from patchq.git.linklock import leftovers
 from patchq.git.reffiles import heads
 from patchq.hooks.warm import remove
 from patchq.land.recovery import TRIES
-from patchq.model.values import LANDED
+from patchq.model.report import LANDED, NOTED, Report, has_commit
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import REPORT
 from patchq.queue.spool import token_of
-from patchq.report import message
+from patchq.report import document, message
 from patchq.review import from_git, reconcile
 from patchq.service.fsck import files
 from patchq.service.fsck.damage import Damage
 from patchq.service.fsck.files import Batches
 from patchq.service.fsck.shapes import aside
 
-_NOTED = ("accepted", "discarded", "superseded", "reverted")
 _LOG = "patchq: {}: fsck"
 
 
@@ -46,8 +45,10 @@ def check(world: World, there: Batches) -> Iterator[Damage]:
 def _commits(world: World, there: Batches) -> Iterator[Damage]:
     """Landed batches whose commit is gone: another one with their trailers may stand for them."""
     for id, report in there.reports.items():
+        if report["state"] not in LANDED or not has_commit(report):
+            continue
         commit = report["commit"]
-        if report["state"] not in LANDED or not commit or world.repo.resolve_commit(commit):
+        if world.repo.resolve_commit(commit):
             continue
         tip = world.repo.branch_tip(report["target"])
         other = traces.successor(report, world.repo, tip) if tip else None
@@ -61,7 +62,7 @@ def _commits(world: World, there: Batches) -> Iterator[Damage]:
         )
 
 
-def _repoint(world: World, there: Batches, report: dict[str, Any], commit: str) -> None:
+def _repoint(world: World, there: Batches, report: Report, commit: str) -> None:
     tree = world.repo.tree(commit).root
     files.put(there.folders[report["id"]], {**report, "commit": commit, "tree": tree})
 
@@ -70,8 +71,9 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
     """Proposals have a mark that they wait, and marks have a report."""
     marks = _under(world, records.WAITING)
     for id, report in there.reports.items():
-        commit = report["commit"]
-        if report["state"] == "proposed" and id not in marks and world.repo.resolve_commit(commit):
+        if report["state"] != "proposed" or id in marks or not has_commit(report):
+            continue
+        if world.repo.resolve_commit(commit := report["commit"]):
             mend = partial(_mark, world, id, commit)
             what = "the batch waits for review, and no ref says so"
             yield Damage("mark.missing", records.WAITING + id, what, mend=mend)
@@ -154,10 +156,8 @@ def _under(world: World, prefix: str) -> dict[str, str]:
 def _notes(world: World, there: Batches) -> Iterator[Damage]:
     noted = {note.batch: note.state for note in notes.each(world)}
     for id, report in there.reports.items():
-        decided = (
-            report["state"] in _NOTED and report["commit"] and noted.get(id) != report["state"]
-        )
-        if decided and world.repo.resolve_commit(report["commit"]):
+        commit = report["commit"] if report["state"] in NOTED else None
+        if commit and noted.get(id) != report["state"] and world.repo.resolve_commit(commit):
             what = f"the batch is {report['state']}, and its note does not say so"
             mend = partial(notes.add, world, report, "noted by fsck")
             yield Damage("note.missing", id, what, mend=mend)
@@ -183,7 +183,7 @@ def _claims(root: Path) -> Iterator[Damage]:
         elif (held and not _is_held(active, report)) or (
             report is not None
             and (
-                (path.suffix == ".json" and not files.is_whole(report, str(report.get("id"))))
+                (path.suffix == ".json" and not document.is_whole(report, str(report.get("id"))))
                 or (path.suffix == ".asked" and report.keys() < {"asked", "data"})
             )
         ):
@@ -228,7 +228,7 @@ def _is_held(active: Path, told: dict[str, Any] | None) -> bool:
         return False
     id = str(told.get("id"))
     report = _read(active / f"{id}{REPORT}")
-    return report is not None and files.is_whole(report, id)
+    return report is not None and document.is_whole(report, id)
 
 
 def _tries(root: Path) -> Iterator[Damage]:
