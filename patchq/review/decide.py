@@ -73,11 +73,8 @@ def accept(
             value.drop()
         if moved:
             flush(world)
-            fields: ReportChanges = {
-                "commit": draft.commit,
-                "tree": draft.tree,
-                "hooks": report.hook_runs(draft.hooks) or told["hooks"],
-            }
+            hooks = report.hook_runs(draft.hooks) or told["hooks"]
+            fields: ReportChanges = {"commit": draft.commit, "tree": draft.tree, "hooks": hooks}
             back: list[str] = []
             if draft.commit != commit and branch == commit:
                 made = report.to_json(draft.outcome())
