@@ -6,10 +6,10 @@ from __future__ import annotations
 import pygit2
 from pygit2.enums import DiffOption
 
-from patchq.text.line_diff import Block
+from patchq.model.values import LineHunk
 
 
-def line_hunks(old: bytes, new: bytes) -> list[Block]:
+def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:
     """The changed runs of lines, in order: (first, end) of `old`, then of `new`, 0-based and
     half-open."""
     flags = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC

@@ -187,6 +187,10 @@ class Hunk:
             raise ValueError(f"inverted hunk {self.start}:{self.end}")
 
 
+LineHunk = tuple[int, int, int, int]
+"""`a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty."""
+
+
 @dataclass(frozen=True, slots=True)
 class EditOutcome:
     """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
@@ -215,6 +219,9 @@ class FileChange:
     after: bytes | None
     executable: bool = False
     renamed_from: str | None = None
+    hunks: tuple[LineHunk, ...] | None = field(default=None, compare=False)
+    """The changed runs of lines, in order, with an unchanged line between any two; None where they
+    are not known without a diff."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from patchq.plan.overlay import Overlay
 from patchq.plan.targets import Refused, Rules
 from patchq.resolve.ladder import Found, resolve
 from patchq.resolve.preserve import Rewrite
+from patchq.text.hunks import whole_lines
 from patchq.text.lines import Text, content
 from patchq.text.quote import decode
 
@@ -66,7 +67,10 @@ class File:
         after = None if self.deleted_by else self._ended(self.overlay.text())
         if after == self.before and not self.renamed_from:
             return None
-        return FileChange(self.path, self.before, after, self.executable, self.renamed_from)
+        hunks = None
+        if self.before is not None and after is not None and self.made_by is None:
+            hunks = whole_lines(self.before, after, self.overlay.hunks())
+        return FileChange(self.path, self.before, after, self.executable, self.renamed_from, hunks)
 
     def _ended(self, whole: bytes) -> bytes:
         if self.final_newline is None:

@@ -83,6 +83,10 @@ class Overlay:
             self._text = b"".join([*parts, self.base[position:]])
         return self._text
 
+    def hunks(self) -> Iterator[Hunk]:
+        """The replacements, in the base's bytes and in order."""
+        return (Hunk(patch.start, patch.end, patch.new) for patch in self._patches)
+
     @property
     def changed(self) -> bool:
         return bool(self._patches)

@@ -7,10 +7,10 @@ file's own line end.
 
 from __future__ import annotations
 
-from patchq.model.values import Hunk
+from patchq.model.values import Hunk, LineHunk
 from patchq.resolve.readings import Lines, Unreadable
 from patchq.resolve.search import NO_SHIFT, Shift, shifted
-from patchq.text.line_diff import Block, line_diff
+from patchq.text.line_diff import line_diff
 from patchq.text.lines import TYPOGRAPHIC, Text
 
 
@@ -46,7 +46,7 @@ class Rewrite:
         return source
 
     def _hunk(
-        self, text: Text, start: int, shift: Shift, block: Block, curled: frozenset[str]
+        self, text: Text, start: int, shift: Shift, block: LineHunk, curled: frozenset[str]
     ) -> Hunk:
         a0, a1, b0, b1 = block
         written = []

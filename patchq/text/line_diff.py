@@ -13,8 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 
-Block = tuple[int, int, int, int]
-"""`a[a0:a1]` became `b[b0:b1]`: 0-based, half-open, at least one side not empty."""
+from patchq.model.values import LineHunk
 
 Pairs = list[tuple[int, int]]
 
@@ -22,23 +21,25 @@ _STEPS = 400_000
 _STEPS_PER_LINE = 8
 
 
-def line_diff(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Block]:
+def line_diff(
+    a: Sequence[Hashable], b: Sequence[Hashable], front: int = 0, back: int = 0
+) -> list[LineHunk]:
     """The changed blocks from `a` to `b`, in order; between two blocks stands a common line.
 
     The lines outside the blocks are a longest common subsequence whenever `a` and `b` together
-    have at most 500 lines once their common ends are off, and nearly always beyond.
+    have at most 500 lines once their common ends are off, and nearly always beyond.  The first
+    `front` and the last `back` lines are known to be alike.
     """
-    front = 0
     shorter = min(len(a), len(b))
     while front < shorter and a[front] == b[front]:
         front += 1
-    back = 0
+    back = min(back, shorter - front)
     while back < shorter - front and a[-1 - back] == b[-1 - back]:
         back += 1
     a, b = a[front : len(a) - back], b[front : len(b) - back]
     if not a or not b or set(a).isdisjoint(b):
         return [(front, front + len(a), front, front + len(b))] if a or b else []
-    blocks: list[Block] = []
+    blocks: list[LineHunk] = []
     i = j = 0
     for x, y in [*_Matcher(a, b).run(), (len(a), len(b))]:
         if x > i or y > j:
@@ -66,7 +67,7 @@ class _Matcher:
         self.pairs.sort()
         return self.pairs
 
-    def _trim(self, a0: int, a1: int, b0: int, b1: int) -> Block:
+    def _trim(self, a0: int, a1: int, b0: int, b1: int) -> LineHunk:
         """What is left of a block without the lines that it shares at its front and its end."""
         a, b = self.a, self.b
         while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
@@ -90,11 +91,11 @@ class _Matcher:
         self.pairs += [(rows[i], columns[j]) for i, j in found]
         return True
 
-    def _split(self, a0: int, a1: int, b0: int, b1: int) -> list[Block]:
+    def _split(self, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
         """The blocks between the lines that are unique on both sides; those lines are matched."""
         in_b = _unique(self.b, b0, b1)
         anchors = [(i, in_b[n]) for n, i in _unique(self.a, a0, a1).items() if n in in_b]
-        blocks: list[Block] = []
+        blocks: list[LineHunk] = []
         for i, j in _rising(anchors):
             self.pairs.append((i, j))
             blocks.append((a0, i, b0, j))

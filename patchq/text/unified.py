@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from patchq.model.values import FileChange
-from patchq.text.line_diff import Block, line_diff
+from patchq.model.values import FileChange, LineHunk
+from patchq.text.hunks import known_diff
+from patchq.text.line_diff import line_diff
 from patchq.text.lines import split_lines
 
 _CONTEXT = 3
@@ -42,7 +43,7 @@ def _file(change: FileChange) -> str:
             parts.append(f"Binary files {_quoted(old)} and {_quoted(new)} differ\n")
         else:
             parts.append(f"--- {_named(old)}\n+++ {_named(new)}\n")
-            parts += _hunks(split_lines(before), split_lines(after))
+            parts += _hunks(split_lines(before), split_lines(after), change.hunks)
     return "".join(parts)
 
 
@@ -58,8 +59,8 @@ def _extended(change: FileChange) -> list[str]:
     return [f"new file mode {mode}\n"] if change.before is None else []
 
 
-def _hunks(a: list[bytes], b: list[bytes]) -> Iterator[str]:
-    for group in _groups(line_diff(a, b)):
+def _hunks(a: list[bytes], b: list[bytes], known: Sequence[LineHunk] | None) -> Iterator[str]:
+    for group in _groups(line_diff(a, b) if known is None else known_diff(a, b, known)):
         before = min(_CONTEXT, group[0][0])
         after = min(_CONTEXT, len(a) - group[-1][1])
         a0, a1 = group[0][0] - before, group[-1][1] + after
@@ -74,9 +75,9 @@ def _hunks(a: list[bytes], b: list[bytes]) -> Iterator[str]:
         yield from (_line(" ", line) for line in a[at:a1])
 
 
-def _groups(blocks: list[Block]) -> list[list[Block]]:
+def _groups(blocks: list[LineHunk]) -> list[list[LineHunk]]:
     """The blocks whose contexts touch, together."""
-    groups: list[list[Block]] = []
+    groups: list[list[LineHunk]] = []
     for block in blocks:
         if groups and block[0] - groups[-1][-1][1] <= 2 * _CONTEXT:
             groups[-1].append(block)

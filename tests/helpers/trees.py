@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.ops import Op, Replace
 from patchq.model.values import Edit, Entry, EntryKind, Plan
 from patchq.plan import batch as apply
 from patchq.plan.targets import Rules
@@ -59,7 +59,7 @@ def edits(*ops: Op | tuple[str, str] | tuple[str, Op]) -> list[Edit]:
         path = PATH
         if isinstance(op, tuple):
             path, op = (PATH, Replace(*op)) if isinstance(op[1], str) else op
-        assert isinstance(op, Replace | Create | DeleteFile | Rename)
+        assert isinstance(op, Op)
         made.append(Edit(str(number), "search_replace", (number, number), path, op))
     return made
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from patchq.git.hunks import line_hunks
 from patchq.pipeline.rebase.lines import Touch, carry_lines, image
+from tests.helpers.line_hunks import assert_lead
 
 TEN = "".join(f"{number}\n" for number in range(10)).encode()
 
@@ -123,6 +124,21 @@ def test_where_nothing_meets_git_merges_to_nothing_else(
         ["git", "merge-file", "-p", "now", "before", "after"], cwd=tmp_path, capture_output=True
     )
     assert merged.returncode or merged.stdout == text
+
+
+def test_what_is_carried_to_where_the_lines_between_are_gone_is_one_hunk() -> None:
+    after, now = replaced(TEN, _3="x\n", _5="y\n"), replaced(TEN, _4="")
+    made = carry_lines(TEN, after, now, line_hunks(TEN, after), line_hunks(TEN, now))
+    assert made.hunks == ((3, 5, 3, 5),)
+
+
+@given(variants())
+@settings(deadline=None)
+def test_what_is_carried_has_its_hunks(texts: tuple[bytes, bytes, bytes]) -> None:
+    before, after, now = texts
+    made = carry_lines(before, after, now, line_hunks(before, after), line_hunks(before, now))
+    if all(touch.same or touch.beside for touch in made.touches):
+        assert_lead(now, made.hunks, made.text)
 
 
 @given(TEXT, TEXT)

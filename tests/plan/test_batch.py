@@ -10,10 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, Replace, ReplaceText
 from patchq.model.values import FileChange, Plan
 from patchq.plan import batch as apply
 from patchq.text.lines import Text
+from patchq.text.unified import unified
+from tests.helpers.line_hunks import assert_lead
 from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
 
 
@@ -428,6 +430,28 @@ def damaged(old: list[str], new: list[str], slip: str, rng: Random) -> tuple[lis
             return [x.replace('"', '\\"') for x in old], [x.replace('"', '\\"') for x in new]
         case _:
             return [x + "\r" for x in old], [x + "\r" for x in new]
+
+
+@given(files(), st.booleans(), st.data())
+def test_a_plan_has_the_hunks_that_it_is_made_of(
+    lines: list[str], final: bool, data: st.DataObject
+) -> None:
+    before = "".join(line + "\n" for line in lines).removesuffix("" if final else "\n")
+    ops: list[Op] = []
+    for at in sorted(data.draw(st.sets(st.integers(0, len(lines) - 2), max_size=5))):
+        old = "".join(line + "\n" for line in lines[at : at + 2])
+        new = data.draw(st.sampled_from(["", "new\n", f"{old}new\n", f"\n{old}", "}\nnew\n"]))
+        letters = ReplaceText(lines[at].strip()[:5], data.draw(st.sampled_from(["", "x", "y\n"])))
+        ended = PatchHunk(old, new, final_newline=data.draw(st.booleans()))
+        forms: list[Op] = [Replace(old, new), ended, letters]
+        ops.append(data.draw(st.sampled_from(forms)))
+    made = [plan for op in ops if not (plan := planned(before, edits(op))).refused]
+    for plan in (planned(before, edits(*ops)), *made):
+        for change in plan.changes:
+            assert change.before is not None
+            assert change.after is not None
+            assert_lead(change.before, change.hunks, change.after)
+            assert unified([change]) == unified([replace(change, hunks=None)])
 
 
 @given(

@@ -15,10 +15,9 @@ from pathlib import PurePosixPath
 from patchq.git.hunks import line_hunks
 from patchq.model.ops import InContext, InsertAt, Occurrences, ReplaceText, Write, halves
 from patchq.model.report import USABLE
-from patchq.model.values import Edit, EditOutcome, Entry, FileChange, Plan, Problem
+from patchq.model.values import Edit, EditOutcome, Entry, FileChange, LineHunk, Plan, Problem
 from patchq.pipeline.rebase.drift import Move
 from patchq.pipeline.rebase.lines import Carried, Lines, Touch, carry_lines, image
-from patchq.text.line_diff import Block
 from patchq.text.lines import content, split_lines
 
 
@@ -134,7 +133,9 @@ class _File:
         wrong = self._touched(carried, now, theirs) or self._elsewhere(theirs)
         if carried.text == now and not change.renamed_from and not wrong:
             return None, []
-        return replace(change, before=now, after=carried.text, executable=executable), wrong
+        return replace(
+            change, before=now, after=carried.text, executable=executable, hunks=carried.hunks
+        ), wrong
 
     def _new_path(self) -> list[Problem]:
         """What stands on the tip where the batch wants to put a file."""
@@ -156,7 +157,7 @@ class _File:
         self.made_before |= {it.id for it in self.placed}
         return tree.read(path) == self.change.after
 
-    def _touched(self, carried: Carried, now: bytes, theirs: Sequence[Block]) -> list[Problem]:
+    def _touched(self, carried: Carried, now: bytes, theirs: Sequence[LineHunk]) -> list[Problem]:
         lines = split_lines(now)
         problems = []
         for touch in carried.touches:
@@ -178,7 +179,7 @@ class _File:
         """The edits that change these runs of the base's lines."""
         return {it.id for run in runs if (it := self._at(run))}
 
-    def _elsewhere(self, theirs: Sequence[Block]) -> list[Problem]:
+    def _elsewhere(self, theirs: Sequence[LineHunk]) -> list[Problem]:
         """A problem for each edit that the tip by itself gives another place than the carried."""
         problems = []
         for it in self.placed:
@@ -199,7 +200,9 @@ class _File:
         return self.move.problem(what, path, self.placed[0].id if self.placed else None)
 
 
-def _has_seen(it: _Placed, touch: Touch, lines: Sequence[bytes], theirs: Sequence[Block]) -> bool:
+def _has_seen(
+    it: _Placed, touch: Touch, lines: Sequence[bytes], theirs: Sequence[LineHunk]
+) -> bool:
     """Whether the edit has its carried place on the tip (its `lines`) by itself, and in its quote
     the line beside it that was changed."""
     quoted = it.has_there(lines)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patchq.text.line_diff import Block
+from patchq.model.values import LineHunk
 from patchq.text.lines import split_lines
 
 Lines = tuple[int, int]
@@ -38,18 +38,23 @@ class Carried:
 
     text: bytes
     touches: tuple[Touch, ...]
+    hunks: tuple[LineHunk, ...]
+    """What was made, in lines of what the text has become and of the new text."""
 
 
 def carry_lines(
-    before: bytes, after: bytes, now: bytes, ours: Sequence[Block], theirs: Sequence[Block]
+    before: bytes, after: bytes, now: bytes, ours: Sequence[LineHunk], theirs: Sequence[LineHunk]
 ) -> Carried:
     """Make on `now` the change that turned `before` into `after`.
 
     `ours` and `theirs` are the changed runs of `before` to `after` and of `before` to `now`.
     """
     old, wanted, present = map(split_lines, (before, after, now))
-    lines, touches = list(present), []
-    for a0, a1, b0, b1 in reversed(ours):
+    lines: list[bytes] = []
+    touches: list[Touch] = []
+    hunks: list[LineHunk] = []
+    position = 0
+    for a0, a1, b0, b1 in ours:
         run, new = (a0, a1), wanted[b0:b1]
         met = [block for block in theirs if block[0] <= a1 and a0 <= block[1]]
         twin = next((block[2:] for block in met if block[:2] == run), (0, 0))
@@ -58,14 +63,21 @@ def carry_lines(
             continue
         touches += [
             Touch(run, block[:2], block[2:], same=False, beside=not _overlap(run, block[:2]))
-            for block in met
+            for block in reversed(met)
         ]
         start = a0 + _shift(theirs, a0)
-        lines[start : start + a1 - a0] = new
-    return Carried(b"".join(lines), tuple(reversed(touches)))
+        lines += present[position:start]
+        first, new_first = start, len(lines)
+        if hunks and position == start:
+            first, _, new_first, _ = hunks.pop()
+        lines += new
+        position = start + a1 - a0
+        hunks.append((first, position, new_first, len(lines)))
+    lines += present[position:]
+    return Carried(b"".join(lines), tuple(touches), tuple(hunks))
 
 
-def image(lines: Lines, theirs: Sequence[Block]) -> Lines:
+def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
     """Where a run of old lines stands today; what was changed in it counts as a whole."""
     first, end = lines
     start, stop = first + _shift(theirs, first), end + _shift(theirs, end)
@@ -77,7 +89,7 @@ def image(lines: Lines, theirs: Sequence[Block]) -> Lines:
     return start, max(start, stop)
 
 
-def _shift(theirs: Sequence[Block], line: int) -> int:
+def _shift(theirs: Sequence[LineHunk], line: int) -> int:
     """How much further down than before what begins with that old line is today."""
     return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
 
