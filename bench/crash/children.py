@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PATIENCE = 120.0
 """Seconds for one run; longer is a violation."""
@@ -145,18 +146,27 @@ def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
 
 
 def _no_barrier() -> None:
-    from patchq.git import linklock, refs
-    from patchq.queue import directory
+    from patchq.git import files, linklock
 
-    _replace(refs, "barrier", lambda *paths: None)
-    _replace(directory, "syncfs", lambda fd: None)
+    _replace(files, "barrier", lambda *paths: None)
+    _replace(files, "syncfs", lambda fd: None)
     _replace(linklock.LinkLock, "flush", lambda lock: None)
 
 
 def _no_healing() -> None:
-    from patchq.git.writing import Writer
+    import pygit2
 
-    _replace(Writer, "_keep", lambda writer, write: write())
+    from patchq.git.unwritten import Unwritten
+
+    write = Unwritten.write_to
+
+    def sparing(unwritten: Unwritten, repo: Any, objects: Path, flush: Callable[[], None]) -> None:
+        on_disk = pygit2.Odb(str(objects))
+        for oid in [oid for oid in unwritten._objects if on_disk.exists(oid)]:
+            del unwritten._objects[oid]
+        write(unwritten, repo, objects, flush)
+
+    _replace(Unwritten, "write_to", sparing)
 
 
 def _no_intent() -> None:

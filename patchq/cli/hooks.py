@@ -7,7 +7,7 @@ What `install` changed is put down in the git directory: `uninstall` restores it
 from __future__ import annotations
 
 import json
-import shutil
+import stat
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from patchq.cli import arguments, output, places
 from patchq.config import reading
 from patchq.config.reading import Config
+from patchq.git import files
 from patchq.git.repository import Repository
 from patchq.hooks import enabling, shipped, staged, wiring
 from patchq.model.errors import UsageError
@@ -189,11 +190,8 @@ def _record(repo: Repository, key: str, value: object) -> None:
 def _put(path: Path, data: bytes) -> None:
     """Replace a file, or what it is a link to, as a whole."""
     path = path.resolve()
-    new = path.with_name(f".{path.name}.tmp")
-    new.write_bytes(data)
-    if path.exists():
-        shutil.copymode(path, new)
-    new.replace(path)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    files.replace(path, data, via=path.with_name(f".{path.name}.tmp"), mode=mode)
 
 
 def _say(args: Namespace, answer: object, text: str) -> int:

@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
 
+from patchq.git.command import QUIET, Git, plain_environment
 from patchq.git.objects import Leaf, blob_id, is_regular
 from patchq.git.reffiles import heads
 from patchq.git.repository import Repository
-from patchq.model.errors import RepositoryFault
 
-_KEPT = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
-_SET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "LC_ALL": "C"}
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 MOST_PATHS = 40
 _HEAD_STATES = {
     "MERGE_HEAD": "merging",
@@ -44,37 +40,15 @@ class Checkout:
     gitdir: Path
     workdir: Path
 
-    def git(
-        self, *args: str, index: Path | None = None, stdin: bytes = b"", keep: Sequence[int] = ()
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run git here, on another index file if need be, whatever the environment says.
-
-        It has a session of its own, so that the terminal's interrupt does not stop it half-way;
-        the descriptors `keep` stay open in it.
-        """
-        env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _KEPT}
-        env |= _SET | ({"GIT_INDEX_FILE": str(index)} if index else {})
-        here = (f"--git-dir={self.gitdir}", f"--work-tree={self.workdir}", "-C", str(self.workdir))
-        try:
-            return subprocess.run(
-                ["git", *_QUIET, *here, *args],
-                env=env,
-                input=stdin,
-                capture_output=True,
-                check=False,
-                start_new_session=True,
-                pass_fds=keep,
-            )
-        except FileNotFoundError:
-            raise RepositoryFault("there is no `git` on the PATH", "install git") from None
-
-    def ask(self, *args: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
-        """What git prints; `RepositoryFault` if it fails."""
-        done = self.git(*args, index=index, stdin=stdin)
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            raise RepositoryFault(f"git {args[0]} failed in {self.workdir}: {said}")
-        return done.stdout
+    @property
+    def git(self) -> Git:
+        """Git here, whatever the environment says."""
+        places = (f"--git-dir={self.gitdir}", f"--work-tree={self.workdir}")
+        return Git(
+            plain_environment(GIT_LITERAL_PATHSPECS="1"),
+            (*QUIET, *places, "-C", str(self.workdir)),
+            place=self.workdir,
+        )
 
 
 def checkouts(repo: Repository, branch: str) -> list[Checkout]:
@@ -145,7 +119,7 @@ def listed(
         )
 
     found = {}
-    output = checkout.ask("ls-files", "-s", "-v", "-z", "--", *pathspec(paths), index=index)
+    output = checkout.git.output("ls-files", "-s", "-v", "-z", "--", *pathspec(paths), index=index)
     for item in output.split(b"\0"):
         info, _, name = item.partition(b"\t")
         if name in wanted or is_below(name.rpartition(b"/")[0]):
@@ -195,7 +169,7 @@ def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
     if not paths:
         return set()
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
-    items = checkout.ask("status", *options, "--", *pathspec(paths)).split(b"\0")
+    items = checkout.git.output("status", *options, "--", *pathspec(paths)).split(b"\0")
     return {os.fsdecode(item[3:]) for item in items} & set(paths)
 
 
@@ -240,9 +214,9 @@ def refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
     """Renew the times of the paths' entries in the index where the content is the same."""
     there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
     if there:
-        checkout.git("add", "--refresh", "--", *there, index=index)
+        checkout.git.run("add", "--refresh", "--", *there, index=index)
     else:
-        checkout.git("update-index", "-q", "--refresh", index=index)
+        checkout.git.run("update-index", "-q", "--refresh", index=index)
 
 
 def delete(workdir: Path, path: str) -> None:

@@ -10,9 +10,8 @@ any death, so no pid and no clock decides who is dead.
 from __future__ import annotations
 
 import errno
-import fcntl
+import math
 import os
-import random
 import secrets
 import stat
 import time
@@ -21,10 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchq.git import files
 from patchq.model.errors import Busy, DiskFault
 
 WAIT_SECONDS = 10.0
-_PAUSE_SECONDS = (0.002, 0.02)
 
 
 @dataclass
@@ -41,8 +40,7 @@ class LinkLock:
         while True:
             own = directory / f"patchq-{secrets.token_hex(8)}{suffix}"
             fd = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            if own.exists():
+            if files.flock(fd, math.inf) and own.exists():
                 break
             os.close(fd)  # taken for a dead owner's before it was flocked
         made = cls(own, fd)
@@ -54,24 +52,26 @@ class LinkLock:
         return made
 
     def append(self, content: bytes) -> None:
-        while content:
-            content = content[os.write(self.fd, content) :]
+        files.write_all(self.fd, content)
 
     def flush(self) -> None:
         os.fsync(self.fd)
 
     def hold(self, lock: Path, wait: float = WAIT_SECONDS) -> None:
         """Become the owner of `lock`; `errors.Busy` if somebody else is after `wait` seconds."""
-        deadline = time.monotonic() + wait
-        while True:
+        for _ in files.attempts(wait):
+            with suppress(FileExistsError):
+                self._link(lock)
+                return
+        raise Busy(*_held_by_others(lock))
+
+    def _link(self, lock: Path) -> None:
+        while self.lock is None:
             try:
                 os.link(self.own, lock)
+                self.lock = lock
             except FileNotFoundError:
                 make_directory(lock.parent)  # git removes directories that pack-refs emptied
-            except FileExistsError:
-                if time.monotonic() >= deadline:
-                    raise Busy(*_held_by_others(lock)) from None
-                time.sleep(random.uniform(*_PAUSE_SECONDS))
             except OSError as error:
                 if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
                     raise
@@ -79,9 +79,6 @@ class LinkLock:
                     f"cannot make the hard link {lock}: {error.strerror}",
                     "patchq needs a file system with hard links for the git directory",
                 ) from None
-            else:
-                self.lock = lock
-                return
 
     def owns(self, lock: Path) -> bool:
         """Whether `lock` is a link to the own file."""
@@ -118,22 +115,10 @@ def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LinkL
             fd = os.open(own, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
-        if _flocked(fd, deadline) and own.exists():
+        if files.flock(fd, deadline - time.monotonic()) and own.exists():
             yield LinkLock(own, fd)
         else:
             os.close(fd)
-
-
-def _flocked(fd: int, deadline: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(random.uniform(*_PAUSE_SECONDS))
-        else:
-            return True
 
 
 def make_directory(path: Path) -> None:

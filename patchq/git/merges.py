@@ -6,7 +6,6 @@ second is asked only where there is no git, or one older than 2.38.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 import pygit2
 
-from patchq.git.faults import fault
+from patchq.git.command import Git, complaint, merges_trees, plain_environment, version
+from patchq.git.libgit2 import fault
 from patchq.git.repository import Repository
 
 _SECONDS = 60.0
-LOCAL_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
 _NOBODY = pygit2.Signature("patchq", "patchq@localhost", 0, 0)
 _KIND = re.compile(r"CONFLICT \([^)]*\)")
 _CONTENT = "CONFLICT (contents)"
@@ -49,46 +48,30 @@ def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
 
 @cache
 def _can_merge() -> bool:
-    """Whether there is a git that has `merge-tree --write-tree`."""
-    try:
-        said = subprocess.run(["git", "version"], capture_output=True, text=True, timeout=_SECONDS)
-    except OSError:
-        return False
-    digits = [int(part) for part in said.stdout.split(" ")[2].split(".")[:2]]
-    return digits >= [2, 38]
+    return merges_trees(version())
 
 
 def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     """All that the merge makes or needs of what is in memory stands in a directory of its own."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
-        repo.lend_unwritten([ours, theirs], objects)
-        odb = pygit2.Odb(str(objects))
+        repo.unwritten.copy([ours, theirs], objects)
+        odb = pygit2.Odb(name)
         root = _commit(odb, base)
         sides = [_commit(odb, tree, root) for tree in (ours, theirs)]
-        told = subprocess.run(
-            ["git", "merge-tree", "--write-tree", "--messages", "-z", *sides],
-            cwd=name,
-            env=_environment(repo, name),
-            capture_output=True,
-            timeout=_SECONDS,
+        environment = plain_environment(
+            GIT_DIR=str(repo.commondir),
+            GIT_OBJECT_DIRECTORY=name,
+            GIT_ALTERNATE_OBJECT_DIRECTORIES=str(repo.commondir / "objects"),
         )
-    if told.returncode not in (0, 1):
-        raise OSError(told.stderr.decode("utf-8", "replace").strip())
-    if told.returncode == 0:
-        return Merged(told.stdout[:40].decode("ascii"))
-    said = told.stdout.decode("utf-8", "replace").split("\0")
-    return Merged(None, any(_KIND.fullmatch(text) and text != _CONTENT for text in said))
-
-
-def _environment(repo: Repository, objects: str) -> dict[str, str]:
-    """This process's, without what says which repository a git that started it worked on."""
-    kept = {key: value for key, value in os.environ.items() if key not in LOCAL_VARIABLES}
-    return kept | {
-        "GIT_DIR": str(repo.commondir),
-        "GIT_OBJECT_DIRECTORY": objects,
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(repo.commondir / "objects"),
-    }
+        git = Git(environment, directory=objects, seconds=_SECONDS)
+        done = git.run("merge-tree", "--write-tree", "--messages", "-z", *sides)
+    if done.returncode not in (0, 1):
+        raise OSError(complaint(done))
+    if done.returncode == 0:
+        return Merged(done.stdout[:40].decode("ascii"))
+    messages = done.stdout.decode("utf-8", "replace").split("\0")
+    return Merged(None, any(_KIND.fullmatch(text) and text != _CONTENT for text in messages))
 
 
 def _commit(odb: pygit2.Odb, tree: str, *parents: str) -> str:
@@ -102,5 +85,5 @@ def _by_libgit2(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     conflicts = list(index.conflicts or ())
     if conflicts:
         return Merged(None, any(None in sides for sides in conflicts))
-    with repo.tentative():
+    with repo.unwritten.tentative():
         return Merged(str(index.write_tree(repo.raw_repository)))

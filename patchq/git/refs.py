@@ -8,19 +8,18 @@ killed (12 of 47 kill points); this one leaves a lock whose inode is that of an 
 backend that libgit2 opens.
 
 A renamed file whose content was not flushed may come out of a power cut empty, so a value is
-flushed first: one by one, or, for many, `stage` them all and flush once by `barrier`.
+flushed first: one by one, or, for many, `stage` them all and flush once by `files.barrier`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.git import packedrefs
+from patchq.git import files, packedrefs
 from patchq.git.identity import Identity
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
 from patchq.git.reffiles import has_below, heads, is_ref_name
@@ -31,7 +30,6 @@ _SUFFIX = ".ref"
 MOST_LOOSE = 16
 _NULL = "0" * 40
 _OURS = ("refs/heads/", "refs/patchq/", "refs/notes/patchq")
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def move(
 
     `through` are commits on the way, with their messages: each gets its own reflog entry.  `first`
     is called when nothing else can move the ref any more, and the move is all that is left.  The
-    move is atomic at once and durable after `barrier`.  `errors.Busy` if others hold the ref
+    move is atomic at once and durable after `files.barrier`.  `errors.Busy` if others hold the ref
     for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref.
     """
     return _swap(repo, ref, old, new, message, identity, wait, through, first)
@@ -135,29 +133,6 @@ def clean(commondir: Path) -> list[Path]:
             freed += [lock.lock] if lock.lock else []
         lock.free()
     return freed
-
-
-def barrier(*paths: Path) -> None:
-    """Make everything on the file systems of these directories durable, git's objects included."""
-    seen = set()
-    for place in (place for path in paths for place in (path, path / "objects")):
-        with suppress(FileNotFoundError):
-            device = place.stat().st_dev
-            if device not in seen:
-                seen.add(device)
-                _syncfs(place)
-
-
-def _syncfs(path: Path) -> None:
-    if not hasattr(_LIBC, "syncfs"):
-        os.sync()
-        return
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if _LIBC.syncfs(fd):
-            raise DiskFault(f"cannot flush {path}: {os.strerror(ctypes.get_errno())}")
-    finally:
-        os.close(fd)
 
 
 def _swap(
@@ -257,9 +232,6 @@ def _log(repo: Repository, ref: str, lines: str) -> None:
         own.touch()
         own.chmod(mode)
     for log in (own, *(at / "logs/HEAD" for at, head in heads(repo.commondir) if head == ref)):
-        with suppress(FileNotFoundError):
-            fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                os.write(fd, lines.encode("utf-8", "surrogateescape"))
-            finally:
-                os.close(fd)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+        with suppress(FileNotFoundError), files.opened(log, flags) as fd:
+            os.write(fd, lines.encode("utf-8", "surrogateescape"))

@@ -8,30 +8,40 @@ an error in three ways, and each has its answer here:
   must differ from its base by exactly the declared paths;
 * an object that "exists already" is not written again, though a power cut may have left it empty:
   every object is written anew, and takes the place of a loose one;
-* nothing is flushed: objects are durable only after `refs.barrier`, which covers many at once.
+* nothing is flushed: objects are durable only after `files.barrier`, which covers many at once.
+
+Each object is made in memory, whatever the repository has: one that "exists already" may also be
+one that no ref holds and `git repack -ad` takes away.  libgit2 would look through the packs'
+directory for each of them, besides.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import cast
 
 import pygit2
-from pygit2.enums import AttrCheck, SortMode
+from pygit2.enums import AttrCheck, ObjectType, SortMode
 
-from patchq.git.faults import fault
 from patchq.git.identity import Identity, Role, current
-from patchq.git.objects import CommitInfo, CommitTree, Leaf, differences, graft, leaves, nest
-from patchq.git.opening import open_repository
+from patchq.git.libgit2 import fault, open_repository
+from patchq.git.objects import (
+    CommitInfo,
+    CommitTree,
+    Leaf,
+    differences,
+    graft,
+    is_regular,
+    leaves,
+    nest,
+)
 from patchq.git.reffiles import common_directory, ref_names
 from patchq.git.unwritten import Unwritten
-from patchq.git.writing import Writer
 from patchq.model.errors import RepositoryFault
 from patchq.model.values import FileChange
 
@@ -45,9 +55,11 @@ class Repository:
     """An open repository; cheap calls, no process, nothing outside of `GITDIR` is written."""
 
     def __init__(self, repo: pygit2.Repository) -> None:
-        self._repo = repo
-        self._unwritten = Unwritten()
-        repo.odb.add_backend(self._unwritten, _FIRST)
+        self.raw_repository = repo
+        """libgit2's own handle, for the other modules of this package."""
+        self.unwritten = Unwritten()
+        """The objects that no file has yet."""
+        repo.odb.add_backend(self.unwritten, _FIRST)
         # An attribute lookup through a handle with a git directory also reads the index.
         self._bare_memory = pygit2.Repository()
         self._bare_memory.set_odb(repo.odb)
@@ -57,18 +69,12 @@ class Repository:
         self.bare = repo.is_bare
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
-        self._writer = Writer(repo, self._unwritten)
         self._attribute_files = (self.commondir / "info/attributes", Path(users).expanduser())
 
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that `path` is in; `errors.UsageError` if it is in none."""
         return cls(open_repository(path))
-
-    @property
-    def raw_repository(self) -> pygit2.Repository:
-        """libgit2's own handle, for the other modules of this package."""
-        return self._repo
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
         """Who git says acts now, by the environment or the configuration."""
@@ -77,9 +83,16 @@ class Repository:
     def setting(self, key: str) -> str | None:
         """A value of git's configuration as it stands there, by its dotted key."""
         try:
-            return self._repo.config[key]
+            return self.raw_repository.config[key]
         except KeyError:
             return None
+
+    def hooks_directory(self) -> Path:
+        """Where git looks for the repository's hooks (`core.hooksPath`, else `hooks`)."""
+        named = self.setting("core.hooksPath")
+        if not named:
+            return self.commondir / "hooks"
+        return Path(os.path.normpath((self.workdir or self.gitdir) / Path(named).expanduser()))
 
     def ref_target(self, fullname: str) -> str | None:
         """The id that a ref holds, loose or packed; None if it is missing or symbolic."""
@@ -124,7 +137,7 @@ class Repository:
 
     def _ref(self, fullname: str) -> pygit2.Reference | None:
         try:
-            return self._repo.lookup_reference(fullname)
+            return self.raw_repository.lookup_reference(fullname)
         except (KeyError, ValueError):
             return None
         except pygit2.GitError as error:
@@ -132,7 +145,7 @@ class Repository:
 
     def _peel(self, oid: str) -> str | None:
         try:
-            return str(self._repo[oid].peel(pygit2.Commit).id)
+            return str(self.raw_repository[oid].peel(pygit2.Commit).id)
         except (KeyError, ValueError, pygit2.GitError):
             return None
 
@@ -152,7 +165,9 @@ class Repository:
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether `old` is in the history of `new`; a commit is in its own."""
         try:
-            return old == new or (old in self._repo and self._repo.descendant_of(new, old))
+            return old == new or (
+                old in self.raw_repository and self.raw_repository.descendant_of(new, old)
+            )
         except (KeyError, pygit2.GitError) as error:
             raise fault(f"cannot read the history of {new}", error) from None
 
@@ -177,6 +192,19 @@ class Repository:
         """Path -> (before, after), modes and ids, between the trees of two commits."""
         return differences(self.raw, self.tree(old).root, self.tree(new).root)
 
+    def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
+        """What happened to regular files between two commits; a rename is a deletion and a
+        creation."""
+
+        def content(leaf: Leaf | None) -> bytes | None:
+            return self.raw(leaf[1]) if leaf and is_regular(leaf[0]) else None
+
+        changes = (
+            FileChange(path, content(before), content(after), bool(after and after[0] & 0o100))
+            for path, (before, after) in self.changes(old, new).items()
+        )
+        return tuple(c for c in changes if c.before is not None or c.after is not None)
+
     def changed_paths(self, old: str, new: str) -> set[str]:
         return set(self.changes(old, new))
 
@@ -194,7 +222,9 @@ class Repository:
 
     def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
         try:
-            walker = self._repo.walk(self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME)
+            walker = self.raw_repository.walk(
+                self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME
+            )
             if hide:
                 walker.hide(self._commit(hide).id)
             yield from walker
@@ -203,7 +233,7 @@ class Repository:
 
     def _object(self, oid: str) -> AnyObject:
         try:
-            return cast(AnyObject, self._repo[oid])
+            return cast(AnyObject, self.raw_repository[oid])
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise fault(f"cannot read object {oid}", error) from None
 
@@ -234,7 +264,7 @@ class Repository:
         flags = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
         value = self._bare_memory.get_attr(path, "filter", flags, commit) if commit else None
         if not isinstance(value, str) and any(file.exists() for file in self._attribute_files):
-            value = self._repo.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
+            value = self.raw_repository.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
         return value if isinstance(value, str) else None
 
     def write_objects(self, flush: Callable[[], None] = lambda: None) -> None:
@@ -243,13 +273,13 @@ class Repository:
         `flush` makes them, and whatever else it covers, durable before they get their names.
         """
         try:
-            self._unwritten.write_to(self._repo, self.commondir / "objects", flush)
+            self.unwritten.write_to(self.raw_repository, self.commondir / "objects", flush)
         except (OSError, pygit2.GitError) as error:
             raise fault("cannot write objects", error) from None
 
     def close(self) -> None:
         """Nothing more is written: leave nothing of this process in the git directory."""
-        self._unwritten.let_go()
+        self.unwritten.let_go()
 
     def write_commit(
         self,
@@ -263,15 +293,37 @@ class Repository:
         tree, which stay in memory until `write_objects`.  `RepositoryFault` if the tree would
         differ from the parent's by anything but `changes`."""
         root = self.write_tree(parent, changes)
-        return self._writer.commit(root, parent, message, author, committer), root
+        if "\0" in message:
+            raise RepositoryFault("a commit message cannot hold a NUL byte")
+        parents: list[str | pygit2.Oid] = [parent] if parent else []
+        by, via = (pygit2.Signature(p.name, p.email, p.when, p.offset) for p in (author, committer))
+        try:
+            tree = pygit2.Oid(hex=root)
+            text = self.raw_repository.create_commit_string(by, via, message, tree, parents)
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise fault("cannot make a commit", error) from None
+        return self.unwritten.keep(ObjectType.COMMIT, str(text).encode()), root
+
+    def amend(
+        self, commit: str, parent: str, changes: Sequence[FileChange], message: str
+    ) -> tuple[str, str]:
+        """The commit again with other files or another message, by the same people at the same
+        time; its id and its tree's."""
+        old = self._commit(commit)
+        author, committer = (
+            Identity(who.name, who.email, who.time, who.offset)
+            for who in (old.author, old.committer)
+        )
+        return self.write_commit(parent, changes, message, author, committer)
 
     def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
         """The tree of a commit with the changes made, as `write_commit` would have it."""
-        base = self.tree(parent).root if parent else self._writer.tree(b"")
+        new_tree = partial(self.unwritten.keep, ObjectType.TREE)
+        base = self.tree(parent).root if parent else new_tree(b"")
         look_up = partial(self.leaf, base)
-        declared = leaves(look_up, changes, self._writer.blob)
-        grafted = graft(self.raw, self._writer.tree, base, nest(declared))
-        root = grafted or self._writer.tree(b"")
+        declared = leaves(look_up, changes, partial(self.unwritten.keep, ObjectType.BLOB))
+        grafted = graft(self.raw, new_tree, base, nest(declared))
+        root = grafted or new_tree(b"")
         made = differences(self.raw, base, root)
         after = {path: leaf for path, (_, leaf) in made.items()}
         want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
@@ -279,18 +331,3 @@ class Repository:
             lost = sorted({path for path, _ in after.items() ^ want.items()})
             raise RepositoryFault(f"the changes contradict each other: {', '.join(lost)}")
         return root
-
-    @contextmanager
-    def tentative(self) -> Iterator[None]:
-        """Forget every object that is made inside, when it is left."""
-        with self._unwritten.tentative():
-            yield
-
-    def unwritten(self, *roots: str) -> dict[str, tuple[int, bytes]]:
-        """What the commits `roots` are and need and no file has yet: kind and content by id."""
-        return self._unwritten.needed(roots)
-
-    def lend_unwritten(self, roots: Iterable[str], objects: Path) -> None:
-        """Copy what the commits or trees `roots` need and no file has yet to another object
-        directory, whose alternate this repository's is."""
-        self._unwritten.copy(roots, objects)

@@ -4,16 +4,15 @@ without it every landing leaves loose objects and refs, and every group of them 
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
 from time import monotonic
 
-from patchq.git.merges import LOCAL_VARIABLES
+from patchq.git.command import QUIET, Git, plain_environment
 from patchq.git.repository import Repository
 
 _LOG = logging.getLogger("patchq")
 _PAUSE_SECONDS = 60.0
-_COMMAND = ("-c", "core.hooksPath=/dev/null", "maintenance", "run", "--auto", "--quiet")
+_WORDS = ("maintenance", "run", "--auto", "--quiet")
 
 
 class Tidying:
@@ -36,17 +35,9 @@ class Tidying:
         self.due, self._next = False, monotonic() + _PAUSE_SECONDS
         if not self._wanted():
             return
-        env = {key: value for key, value in os.environ.items() if key not in LOCAL_VARIABLES}
+        environment = plain_environment(GIT_DIR=str(self._repo.commondir))
         try:
-            self.process = subprocess.Popen(
-                ["git", *_COMMAND],
-                cwd=self._repo.commondir,
-                env=env | {"GIT_DIR": str(self._repo.commondir)},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self.process = Git(environment, QUIET, self._repo.commondir).start(*_WORDS)
         except OSError as error:
             _LOG.debug("git cannot tidy up: %s", error)
 

@@ -19,9 +19,10 @@ from errno import ENOENT
 from pathlib import Path
 
 import pygit2
+from pygit2.enums import ObjectType
 
 from patchq.git.linklock import LinkLock, leftovers, make_directory
-from patchq.git.objects import referred
+from patchq.git.objects import object_id, referred
 
 MOST_LOOSE = 24
 """More objects at once than these are written as a pack."""
@@ -101,6 +102,12 @@ class Unwritten(pygit2.OdbBackend):
         pack.write(str(scratch / "pack"))
         packs = sorted((f"pack/{name}" for name in os.listdir(scratch / "pack")), reverse=True)
         return [*packs, *names]
+
+    def keep(self, kind: ObjectType, data: bytes) -> str:
+        """Have a new object; its id in hex."""
+        oid = object_id(kind, data)
+        self.write_cb(pygit2.Oid(hex=oid), data, kind)
+        return oid
 
     @contextmanager
     def tentative(self) -> Iterator[None]:

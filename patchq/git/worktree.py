@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from patchq.git import refs
+from patchq.git import files
 from patchq.git.backup import keep
 from patchq.git.checkout import (
     Checkout,
@@ -40,6 +40,7 @@ from patchq.git.checkout import (
     refresh,
     same_entry,
 )
+from patchq.git.command import complaint
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.git.objects import Leaf
 from patchq.git.repository import Repository
@@ -83,7 +84,7 @@ class Follow:
         Returns the paths that are not clean; then, as after a fault, nothing was changed and
         nothing is locked.  What cannot even be undone stays locked for `recover`.  `errors.Busy`
         if others hold the index for `wait` seconds.  The files are durable after
-        `refs.barrier(checkout.workdir, checkout.gitdir)`.
+        `files.barrier(checkout.workdir, checkout.gitdir)`.
         """
         names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
         gitdir = self.checkout.gitdir
@@ -167,12 +168,11 @@ class Follow:
         assert self._lock is not None
         command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
         # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
-        done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
+        done = self.checkout.git.run(*command, index=self._copy, keep=(self._lock.fd,))
         if done.returncode:
             refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
-            done = self.checkout.git(*command, index=self._copy, keep=(self._lock.fd,))
-        said = done.stderr.decode("utf-8", "replace").strip() or f"git gave {done.returncode}"
-        return said if done.returncode else None
+            done = self.checkout.git.run(*command, index=self._copy, keep=(self._lock.fd,))
+        return complaint(done) or f"git gave {done.returncode}" if done.returncode else None
 
     def _free(self) -> None:
         assert self._lock is not None
@@ -239,12 +239,16 @@ def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> 
         if not there and _is_between(checkout, path, changes):
             outdated.append((path, leaf))
     # Replacing a file by a directory, or the reverse, needs the deletion first.
-    checkout.ask("update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines)))
+    checkout.git.output(
+        "update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines))
+    )
     for path, leaf in outdated:
         if leaf is None:
             delete(checkout.workdir, path)
     written = b"".join(os.fsencode(path) + b"\0" for path, leaf in outdated if leaf)
-    checkout.ask("checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written)
+    checkout.git.output(
+        "checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written
+    )
     refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
 
 
@@ -266,12 +270,12 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
     texts = (data, data.replace(b"\r\n", b"\n"))
     if any(checkout.repo.raw(oid).startswith(text) for oid in oids for text in texts):
         return True
-    return checkout.git("hash-object", "--", path).stdout.decode().strip() in oids
+    return checkout.git.run("hash-object", "--", path).stdout.decode().strip() in oids
 
 
 def _publish(copy: Path, checkout: Checkout) -> None:
     """The copy becomes the index, once it and the files that it speaks of are durable."""
-    refs.barrier(checkout.workdir, checkout.gitdir)
+    files.barrier(checkout.workdir, checkout.gitdir)
     copy.replace(checkout.gitdir / "index")
 
 

@@ -8,19 +8,18 @@ is a refusal that says so.
 from __future__ import annotations
 
 import os
-import subprocess
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 
 from patchq.config.reading import Config
+from patchq.git.command import Git
 from patchq.git.repository import Repository
 from patchq.hooks import shipped
 from patchq.hooks.engine import Candidate, Engine
 from patchq.hooks.steps import Step, steps
 from patchq.hooks.verdicts import Verdict
-from patchq.model.errors import RepositoryFault
 from patchq.model.report import EditSummary, HookPlan
 from patchq.report import document, secrecy
 
@@ -116,8 +115,4 @@ def _plan(
 
 
 def _git(directory: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=directory, capture_output=True, check=False)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise RepositoryFault(f"git {words[0]} failed: {said}")
-    return done.stdout.decode("utf-8", "surrogateescape")
+    return Git(directory=directory).output(*words).decode("utf-8", "surrogateescape")

@@ -13,11 +13,9 @@ nothing here is flushed.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
-import subprocess
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,6 +23,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchq.git import files
+from patchq.git.command import QUIET, Git, sealed_environment
 from patchq.hooks import keeper
 from patchq.model.errors import DiskFault, RepositoryFault
 
@@ -52,15 +52,6 @@ _CONFIG = """\
 [maintenance]
 	auto = false
 """
-_ENV = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C",
-}
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +75,12 @@ def slot(root: Path, tree: str = "") -> Iterator[Slot]:
     for number in (*known, *range(max(known, default=-1) + 1, 1 << 16)):
         place = root / str(number)
         place.mkdir(exist_ok=True)
-        lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        try:
-            remove(place / "room")
-            (place / "room").mkdir()
-            yield Slot(place, lock)
-        finally:
-            os.close(lock)
-        return
+        with files.opened(place / "lock", os.O_RDWR | os.O_CREAT, mode=0o600) as lock:
+            if files.flock(lock):
+                remove(place / "room")
+                (place / "room").mkdir()
+                yield Slot(place, lock)
+                return
     raise DiskFault(f"no directory for a hook can be made in {root}")
 
 
@@ -181,8 +165,7 @@ class Warm:
             if not path.exists():
                 path.parent.mkdir(exist_ok=True)
                 loose = zlib.compress(b"%s %d\0%s" % (_KINDS[kind], len(data), data), 1)
-                path.with_suffix(".new").write_bytes(loose)
-                path.with_suffix(".new").rename(path)
+                files.replace(path, loose, via=path.with_suffix(".new"))
                 written += 1
         return written
 
@@ -225,27 +208,12 @@ class Warm:
     def _ask(self, *words: str, index: Path | None = None, jail: int | None = None) -> bytes:
         """What git prints here, or as the process `jail` sees the tree, on another index if need
         be."""
-        env = {"PATH": os.environ.get("PATH", os.defpath), **_ENV}
-        env |= {"GIT_INDEX_FILE": str(index)} if index else {}
         gitdir = self.gitdir if jail is None else self.place / "room/git"
-        places = (f"--git-dir={gitdir}", f"--work-tree={self.tree}")
-        command = ["git", *_QUIET, *places, *words]
-        if jail is not None:
-            enter = (sys.executable, "-I", "-S", keeper.__file__, "enter", str(jail))
-            command = [*enter, str(self.tree), *command]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self.place,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                start_new_session=True,
-            )
-        except FileNotFoundError:
-            raise RepositoryFault("there is no `git` on the PATH", "install git") from None
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            raise RepositoryFault(f"git {words[0]} failed in {self.tree}: {said}")
-        return done.stdout
+        enter = (sys.executable, "-I", "-S", keeper.__file__, "enter", str(jail), str(self.tree))
+        return Git(
+            sealed_environment(),
+            (*QUIET, f"--git-dir={gitdir}", f"--work-tree={self.tree}"),
+            directory=self.place,
+            place=self.tree,
+            launcher=() if jail is None else enter,
+        ).output(*words, index=index)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Literal
 
+from patchq.git import files
+from patchq.git.command import Git, complaint
 from patchq.hooks import shipped
 from patchq.model.errors import UsageError
 
@@ -81,12 +81,10 @@ def _directory_for(name: str, root: Path) -> Path:
 
 
 def _git(directory: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=directory, capture_output=True, text=True, check=False
-    )
+    done = Git(directory=directory).run(*words)
     if done.returncode:
-        raise UsageError(f"git {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout.removesuffix("\n")
+        raise UsageError(f"git {' '.join(words)}: {complaint(done)}")
+    return os.fsdecode(done.stdout).removesuffix("\n")
 
 
 def install(place: Place) -> bool:
@@ -98,7 +96,8 @@ def install(place: Place) -> bool:
     elif place.state == "other":
         _keep(place)
     place.file.parent.mkdir(parents=True, exist_ok=True)
-    _replace(place.file, text)
+    via = place.file.with_name(f".{place.name}.{os.getpid()}")
+    files.replace(place.file, text.encode(), via=via, mode=0o755, flush=True)
     return True
 
 
@@ -131,17 +130,6 @@ def _restore(place: Place) -> None:
 
 def _same(one: Path, other: Path) -> bool:
     return one.is_file() and other.is_file() and one.read_bytes() == other.read_bytes()
-
-
-def _replace(file: Path, text: str) -> None:
-    with NamedTemporaryFile(
-        "w", dir=file.parent, prefix=f".{file.name}.", delete=False, encoding="utf-8"
-    ) as new:
-        new.write(text)
-        new.flush()
-        os.fsync(new.fileno())
-        os.fchmod(new.fileno(), 0o755)
-    os.replace(new.name, file)
 
 
 def uninstall(place: Place) -> bool:

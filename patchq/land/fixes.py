@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from patchq.git.amending import amended, file_changes
 from patchq.hooks.verdicts import Fixed
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.pipeline import mode, stages
@@ -47,7 +46,7 @@ def take(draft: Draft, hook: str, fixed: Fixed) -> None:
     stages.check_results(draft, plan)
     _choose_mode_again(draft, plan, known)
     message = world.repo.message(draft.commit)
-    draft.commit, draft.tree = amended(world.repo, draft.commit, draft.parent, changes, message)
+    draft.commit, draft.tree = world.repo.amend(draft.commit, draft.parent, changes, message)
     draft.edits += tuple(_edit(hook, number, path) for number, path in enumerate(sorted(fixed), 1))
 
 
@@ -59,8 +58,8 @@ def say(draft: Draft, message: str) -> None:
     text = message.replace("\0", "").strip() + "\n"
     text = _with_trailers(text, repo.message(draft.commit))
     draft.subject = text.split("\n", 1)[0]
-    changes = file_changes(repo, draft.parent, draft.commit)
-    draft.commit, draft.tree = amended(repo, draft.commit, draft.parent, changes, text)
+    changes = repo.file_changes(draft.parent, draft.commit)
+    draft.commit, draft.tree = repo.amend(draft.commit, draft.parent, changes, text)
 
 
 def _with_trailers(text: str, before: str) -> str:
@@ -74,7 +73,7 @@ def _changes(draft: Draft, fixed: Fixed) -> tuple[FileChange, ...]:
     repo = draft.world.repo
     assert draft.parent
     assert draft.commit
-    changes = {change.path: change for change in file_changes(repo, draft.parent, draft.commit)}
+    changes = {change.path: change for change in repo.file_changes(draft.parent, draft.commit)}
     tree = repo.tree(draft.parent)
     for path, made in fixed.items():
         entry = tree.entry(path)

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patchq.git import refs, worktree
+from patchq.git import files, refs, worktree
 from patchq.git.identity import Identity
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.records import BATCHES, WAITING
@@ -243,7 +243,7 @@ def move_target(
                 return _undo(follows)
             follows.append(follow)
         if follows:
-            refs.barrier(*(f.checkout.workdir for f in follows))
+            files.barrier(*(f.checkout.workdir for f in follows))
 
         def first() -> None:
             for follow in follows:

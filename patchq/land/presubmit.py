@@ -14,7 +14,6 @@ from functools import partial
 from threading import Event, Lock
 from typing import TypeVar
 
-from patchq.git.amending import file_changes
 from patchq.hooks.engine import Candidate, processors
 from patchq.hooks.running import Cancelled
 from patchq.hooks.steps import Step
@@ -137,7 +136,7 @@ class _Check:
 
     def _unwritten(self, commit: str) -> Objects:
         with self.lock:
-            return self.world.repo.unwritten(commit)
+            return self.world.repo.unwritten.needed([commit])
 
     def _change(self, draft: Draft, step: Step, verdict: Verdict) -> None:
         if self.as_it_stands and verdict.fixed:
@@ -181,7 +180,7 @@ def _plan(draft: Draft, world: World) -> BatchDocument:
         return document.to_plan(draft.outcome())
     assert draft.parent
     assert draft.commit
-    changes = file_changes(world.repo, draft.parent, draft.commit)
+    changes = world.repo.file_changes(draft.parent, draft.commit)
     before = draft.edits, draft.diff
     draft.edits, draft.diff = tuple(map(_as_edit, changes)), unified.unified(changes)
     try:

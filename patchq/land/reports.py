@@ -7,48 +7,31 @@ earlier one.  The kernel drops the lock with its process.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from time import monotonic, sleep
+from contextlib import ExitStack, contextmanager
 
+from patchq.git import files
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.model.errors import Busy, DiskFault
 from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.report import page
 
-_PAUSE = 0.01
-
 
 @contextmanager
 def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
     """Be the only one who rewrites reports of this queue; `errors.Busy` if another process is for
     `wait` seconds.  It cannot be taken twice."""
-    try:
-        fd = os.open(world.queue_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise DiskFault(f"cannot open {world.queue_root}: {error.strerror}") from error
-    try:
-        until = monotonic() + wait
-        while not _taken(fd):
-            if monotonic() > until:
-                raise Busy(
-                    f"another process has rewritten reports for {wait:.0f} s", "try again later"
-                )
-            sleep(_PAUSE)
+    with ExitStack() as stack:
+        try:
+            folder = files.opened(world.queue_root, os.O_RDONLY | os.O_DIRECTORY)
+            fd = stack.enter_context(folder)
+        except OSError as error:
+            raise DiskFault(f"cannot open {world.queue_root}: {error.strerror}") from error
+        if not files.flock(fd, wait):
+            raise Busy(f"another process has rewritten reports for {wait:.0f} s", "try again later")
         yield
-    finally:
-        os.close(fd)
-
-
-def _taken(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def put(world: World, fresh: Report) -> Report:

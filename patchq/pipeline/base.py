@@ -141,7 +141,7 @@ def _check_merge(
     """Raise `Refusal` where git's own merge gives another tree, or finds a conflict that is not one
     of lines `beside` each other."""
     repo = draft.world.repo
-    with repo.tentative():
+    with repo.unwritten.tentative():
         theirs = repo.write_tree(move.base, plan.changes)
         ours, made = repo.tree(move.tip).root, repo.write_tree(move.tip, changes)
         merged = merges.merge(repo, repo.tree(move.base).root, ours, theirs)

@@ -10,8 +10,7 @@ from time import time
 
 from patchq.config.policy import Policy, Ruling, matcher
 from patchq.config.reading import Config
-from patchq.git import refs
-from patchq.git.amending import hooks_directory
+from patchq.git import files
 from patchq.git.identity import Identity
 from patchq.git.repository import Repository
 from patchq.hooks.engine import Engine
@@ -68,14 +67,14 @@ class World:
     @cached_property
     def hooks(self) -> Steps:
         """The hooks of this configuration; `HookFault` if one is named that there is not."""
-        own = hooks_directory(self.repo) if self.config.git_hooks else None
+        own = self.repo.hooks_directory() if self.config.git_hooks else None
         return steps(self.config, own)
 
     @cached_property
     def engine(self) -> Engine:
         """What runs hooks, beside the queue."""
         store = self.repo.commondir / "objects"
-        return Engine(self.queue_root / "hooks", store, hooks_directory(self.repo))
+        return Engine(self.queue_root / "hooks", store, self.repo.hooks_directory())
 
     def tell(self, report: Report) -> None:
         """Let the hooks know of a verdict that can be seen."""
@@ -157,4 +156,4 @@ class Tips:
 def flush(world: World) -> None:
     """Write what is still in memory, with one barrier for objects, refs and the queue, or two where
     the queue is on a file system of its own."""
-    world.repo.write_objects(lambda: refs.barrier(world.repo.commondir, world.queue_root))
+    world.repo.write_objects(lambda: files.barrier(world.repo.commondir, world.queue_root))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from patchq.git import files
 from patchq.model.asked import Asked, from_json, to_json
 from patchq.model.errors import Busy
 from patchq.model.names import REQUEST
@@ -107,7 +108,7 @@ class Claims:
             token = self._tokens.next()
             os.mkdir(token, 0o700, dir_fd=active)
             lock = os.open(token, spool.DIRECTORY, dir_fd=active)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            files.flock(lock, math.inf)
             # Somebody who recovers may have taken the directory for a leftover before the lock.
             if os.fstat(lock).st_nlink:
                 break
@@ -116,7 +117,7 @@ class Claims:
         if choice is not None:
             self.put(token, f"{token}.choice", spool.encode(choice), flush=True)
         self.put(token, f"{token}.body", data, flush=True)
-        spool.write(active, f"{token}/{spool.file_name(name)}", b"")
+        files.write(f"{token}/{spool.file_name(name)}", b"", folder=active)
         return _claim(token, name, Snapshot(data, len(data)), choice=choice)
 
     def recover(self) -> list[Claim]:
@@ -202,19 +203,12 @@ class Claims:
     @contextlib.contextmanager
     def _locked(self, token: str) -> Iterator[bool]:
         """Hold the claim's own lock; False when its owner lives."""
-        try:
-            lock = os.open(token, spool.DIRECTORY, dir_fd=self._active.fd)
-        except FileNotFoundError:
-            yield True
-            return
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-        finally:
-            os.close(lock)
+        with contextlib.ExitStack() as stack:
+            free = True
+            with contextlib.suppress(FileNotFoundError):
+                folder = files.opened(token, spool.DIRECTORY, self._active.fd)
+                free = files.flock(stack.enter_context(folder))
+            yield free
 
     def _revive(self, token: str) -> Claim | None:
         """A dead owner's claim as if its publishing had never begun; None for mere leftovers."""
@@ -227,9 +221,9 @@ class Claims:
                 spool.move(folder.fd, body, active, f"{token}.body")
                 spool.remove(folder.fd, f"{report['id']}.report.md")
             if not spool.listing(active, token):  # the report alone has the name, and may change
+                entry = f"{token}/{spool.file_name(report['source']['name'] or '')}"
                 with contextlib.suppress(FileNotFoundError):
-                    name = spool.file_name(report["source"]["name"] or "")
-                    spool.write(active, f"{token}/{name}", b"")
+                    files.write(entry, b"", folder=active)
         for name in (".md", ".tmp"):
             spool.remove(active, token + name)
         claim = self._read(token)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from patchq.git import files
 from patchq.model.asked import Asked
 from patchq.model.errors import DiskFault, UsageError
 from patchq.model.report import Report
@@ -30,7 +31,6 @@ from patchq.queue import Claim, finished, spool
 from patchq.queue.claims import Claims, Live
 from patchq.queue.ids import Ids, extension, valid
 from patchq.queue.inbox import Inbox, snapshot
-from patchq.queue.linux import syncfs
 from patchq.queue.lock import Lock, Owner, owner
 from patchq.queue.spool import Folder, disk_faults
 
@@ -163,7 +163,7 @@ class DirectoryQueue:
             self._claims.put(claim.token, f"{claim.token}.json", told, flush=flush)
             live.report = told
         if markdown is not None and (page := _page(markdown)) != live.page:
-            spool.write(active, f"{claim.token}.md", page, flush=flush)
+            files.write(f"{claim.token}.md", page, folder=active, flush=flush)
             live.page = page
 
     @disk_faults
@@ -205,7 +205,7 @@ class DirectoryQueue:
 
     @disk_faults
     def sync(self) -> None:
-        syncfs(self._base.fd)
+        files.syncfs(self._base.fd)
 
     @disk_faults
     def load(self, id: str) -> Report | None:

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from patchq.git.files import being_written, rename_noreplace, write
 from patchq.model.names import REQUEST
 from patchq.model.values import Problem
-from patchq.queue.linux import being_written, rename_noreplace
-from patchq.queue.spool import Folder, Tokens, read_up_to, write
+from patchq.queue.spool import Folder, Tokens, read_up_to
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 SCAN_ENTRIES = 20_000
@@ -90,7 +90,7 @@ class Inbox:
         """Add a response under that name, or a free one like it, which is returned."""
         inbox, token = self.folder.fd, self._tokens.next()
         temporary = f".{token}.tmp"
-        write(inbox, temporary, data)
+        write(temporary, data, folder=inbox)
         for free in _names(name, token):
             with contextlib.suppress(FileExistsError):
                 rename_noreplace(inbox, temporary, free)

@@ -7,8 +7,6 @@ child of a dead daemon keeps the lock.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import socket
@@ -16,10 +14,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchq.git.files import flock, opened
 from patchq.model.errors import QueueLocked
 
-_TRIES = 3
-_PAUSE_SECONDS = 0.01
+_ASKED_SECONDS = 0.05
+"""For as long as somebody who only asks may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +48,16 @@ class Lock:
             return
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
-            _flock(fd)
-            report = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            if not flock(fd, _ASKED_SECONDS):
+                holder = _read(self._path)
+                who = f"process {holder.pid} on {holder.host}" if holder.pid else "another process"
+                raise QueueLocked(
+                    f"{who} works on this queue already",
+                    "stop it with `patchq stop`, or let it do the work",
+                )
+            owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
             os.ftruncate(fd, 0)
-            os.pwrite(fd, json.dumps(report).encode() + b"\n", 0)
-        except BlockingIOError:
-            os.close(fd)
-            holder = _read(self._path)
-            who = f"process {holder.pid} on {holder.host}" if holder.pid else "another process"
-            raise QueueLocked(
-                f"{who} works on this queue already",
-                "stop it with `patchq stop`, or let it do the work",
-            ) from None
+            os.pwrite(fd, json.dumps(owner).encode() + b"\n", 0)
         except BaseException:
             os.close(fd)
             raise
@@ -85,27 +82,11 @@ class Lock:
 def owner(path: Path) -> Owner | None:
     """Who holds the lock at `path` now, or None; takes nothing, creates nothing."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+            # A shared lock, so that two who only ask do not see each other.
+            return None if flock(fd, shared=True) else _read(path)
     except FileNotFoundError:
         return None
-    try:
-        # A shared lock, so that two who only ask do not see each other.
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _read(path)
-    finally:
-        os.close(fd)
-    return None
-
-
-def _flock(fd: int) -> None:
-    """Lock at once, but for the moment that somebody who only asks may hold it."""
-    for _ in range(_TRIES - 1):
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(_PAUSE_SECONDS)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _read(path: Path) -> Owner:

@@ -11,6 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from threading import get_native_id
 
+from patchq.git import files
+
 
 def digest(*parts: str) -> str:
     """A name for texts in their order, 64 hexadecimal digits; no two lists of texts share it."""
@@ -39,8 +41,7 @@ class Shelf:
         scratch = self.root / f".{name}.{get_native_id()}"
         self.root.mkdir(parents=True, exist_ok=True)
         try:
-            scratch.write_bytes(data)
-            scratch.replace(self.root / name)
+            files.replace(self.root / name, data, via=scratch)
         finally:
             scratch.unlink(missing_ok=True)
         if len(os.listdir(self.root)) > self.most:

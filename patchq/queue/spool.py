@@ -18,13 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
+from patchq.git import files
 from patchq.model.errors import DiskFault, UsageError
 from patchq.model.report import Report
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FOREIGN = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO}
@@ -117,52 +117,21 @@ class Folder:
 def put(
     folder: int, name: str, data: bytes, *, via: str | None = None, flush: bool = False
 ) -> None:
-    """Write a file, or replace it, so that it is seen whole or not at all.
-
-    `via` is the temporary name; `flush` makes the new content durable before it takes the old
-    one's place.
-    """
-    temporary = via or f"{name}.tmp"
-    write(folder, temporary, data, flush=flush)
-    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-
-
-def write(folder: int, name: str, data: bytes, *, flush: bool = False) -> None:
-    """Write a file in place: for names that nobody looks at yet."""
-    fd = os.open(name, _WRITE, 0o666, dir_fd=folder)
-    try:
-        _write_all(fd, data)
-        if flush:
-            os.fdatasync(fd)
-    finally:
-        os.close(fd)
+    """Write a file, or replace it, by way of `NAME.tmp` or `via`; see `files.replace`."""
+    files.replace(name, data, via=via or f"{name}.tmp", folder=folder, flush=flush)
 
 
 def append(folder: int, name: str, line: str) -> None:
     """Add a line to a file; lines of several processes do not mix."""
-    fd = os.open(name, _APPEND, 0o666, dir_fd=folder)
-    try:
-        _write_all(fd, line.encode() + b"\n")
-    finally:
-        os.close(fd)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+    with files.opened(name, _APPEND, folder) as fd:
+        files.write_all(fd, line.encode() + b"\n")
 
 
 def read(folder: int, name: str) -> bytes | None:
     """The bytes of one of the queue's own files; None when there is no such file."""
-    try:
-        fd = os.open(name, _READ, dir_fd=folder)
-    except FileNotFoundError:
-        return None
-    try:
+    with contextlib.suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
         return read_up_to(fd, os.fstat(fd).st_size)
-    finally:
-        os.close(fd)
+    return None
 
 
 def read_up_to(fd: int, size: int) -> bytes:
@@ -203,14 +172,10 @@ def move(folder: int, name: str, target: int, new: str) -> bool:
 
 def listing(folder: int, name: str = ".") -> list[str]:
     """The names in a directory, sorted; empty when there is no such directory."""
-    try:
-        fd = os.open(name, DIRECTORY, dir_fd=folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    try:
+    missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
+    with missing, files.opened(name, DIRECTORY, folder) as fd:
         return sorted(os.listdir(fd))
-    finally:
-        os.close(fd)
+    return []
 
 
 def encode(value: Mapping[str, Any]) -> bytes:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from patchq.git import records, refs, worktree
+from patchq.git import files, records, refs, worktree
 from patchq.git.reffiles import heads
 from patchq.git.refs import Staged
 from patchq.git.repository import Repository
@@ -285,7 +285,7 @@ def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) ->
     """Move the refs and rewrite the reports; the lock on the reports is held."""
     moved = [step for step in steps if _swap(records.WAITING, step, step.waits, values, world)]
     if any(step.waits != step.commit for step in moved):
-        refs.barrier(world.repo.commondir)
+        files.barrier(world.repo.commondir)
     done = []
     for step in moved:
         if _swap("refs/heads/patchq/", step, step.branch, values, world):
@@ -294,7 +294,7 @@ def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) ->
             back = replace(step, commit=step.waits)
             _swap(records.WAITING, back, step.commit, values, world)
     if any(step.branch != step.commit for step in done):
-        refs.barrier(world.repo.commondir)
+        files.barrier(world.repo.commondir)
     for step in done:
         now = world.queue.load(step.id)
         named = [p for p in now["problems"] if p["code"] == collisions.CODE] if now else []

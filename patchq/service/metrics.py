@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchq import __version__
+from patchq.git import files
 from patchq.model.report import VERDICTS
 from patchq.service import stats
 from patchq.service.stats import Key
@@ -99,9 +100,7 @@ class File:
         # The node exporter reads what ends in `.prom`, so the scratch file must not.
         scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
-            scratch.write_text(content, encoding="utf-8")
-            scratch.chmod(0o644)
-            scratch.replace(self.path)
+            files.replace(self.path, content.encode(), via=scratch, mode=0o644)
         except OSError as error:
             with contextlib.suppress(OSError):
                 scratch.unlink()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.git import refs
+from patchq.git import files, refs
 from patchq.git.identity import Identity
 from patchq.git.repository import Repository
 from patchq.model.errors import Busy, DiskFault, RepositoryFault
@@ -162,7 +162,7 @@ def test_staged_values_are_flushed_together(
     path: Path, repo: Repository, old: str, new: str
 ) -> None:
     first, second = (refs.stage(repo, oid) for oid in (new, old))
-    refs.barrier(repo.commondir)
+    files.barrier(repo.commondir)
     assert move(repo, old, first)
     assert not move(repo, old, first)
     assert create(repo, NEW, first)
@@ -492,7 +492,7 @@ def test_killed_writers_block_nobody(path: Path) -> None:
 
 def test_barrier_flushes(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    code = "import sys, pathlib, patchq.refs as r; r.barrier(pathlib.Path(sys.argv[1]))"
+    code = "import sys, pathlib, patchq.git.files as f; f.barrier(pathlib.Path(sys.argv[1]))"
     command = ["strace", "-f", "-e", "trace=syncfs", "-o", str(trace), sys.executable, "-c", code]
     try:
         done = subprocess.run([*command, str(tmp_path)], capture_output=True)

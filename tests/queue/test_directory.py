@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
+from patchq.git.files import being_written
 from patchq.model.errors import DiskFault, Fault, QueueLocked, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Outcome, State
 from patchq.queue import Claim
 from patchq.queue.directory import DirectoryQueue, create, lock_owner
-from patchq.queue.linux import being_written
 from patchq.report.document import to_json
 
 LIMIT = 1000
@@ -200,7 +200,7 @@ def test_a_writer_that_comes_while_we_look_does_not_kill_us(root: Path) -> None:
     path = drop(root, "x.md")
     look = (
         "import os, sys\n"
-        "from patchq.queue.linux import being_written\n"
+        "from patchq.git.files import being_written\n"
         "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
         "for _ in range(100_000): being_written(fd)\n"
     )

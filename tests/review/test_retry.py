@@ -108,10 +108,10 @@ def test_a_part_that_was_held_stays_a_part(repo: Path) -> None:
 # Ends a command where its response is claimed, its verdict intended, or its ref moved.
 DIES = """
 import os, sys
-from patchq.land import landing as land, worker; from patchq.git import refs
+from patchq.land import landing as land, worker; from patchq.git import files
 from patchq.cli import main
 module, name = {
-    "claimed": (worker, "work"), "intended": (refs, "barrier"), "moved": (land, "publish")
+    "claimed": (worker, "work"), "intended": (files, "barrier"), "moved": (land, "publish")
 }[sys.argv.pop(1)]
 setattr(module, name, lambda *args, **more: os._exit(9))
 sys.exit(main(sys.argv[1:]))

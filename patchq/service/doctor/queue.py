@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patchq.config.reading import Config
+from patchq.git.files import being_written, opened, rename_noreplace
 from patchq.land.recovery import MOST_TRIES, TRIES
 from patchq.model.errors import Fault
 from patchq.queue.directory import PRIVATE, PUBLIC, lock_owner
 from patchq.queue.finished import claimed
-from patchq.queue.linux import being_written, rename_noreplace
 from patchq.queue.spool import token_of
 from patchq.service.doctor.finding import Finding, writable
 
@@ -133,11 +133,8 @@ def _abilities(root: Path) -> Iterator[Finding]:
         with own.open("rb") as file:
             leases = being_written(file.fileno()) is not None
             os.fsync(file.fileno())
-        folder = os.open(root / "inbox", os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with opened(root / "inbox", os.O_RDONLY | os.O_DIRECTORY) as folder:
             rename_noreplace(folder, own.name, f"{name}.part")
-        finally:
-            os.close(folder)
         os.rename(own.with_suffix(".part"), other)
         os.link(other, own)
         (root / "ids" / name).symlink_to("nowhere")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from patchq.config.reading import Config
+from patchq.git import files
 from patchq.git.repository import Repository
 from patchq.service.doctor.finding import Finding, writable
 
@@ -144,12 +144,6 @@ def _owner_of(commondir: Path, lock: Path) -> Literal["alive", "dead"] | None:
         with suppress(FileNotFoundError):
             if not os.path.samestat(own.lstat(), lock.lstat()):
                 continue
-            fd = os.open(own, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return "alive"
-            finally:
-                os.close(fd)
-            return "dead"
+            with files.opened(own, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+                return "dead" if files.flock(fd, shared=True) else "alive"
     return None

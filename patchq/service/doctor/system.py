@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from patchq.config.reading import Config
+from patchq.git import command
 from patchq.git.repository import Repository
 from patchq.hooks.running import NO_JAIL, can_jail
 from patchq.hooks.steps import cannot_start
@@ -89,7 +87,8 @@ def _clock(repo: Repository | None) -> Iterator[Finding]:
 
 
 def _git() -> Iterator[Finding]:
-    if shutil.which("git") is None:
+    version = command.version()
+    if not version:
         yield Finding(
             "git.version",
             "todo",
@@ -98,15 +97,13 @@ def _git() -> Iterator[Finding]:
             "install git 2.38 or later",
         )
         return
-    said = subprocess.run(["git", "version"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"(\d+)\.(\d+)", said)
-    if version and (int(version[1]), int(version[2])) >= (2, 38):
-        yield Finding("git.version", "ok", said.strip())
+    if command.merges_trees(version):
+        yield Finding("git.version", "ok", version)
         return
     yield Finding(
         "git.version",
         "weaker",
-        f"{said.strip()} has no `merge-tree --write-tree`: edits of a moved base are checked by "
+        f"{version} has no `merge-tree --write-tree`: edits of a moved base are checked by "
         "libgit2's merge, which knows fewer renames than git",
         "install git 2.38 or later",
     )

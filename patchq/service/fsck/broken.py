@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from patchq.git import records, refs
+from patchq.git import files, records, refs
 from patchq.pipeline import notes
 from patchq.pipeline.world import World
 from patchq.service.fsck.damage import Damage
@@ -114,7 +114,7 @@ def _put_back(world: World, name: str) -> None:
     tip = _tip(world, name)
     if tip and not world.repo.ref_target(name):
         refs.create(world.repo, name, tip, "patchq: fsck", world.identity())
-        refs.barrier(world.repo.commondir)
+        files.barrier(world.repo.commondir)
 
 
 def _tip(world: World, name: str) -> str | None:

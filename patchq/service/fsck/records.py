@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from patchq.git import records, refs, unwritten, worktree
+from patchq.git.files import barrier
 from patchq.git.linklock import leftovers
 from patchq.git.reffiles import heads
 from patchq.hooks.warm import remove
@@ -94,7 +95,7 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
 
 def _mark(world: World, id: str, commit: str) -> None:
     refs.create(world.repo, records.WAITING + id, commit, _LOG.format(id), world.identity())
-    refs.barrier(world.repo.commondir)
+    barrier(world.repo.commondir)
 
 
 def _records(world: World, there: Batches) -> Iterator[Damage]:
@@ -146,7 +147,7 @@ def _record(world: World, id: str, old: str | None, commit: str) -> None:
         refs.create(world.repo, ref, commit, log, who)
     else:
         refs.move(world.repo, ref, old, commit, log, who)
-    refs.barrier(world.repo.commondir)
+    barrier(world.repo.commondir)
 
 
 def _under(world: World, prefix: str) -> dict[str, str]:

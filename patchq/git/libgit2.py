@@ -1,19 +1,24 @@
-"""Opening a repository, within bounds of memory, and saying why one cannot be opened."""
+"""libgit2's manners: opening a repository within bounds of memory, and what it raises, as faults
+that say what to do."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from errno import EDQUOT, EIO, EMFILE, ENOSPC, EROFS
 from pathlib import Path
 
 import pygit2
 
-from patchq.model.errors import RepositoryFault, UsageError
+from patchq.model.errors import DiskFault, Fault, RepositoryFault, UsageError
 
 CACHE_BYTES = 32 << 20
 MAPPED_BYTES = 64 << 20
 OPEN_PACKS = 64
 """libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
+FSCK = "run `git fsck --full` and restore what it names from another clone"
+_DISK = tuple(map(os.strerror, (ENOSPC, EDQUOT, EIO, EROFS, EMFILE)))
+
 _CURES = {
     "not owned": "if you trust it: git config --global --add safe.directory '{root}'",
     "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files",
@@ -47,3 +52,8 @@ def _root(found: str) -> str:
     """The directory whose owner git looks at: it takes no other spelling."""
     gitdir = os.path.realpath(found)
     return os.path.dirname(gitdir) if os.path.basename(gitdir) == ".git" else gitdir
+
+
+def fault(what: str, error: Exception) -> Fault:
+    disk = next((words for words in _DISK if words in str(error)), None)
+    return DiskFault(f"{what}: {disk}") if disk else RepositoryFault(f"{what}: {error}", FSCK)

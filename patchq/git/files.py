@@ -1,0 +1,159 @@
+"""Files as a crash leaves them: written whole or not at all, flushed at once, locked by a process.
+
+What all rooms ask of the file system beyond Python's `os`.  A path may be relative to a `folder`,
+the descriptor of a directory, so that nobody leads it astray by a link.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from patchq.model.errors import DiskFault
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_RENAME_NOREPLACE = 1
+_PAUSE_SECONDS = (0.002, 0.02)
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+
+
+@contextmanager
+def opened(
+    path: str | Path, flags: int, folder: int | None = None, mode: int = 0o666
+) -> Iterator[int]:
+    """A descriptor that no child inherits; umask narrows the mode of a file that is made."""
+    fd = os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def write(
+    path: str | Path,
+    data: bytes,
+    *,
+    folder: int | None = None,
+    mode: int | None = None,
+    flush: bool = False,
+) -> None:
+    """Write a file in place, for names that nobody looks at yet; `flush` makes the content
+    durable."""
+    with opened(path, _WRITE, folder) as fd:
+        write_all(fd, data)
+        if mode is not None:
+            os.fchmod(fd, mode)
+        if flush:
+            (os.fdatasync if mode is None else os.fsync)(fd)  # the mode as well
+
+
+def replace(
+    path: str | Path,
+    data: bytes,
+    *,
+    via: str | Path,
+    folder: int | None = None,
+    mode: int | None = None,
+    flush: bool = False,
+) -> None:
+    """Write a file, or replace it, so that it is seen whole or not at all.
+
+    `via` is the temporary name, which a crash may leave; `flush` makes the new content durable
+    before it takes the old one's place.
+    """
+    write(via, data, folder=folder, mode=mode, flush=flush)
+    os.rename(via, path, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def rename_noreplace(folder: int, old: str, new: str) -> None:
+    """Rename within a directory; FileExistsError when `new` is taken."""
+    if hasattr(_LIBC, "renameat2"):
+        old_name, new_name = os.fsencode(old), os.fsencode(new)
+        if _LIBC.renameat2(folder, old_name, folder, new_name, _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(code, os.strerror(code), new)
+    os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    os.unlink(old, dir_fd=folder)
+
+
+def syncfs(fd: int) -> None:
+    """Flush the file system that `fd` is on; OSError if anything could not be written."""
+    if not hasattr(_LIBC, "syncfs"):
+        os.sync()
+    elif _LIBC.syncfs(fd):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def barrier(*paths: Path) -> None:
+    """Make everything on the file systems of these directories durable, git's objects included."""
+    devices = set()
+    for place in (place for path in paths for place in (path, path / "objects")):
+        with suppress(FileNotFoundError):
+            device = place.stat().st_dev
+            if device not in devices:
+                devices.add(device)
+                with opened(place, os.O_RDONLY) as fd:
+                    _flush(fd, place)
+
+
+def _flush(fd: int, place: Path) -> None:
+    try:
+        syncfs(fd)
+    except OSError as error:
+        raise DiskFault(f"cannot flush {place}: {error.strerror}") from error
+
+
+def attempts(seconds: float) -> Iterator[None]:
+    """Turns of a loop that tries something again for so long, with short pauses; one at least."""
+    deadline = time.monotonic() + seconds
+    yield
+    while time.monotonic() < deadline:
+        time.sleep(random.uniform(*_PAUSE_SECONDS))
+        yield
+
+
+def flock(fd: int, seconds: float = 0.0, *, shared: bool = False) -> bool:
+    """Lock the open file until it is closed, or this process dies; False if somebody else has it
+    locked for so long.  Shared locks only keep exclusive ones away."""
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    for _ in attempts(seconds):
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, operation | fcntl.LOCK_NB)
+            return True
+    return False
+
+
+def being_written(fd: int) -> bool | None:
+    """Whether the file behind `fd` (open for reading) is open for writing anywhere.
+
+    A read lease is granted exactly when nobody writes.  None: leases cannot be had here (another
+    user's file, a network file system, another system).
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return None
+    try:
+        # Whoever opens the file for writing meanwhile breaks the lease, and the default signal
+        # for that, SIGIO, would end this process; SIGURG does nothing.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
