@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from patchq.cli import output, places
 from patchq.config import reading
 from patchq.git.repository import Repository
-from patchq.hooks.steps import cannot_start
+from patchq.hooks.flaws import cannot_start
 
 
 def add_arguments(parser: ArgumentParser) -> None:

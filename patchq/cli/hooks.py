@@ -57,7 +57,7 @@ def _list(args: Namespace, repo: Repository) -> int:
             {
                 "name": name,
                 "does": does,
-                "enabled": enabling.enabled(config, name),
+                "enabled": enabling.is_enabled(config, name),
                 "path": str(shipped.path(name)),
             }
             for name, does in shipped.SUMMARIES.items()

@@ -22,11 +22,7 @@ GATE = """\
 _NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t]+#.*)?$")
 
 
-def is_enabled(config: Config) -> bool:
-    return enabled(config, shipped.GATE)
-
-
-def enabled(config: Config, name: str) -> bool:
+def is_enabled(config: Config, name: str = shipped.GATE) -> bool:
     """Whether the configuration runs the shipped hook of that name."""
     return any(hook.run == shipped.PREFIX + name for hook in config.hooks)
 
@@ -47,10 +43,10 @@ def enable(data: bytes) -> bytes | None:
     else:
         gap = "" if not text or text.endswith("\n") else "\n"
         text = f"{text}{gap}\nhooks:\n{GATE}"
-    made = text.replace("\n", end).encode()
+    updated = text.replace("\n", end).encode()
     try:
-        after = reading.parse(made)
+        after = reading.parse(updated)
     except ConfigError:
         return None
     unchanged = after.model_copy(update={"hooks": ()}) == before
-    return made if unchanged and is_enabled(after) else None
+    return updated if unchanged and is_enabled(after) else None

@@ -6,17 +6,17 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
 
-from patchq.hooks.running import Cancelled, Job, can_jail, run
-from patchq.hooks.steps import Step
+from patchq.hooks.jail.process import Cancelled, Job, can_jail, run
+from patchq.hooks.jail.worktree import Objects, Slot, WarmTree, slot
+from patchq.hooks.steps import MESSAGE, Step
 from patchq.hooks.verdicts import Verdict, as_run, judged, verdict
-from patchq.hooks.warm import MESSAGE, Objects, Slot, Warm, slot
 from patchq.model.errors import DiskFault
 from patchq.model.report import HookPlan, Report
 from patchq.model.values import HookRun
@@ -41,8 +41,8 @@ def processors() -> int:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """What hooks may know of a batch, in plain values, ids in hex."""
+class HookInput:
+    """What hooks may know of a batch and its candidate, in plain values, ids in hex."""
 
     id: str
     target: str
@@ -71,14 +71,20 @@ class Engine:
     `git_hooks` its hooks."""
 
     def __init__(self, root: Path, store: Path, git_hooks: Path) -> None:
-        self._root, self._store, self._git_hooks = root, store, git_hooks
+        self._root, self._store = root, store
         self._rooms = root / "rooms"  # for hooks that see no tree
         self._passes = Shelf(root / "passes", _MOST_PASSES, _MOST_PASSES // 2)
         self._free = BoundedSemaphore(processors())
         self._trying = Lock()
         self._jails: bool | None = None
+        # Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to.
+        self._git_env = {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "core.hooksPath",
+            "GIT_CONFIG_VALUE_0": str(git_hooks),
+        }
 
-    def ask(self, step: Step, candidate: Candidate, stop: Event) -> Verdict:
+    def ask(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         """What the hook says.  Raises `HookFault` if it cannot be started, `Cancelled` once `stop`
         is set."""
         if step.judge is not None:
@@ -92,28 +98,52 @@ class Engine:
             if stop.is_set():
                 raise Cancelled
             try:
-                said = self._run(step, candidate, stop)
+                answer = self._run(step, candidate, stop)
             except OSError as error:
                 raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
-        if step.cache and not (said.problems or said.fixed or said.message):
+        if step.cache and not (answer.problems or answer.fixed or answer.message):
             with suppress(OSError):
                 self._passes.put(key, b"")
-        return said
+        return answer
 
-    def _run(self, step: Step, candidate: Candidate, stop: Event) -> Verdict:
+    def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         sees = step.stage == "pre-commit"
         jailed = self._jailed()
+        head = candidate.parent if step.git else candidate.commit
         with slot(self._root if sees else self._rooms, candidate.tree) as own:
-            warm = Warm(own.path, self._store)
+            warm = WarmTree(own.path, self._store)
             if sees:
-                head = candidate.parent if step.git else candidate.commit
-                self._prepare(step, candidate, warm, head)
-            job = self._job(step, candidate, own, warm if sees else None, jailed)
+                warm.show(candidate.tree, head, candidate.objects)
+                message = warm.gitdir / MESSAGE
+                message.unlink(missing_ok=True)
+                if step.git:
+                    message.write_text(candidate.message, encoding="utf-8")
+            env = _environment(
+                step,
+                own,
+                candidate.paths,
+                BATCH=candidate.id,
+                TARGET=candidate.target,
+                BASE=candidate.base,
+                COMMIT=candidate.commit,
+            )
+            job = Job(
+                argv=step.argv,
+                env=env | (self._git_env if step.git else {}),
+                where=warm.tree if sees else own.room / "empty",
+                room=own.room,
+                lock=own.lock,
+                timeout=step.timeout,
+                jailed=jailed,
+                tree=warm.tree if sees else None,
+                stdin=b"" if step.git else candidate.plan_text,
+                network=step.network or not jailed,
+            )
             if sees and not jailed:
                 warm.lend()
             try:
-                with run(job, stop) as ended:
-                    return verdict(step, candidate.message, warm, ended)
+                with run(job, stop) as end:
+                    return verdict(step, candidate.message, warm, end)
             finally:
                 if sees and not jailed:
                     warm.restore(candidate.tree, head, candidate.objects)
@@ -126,82 +156,44 @@ class Engine:
                     _LOG.warning("%s", _NO_JAIL)
             return self._jails
 
-    def _prepare(self, step: Step, candidate: Candidate, warm: Warm, head: str) -> None:
-        warm.show(candidate.tree, head, candidate.objects)
-        message = warm.gitdir / MESSAGE
-        message.unlink(missing_ok=True)
-        if step.git:
-            message.write_text(candidate.message, encoding="utf-8")
-
-    def _job(
-        self, step: Step, candidate: Candidate, own: Slot, warm: Warm | None, jailed: bool
-    ) -> Job:
-        names = own.path / "files"
-        names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in candidate.paths))
-        env = _told(step, candidate.id, candidate.target, own)
-        env |= {
-            "PATCHQ_BASE": candidate.base,
-            "PATCHQ_COMMIT": candidate.commit,
-            "PATCHQ_FILES": str(names),
-        }
-        return Job(
-            argv=step.argv,
-            env=env | (self._git_env() if step.git else {}),
-            where=warm.tree if warm else own.room / "empty",
-            room=own.room,
-            lock=own.lock,
-            timeout=step.timeout,
-            jailed=jailed,
-            tree=warm.tree if warm else None,
-            stdin=b"" if step.git else candidate.plan_text,
-            network=step.network or not jailed,
-        )
-
-    def _git_env(self) -> dict[str, str]:
-        """Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to."""
-        return {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "core.hooksPath",
-            "GIT_CONFIG_VALUE_0": str(self._git_hooks),
-        }
-
     def tell(self, step: Step, report: Report, path: Path, where: Path) -> HookRun:
         """Let a hook know of a verdict, whose report is at `path`; it runs in the directory
         `where`, as a plain process; without a network if it is to have none."""
         with slot(self._rooms) as own:
-            names = own.path / "files"
-            paths = dict.fromkeys(edit["path"] for edit in report["edits"])
-            names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
-            env = _told(step, report["id"], report["target"] or "", own)
-            env |= {
-                "PATCHQ_BASE": report["base"]["commit"] if report["base"] else "",
-                "PATCHQ_COMMIT": report["commit"] or "",
-                "PATCHQ_FILES": str(names),
-                "PATCHQ_REPORT": str(path),
-            }
-            stdin = b"" if step.git else json.dumps(report).encode()
-            network = step.network or not self._jailed()
-            job = Job(
-                step.argv,
-                env,
-                where,
-                own.room,
-                own.lock,
-                step.timeout,
-                jailed=False,
-                stdin=stdin,
-                network=network,
+            env = _environment(
+                step,
+                own,
+                dict.fromkeys(edit["path"] for edit in report["edits"]),
+                BATCH=report["id"],
+                TARGET=report["target"] or "",
+                BASE=report["base"]["commit"] if report["base"] else "",
+                COMMIT=report["commit"] or "",
+                REPORT=str(path),
             )
-            with run(job, Event()) as ended:
-                return as_run(step, ended)
+            job = Job(
+                argv=step.argv,
+                env=env,
+                where=where,
+                room=own.room,
+                lock=own.lock,
+                timeout=step.timeout,
+                jailed=False,
+                stdin=b"" if step.git else json.dumps(report).encode(),
+                network=step.network or not self._jailed(),
+            )
+            with run(job, Event()) as end:
+                return as_run(step, end)
 
 
-def _told(step: Step, id: str, target: str, own: Slot) -> dict[str, str]:
+def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> dict[str, str]:
+    """What a hook finds in its environment: the `facts` as `PATCHQ_…`, the paths in a file."""
+    names = own.path / "files"
+    names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
     return {
         "HOME": str(own.room / "home"),
         **step.env,
         **({"PATCHQ_FIXES": "1"} if step.fixes else {}),
-        "PATCHQ_BATCH": id,
         "PATCHQ_STAGE": step.stage,
-        "PATCHQ_TARGET": target,
+        "PATCHQ_FILES": str(names),
+        **{f"PATCHQ_{name}": fact for name, fact in facts.items()},
     }

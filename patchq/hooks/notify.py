@@ -23,7 +23,7 @@ _MOST_WAITING = 256
 _FOLDERS = {"applied": "done", "proposed": "done", "accepted": "done", "rejected": "rejected"}
 
 
-class Teller:
+class Notifier:
     """Runs the hooks that are told, at most two at once.  Where very many wait, whoever tells
     waits, too."""
 
@@ -43,22 +43,20 @@ class Teller:
         for step in steps.after if folder == "done" else steps.rejected:
             if landed if step.git else step.wants(paths) or not paths:
                 self._room.acquire()
-                self._pool.submit(self._told, step, report, path)
-
-    def _told(self, step: Step, report: Report, path: Path) -> None:
-        with concern.about(report["id"]):
-            self._run(step, report, path)
+                self._pool.submit(self._run, step, report, path)
 
     def _run(self, step: Step, report: Report, path: Path) -> None:
-        try:
-            done = self._engine.tell(step, report, path, self._where)
-            if done.exit != 0:
-                how = "did not end in time" if done.exit is None else f"ended with {done.exit}"
-                _LOG.warning("the hook %s %s for %s: %s", step.id, how, report["id"], done.output)
-        except Fault as fault:
-            _LOG.warning("the hook %s was not told of %s: %s", step.id, report["id"], fault.message)
-        finally:
-            self._room.release()
+        id = report["id"]
+        with concern.about(id):
+            try:
+                run = self._engine.tell(step, report, path, self._where)
+                if run.exit != 0:
+                    how = "did not end in time" if run.exit is None else f"ended with {run.exit}"
+                    _LOG.warning("the hook %s %s for %s: %s", step.id, how, id, run.output)
+            except Fault as fault:
+                _LOG.warning("the hook %s was not told of %s: %s", step.id, id, fault.message)
+            finally:
+                self._room.release()
 
     def close(self) -> None:
         """Wait until everything was told."""

@@ -54,6 +54,11 @@ _JUDGES = {
 Judge = Callable[[HookPlan], list[str]]
 
 
+def name_in(run: str) -> str | None:
+    """The name of the shipped hook that a `run` line asks for; None if it asks for none."""
+    return run.removeprefix(PREFIX).strip() if run.startswith(PREFIX) else None
+
+
 def path(name: str) -> Path | None:
     """The script, an executable file; None if patchq ships none of that name."""
     return directory() / name if name in SUMMARIES else None

@@ -8,6 +8,7 @@ is a refusal that says so.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +18,10 @@ from patchq.config.reading import Config
 from patchq.git.command import Git
 from patchq.git.repository import Repository
 from patchq.hooks import shipped
-from patchq.hooks.engine import Candidate, Engine
+from patchq.hooks.engine import Engine, HookInput
 from patchq.hooks.steps import Step, steps
 from patchq.hooks.verdicts import Verdict
-from patchq.model.report import EditSummary, HookPlan
+from patchq.model.report import EditSummary
 from patchq.report import document, secrecy
 
 _SECRETS = (shipped.PREFIX + "pre-apply", shipped.PREFIX + "no-secrets")
@@ -55,32 +56,30 @@ def judge(config: Config, repo: Repository) -> list[str]:
         root = Path(os.path.realpath(scratch))
         engine = Engine(root, repo.commondir / "objects", repo.commondir / "hooks")
         for stage in (known.plan, (*known.fixing, *known.checking)):
-            lines = [
-                line
-                for step in stage
-                if step.wants(candidate.paths)
-                for line in _lines(step, engine.ask(step, candidate, Event()))
-            ]
-            if lines:
+            wanted = [step for step in stage if step.wants(candidate.paths)]
+            verdicts = [(step, engine.ask(step, candidate, Event())) for step in wanted]
+            if lines := [line for step, verdict in verdicts for line in _lines(step, verdict)]:
                 return lines
     return []
 
 
-def _lines(step: Step, verdict: Verdict) -> list[str]:
-    lines = [problem.message for problem in verdict.problems]
+def _lines(step: Step, verdict: Verdict) -> Iterator[str]:
+    yield from (problem.message for problem in verdict.problems)
     if verdict.fixed:
-        lines.append(f"the hook {step.id} would change {', '.join(verdict.fixed)}")
-    return lines
+        yield f"the hook {step.id} would change {', '.join(verdict.fixed)}"
 
 
-def _candidate(config: Config, repo: Repository, workdir: Path) -> Candidate:
+def _candidate(config: Config, repo: Repository, workdir: Path) -> HookInput:
     """What is staged, as a batch whose commit is on no branch."""
     git = partial(_git, workdir)
     head, tree = git("rev-parse", "-q", "--verify", "HEAD").strip(), git("write-tree").strip()
     status = git(*_DIFF, "--name-status", "-z", head).split("\0")[:-1]
     touched = dict(zip(status[1::2], status[::2], strict=True))
-    plan = _plan(config, repo.head_branch(), head, touched, git(*_DIFF, head))
-    return Candidate(
+    edits: list[EditSummary] = [
+        {"id": str(number), "path": path, "op": _OPS.get(letter, "write"), "state": "applied"}
+        for number, (path, letter) in enumerate(touched.items(), 1)
+    ]
+    return HookInput(
         id=_ID,
         target=repo.head_branch() or "",
         base=head,
@@ -90,28 +89,18 @@ def _candidate(config: Config, repo: Repository, workdir: Path) -> Candidate:
         tree=tree,
         paths=tuple(touched),
         message=_ID,
-        plan=plan,
+        plan={
+            "schema": document.PLAN,
+            "id": _ID,
+            "agent": None,
+            "model": None,
+            "mode": config.mode,
+            "target": repo.head_branch(),
+            "base": {"commit": head, "how": "tip"},
+            "edits": edits,
+            "diff": git(*_DIFF, head),
+        },
     )
-
-
-def _plan(
-    config: Config, target: str | None, head: str, touched: dict[str, str], diff: str
-) -> HookPlan:
-    edits: list[EditSummary] = [
-        {"id": str(number), "path": path, "op": _OPS.get(letter, "write"), "state": "applied"}
-        for number, (path, letter) in enumerate(touched.items(), 1)
-    ]
-    return {
-        "schema": document.PLAN,
-        "id": _ID,
-        "agent": None,
-        "model": None,
-        "mode": config.mode,
-        "target": target,
-        "base": {"commit": head, "how": "tip"},
-        "edits": edits,
-        "diff": diff,
-    }
 
 
 def _git(directory: Path, *words: str) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,15 +18,21 @@ from patchq import __version__
 from patchq.config.policy import matcher
 from patchq.config.schema import Config, Hook
 from patchq.hooks import shipped
-from patchq.hooks.running import HookFault
-from patchq.hooks.warm import MESSAGE
+from patchq.model.errors import HookFault
 
 SHELL = "/bin/sh"
 _KEPT = ("PATH", "LANG", "TZ")
+MESSAGE = "PATCHQ_MSG"
+"""The file of a candidate's private git directory that holds its commit's message."""
 GIT_SECONDS = 600.0
 _SCRIPTS = frozenset({".sh", ".bash", ".py", ".pl", ".rb", ".js", ".mjs", ".ts"})
 _SPECIAL = re.compile(r"[*?\[\]\\! #]")
-MESSAGE_HOOK, TREE_HOOK, TOLD_HOOK = "applypatch-msg", "pre-applypatch", "post-applypatch"
+_GIT_HOOKS = {
+    "applypatch-msg": ("pre-commit", True),
+    "pre-applypatch": ("pre-commit", False),
+    "post-applypatch": ("post-commit", False),
+}
+"""The repository's own: name -> stage, and whether it may change something (the message)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +85,11 @@ class Steps:
 def steps(config: Config, git_hooks: Path | None) -> Steps:
     """The hooks of the configuration, and the repository's own in the directory `git_hooks`.
     Raises `HookFault` for a shipped hook that there is not."""
-    made = [_step(hook) for hook in config.hooks]
-    own = [] if git_hooks is None else _git_steps(git_hooks)
+    every = [_step(hook) for hook in config.hooks]
+    every += [] if git_hooks is None else _git_steps(git_hooks)
 
     def of(stage: str, fixes: bool = False) -> tuple[Step, ...]:
-        return tuple(step for step in (*made, *own) if (step.stage, step.fixes) == (stage, fixes))
+        return tuple(step for step in every if (step.stage, step.fixes) == (stage, fixes))
 
     return Steps(
         plan=of("pre-apply"),
@@ -97,10 +101,10 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
 
 
 def _step(hook: Hook) -> Step:
-    env = _environment(hook.env)
+    env = environment(hook.env)
     argv, judge = _command(hook, env)
-    told = hook.model_dump_json(exclude={"timeout_seconds"})
-    digest = sha256(f"{__version__}\0{told}\0{sorted(env.items())}".encode(errors="replace"))
+    text = hook.model_dump_json(exclude={"timeout_seconds"})
+    digest = sha256(f"{__version__}\0{text}\0{sorted(env.items())}".encode(errors="replace"))
     return Step(
         id=hook.id,
         stage=hook.stage,
@@ -117,88 +121,49 @@ def _step(hook: Hook) -> Step:
 
 
 def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], shipped.Judge | None]:
-    if not hook.run.startswith(shipped.PREFIX):
+    name = shipped.name_in(hook.run)
+    if name is None:
         return (SHELL, "-c", hook.run), None
-    name = hook.run.removeprefix(shipped.PREFIX).strip()
-    words, wrong = shipped.command(name), shipped.misfit(name, hook.stage)
-    if words is None or wrong:
-        raise HookFault(f"the hook {hook.id} cannot be used: {wrong}", "see `patchq hooks list`")
+    words, flaw = shipped.command(name), shipped.misfit(name, hook.stage)
+    if words is None or flaw:
+        raise HookFault(f"the hook {hook.id} cannot be used: {flaw}", "see `patchq hooks list`")
     return tuple(words), shipped.judge(name, env)
 
 
 def _git_steps(directory: Path) -> list[Step]:
     """The repository's own hooks for applied patches, those that git would run."""
-    found = []
-    for name, stage, fixes in (
-        (MESSAGE_HOOK, "pre-commit", True),
-        (TREE_HOOK, "pre-commit", False),
-        (TOLD_HOOK, "post-commit", False),
-    ):
-        file = directory / name
-        if file.is_file() and os.access(file, os.X_OK):
-            env = _environment(())
-            words = (str(file), f".git/{MESSAGE}") if fixes else (str(file),)
-            digest = sha256(file.read_bytes()).hexdigest()
-            every = Step(
-                name, stage, words, env, GIT_SECONDS, not stage.startswith("pre"),
-                lambda path: True, digest, fixes, git=True,
-                cache=not fixes,
-            )  # fmt: skip
-            found.append(every)
-    return found
+    files = {name: directory / name for name in _GIT_HOOKS}
+    return [
+        Step(
+            id=name,
+            stage=stage,
+            argv=(str(file), f".git/{MESSAGE}") if fixes else (str(file),),
+            env=environment(()),
+            timeout=GIT_SECONDS,
+            network=stage == "post-commit",
+            cares=lambda path: True,
+            digest=sha256(file.read_bytes()).hexdigest(),
+            fixes=fixes,
+            cache=not fixes,
+            git=True,
+        )
+        for (name, file), (stage, fixes) in zip(files.items(), _GIT_HOOKS.values(), strict=True)
+        if file.is_file() and os.access(file, os.X_OK)
+    ]
 
 
-def _environment(names: Sequence[str]) -> dict[str, str]:
-    there = {name: os.environ[name] for name in (*_KEPT, *names) if name in os.environ}
-    return {"PATH": os.defpath, "LANG": "C.UTF-8", **there}
+def environment(names: Sequence[str]) -> dict[str, str]:
+    """What a hook gets of the daemon's environment, which is little, and the variables `names`."""
+    kept = {name: os.environ[name] for name in (*_KEPT, *names) if name in os.environ}
+    return {"PATH": os.defpath, "LANG": "C.UTF-8", **kept}
 
 
-def cannot_start(config: Config) -> list[tuple[int, str]]:
-    """The hooks that could not be started, by their place in the list, and why."""
-    found = []
-    for number, hook in enumerate(config.hooks):
-        wrong = _flaw(hook)
-        if wrong:
-            found.append((number, wrong))
-    return found
-
-
-def _flaw(hook: Hook) -> str | None:
-    if hook.run.startswith(shipped.PREFIX):
-        return shipped.misfit(hook.run.removeprefix(shipped.PREFIX).strip(), hook.stage)
-    path = _environment(hook.env)["PATH"]
-    shell = shutil.which(SHELL)
-    if shell is None:
-        return f"expected {SHELL} to run it, and there is none"
-    said = subprocess.run(
-        [shell, "-n", "-c", hook.run], capture_output=True, check=False, env={"PATH": path}
-    )
-    if said.returncode:
-        return "expected a line that the shell can read, got: " + _last(said.stderr)
-    word = _first_word(hook.run)
-    if word is None or (word.startswith(("./", "../")) or ("/" in word and word[0] != "/")):
-        return None  # a file of the candidate's own tree
-    test = [shell, "-c", 'command -v -- "$1"', shell, word]
-    if subprocess.run(test, capture_output=True, check=False, env={"PATH": path}).returncode:
-        return f"expected a program to run, and there is no `{word}` on the PATH"
-    return None
-
-
-def _last(said: bytes) -> str:
-    lines = said.decode("utf-8", "replace").strip().split("\n")
-    return lines[-1]
-
-
-def _first_word(line: str) -> str | None:
-    """The program that a simple shell line starts with; None where that is not plain to see."""
+def shell_words(line: str) -> list[str]:
+    """The words of a shell line; none where it is not plain to see."""
     try:
-        words = shlex.split(line, comments=True)
+        return shlex.split(line, comments=True)
     except ValueError:
-        return None
-    while words and "=" in words[0]:
-        words = words[1:]
-    plain = words and not any(char in words[0] for char in "$`(){};&|<>*?[]!~")
-    return words[0] if plain else None
+        return []
 
 
 def paths_named(config: Config) -> tuple[str, ...]:
@@ -206,10 +171,7 @@ def paths_named(config: Config) -> tuple[str, ...]:
     what a hook does, so auto mode does not land that unseen."""
     named = set()
     for hook in config.hooks:
-        try:
-            words = shlex.split(hook.run, comments=True)
-        except ValueError:
-            continue
+        words = shell_words(hook.run)
         for word in words:
             name = word.removeprefix("./")
             script = (word is words[0] and "/" in word) or Path(word).suffix in _SCRIPTS

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from patchq.git.checkout import obstacle
 from patchq.hooks import shipped
-from patchq.hooks.running import Ended, HookFault
-from patchq.hooks.steps import Step
-from patchq.hooks.warm import MESSAGE, Warm
+from patchq.hooks.jail.process import HookExit
+from patchq.hooks.jail.worktree import WarmTree
+from patchq.hooks.steps import MESSAGE, Step
+from patchq.model.errors import HookFault
 from patchq.model.report import HookPlan
 from patchq.model.values import HookRun, Problem
 from patchq.text.quote import clip
@@ -38,38 +39,45 @@ class Verdict:
     message: str | None = None
 
 
-def as_run(step: Step, ended: Ended) -> HookRun:
-    output = ended.output.rstrip()
-    if len(output) > MOST_SHOWN:
-        output = "…" + output[-MOST_SHOWN:]
-    return HookRun(step.id, step.stage, ended.code, ended.seconds, output)
+def as_run(step: Step, end: HookExit) -> HookRun:
+    return HookRun(
+        step.id, step.stage, end.code, end.seconds, _tail(end.output.rstrip(), MOST_SHOWN)
+    )
 
 
-def verdict(step: Step, message: str, warm: Warm, ended: Ended) -> Verdict:
+def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
     """What the end of a hook that saw the commit with this message means.  Raises `HookFault` if it
     was not started at all."""
-    done = as_run(step, ended)
-    if ended.code in (126, 127):
-        said = f": {ended.output.strip()[-_MOST_TOLD:]}" if ended.output.strip() else ""
+    run = as_run(step, end)
+    if end.code in (126, 127):
+        output = end.output.strip()[-_MOST_TOLD:]
         raise HookFault(
-            f"the hook {step.id} cannot be started (exit {ended.code}){said}",
+            f"the hook {step.id} cannot be started (exit {end.code}){output and f': {output}'}",
             "correct its `run`; `patchq config check` finds what cannot be found",
         )
-    if ended.code != 0:
-        return Verdict(done, (_refusal(step, done),))
+    if end.code != 0:
+        return Verdict(run, (_refusal(step, run),))
     if not step.fixes:
-        return Verdict(done)
+        return Verdict(run)
     if step.git:
-        written = _content(Path(f"{ended.root}{warm.gitdir}"), MESSAGE)
+        written = _content(Path(f"{end.root}{warm.gitdir}"), MESSAGE)
         text = written[0].decode("utf-8", "replace") if written else message
-        return Verdict(done, message=text if text.strip() != message.strip() else None)
+        return Verdict(run, message=text if text.strip() != message.strip() else None)
     try:
-        there = Path(f"{ended.root}{warm.tree}")
-        return Verdict(
-            done, fixed={path: _content(there, path) for path in warm.changed(ended.jail)}
-        )
+        tree = Path(f"{end.root}{warm.tree}")
+        fixed = {path: _content(tree, path) for path in warm.changed(end.jail)}
     except ValueError as error:
-        return Verdict(done, (_unusable(step, str(error)),))
+        return Verdict(
+            run,
+            (
+                Problem(
+                    "hook.refused",
+                    f"the hook {step.id} {error}, which no batch may",
+                    "nothing to correct in the response: have the hook looked after",
+                ),
+            ),
+        )
+    return Verdict(run, fixed=fixed)
 
 
 def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
@@ -91,32 +99,24 @@ def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
         return file.read(_MOST_FILE), bool(status.st_mode & 0o100)
 
 
-def _unusable(step: Step, why: str) -> Problem:
-    return Problem(
-        "hook.refused",
-        f"the hook {step.id} {why}, which no batch may",
-        "nothing to correct in the response: have the hook looked after",
-    )
-
-
-def _refusal(step: Step, done: HookRun) -> Problem:
-    said = f"\n{_last_lines(done.output)}" if done.output else ""
-    if done.exit is None:
+def _refusal(step: Step, run: HookRun) -> Problem:
+    output = f"\n{_tail(run.output, _MOST_TOLD)}" if run.output else ""
+    if run.exit is None:
         return Problem(
             "hook.timeout",
             f"the hook {step.id} ({step.stage}) did not end within {step.timeout:g} seconds and "
-            f"was stopped{said}",
+            f"was stopped{output}",
         )
-    how = f"exit {done.exit}"
-    if done.exit > 128 and done.exit - 128 in set(signal.Signals):
-        how += f", ended by {signal.Signals(done.exit - 128).name}"
+    how = f"exit {run.exit}"
+    if run.exit > 128 and run.exit - 128 in set(signal.Signals):
+        how += f", ended by {signal.Signals(run.exit - 128).name}"
     return Problem(
-        "hook.refused", f"the hook {step.id} ({step.stage}) refused the batch: {how}{said}"
+        "hook.refused", f"the hook {step.id} ({step.stage}) refused the batch: {how}{output}"
     )
 
 
-def _last_lines(output: str) -> str:
-    return output if len(output) <= _MOST_TOLD else "…" + output[-_MOST_TOLD:]
+def _tail(output: str, most: int) -> str:
+    return output if len(output) <= most else "…" + output[-most:]
 
 
 def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
@@ -125,17 +125,16 @@ def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
         lines = judge(plan)
     except ValueError as error:
         raise HookFault(f"the hook {step.id} cannot be used: {error}") from None
-    code = 1 if lines else 0
-    done = HookRun(step.id, step.stage, code, 0.0, clip("\n".join(lines), MOST_SHOWN))
-    return Verdict(done, tuple(_line_problems(step, lines)))
+    output = clip("\n".join(lines), MOST_SHOWN)
+    run = HookRun(step.id, step.stage, 1 if lines else 0, 0.0, output)
+    return Verdict(run, tuple(_line_problems(step, lines)))
 
 
-def _line_problems(step: Step, lines: Iterable[str]) -> list[Problem]:
-    secrets = [line for line in lines if line.startswith(_SECRET)]
+def _line_problems(step: Step, lines: Sequence[str]) -> Iterator[Problem]:
+    for line in lines:
+        if line.startswith(_SECRET):
+            yield Problem("edit.secret", line.removeprefix(_SECRET).strip())
     others = [line for line in lines if not line.startswith(_SECRET)]
-    found = [Problem("edit.secret", line.removeprefix(_SECRET).strip()) for line in secrets]
     if others:
-        text = "\n".join(others)
-        message = f"the hook {step.id} ({step.stage}) refused the batch"
-        found.append(Problem("hook.refused", f"{message}\n{_last_lines(text)}"))
-    return found
+        message = f"the hook {step.id} ({step.stage}) refused the batch\n"
+        yield Problem("hook.refused", message + _tail("\n".join(others), _MOST_TOLD))

@@ -33,7 +33,7 @@ State = Literal["installed", "absent", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HookFile:
     """One hook's file, which need not exist."""
 
     name: str
@@ -56,20 +56,19 @@ def is_ours(file: Path) -> bool:
     return not file.is_symlink() and file.is_file() and MARK.encode() in file.read_bytes()[:200]
 
 
-def places(directory: Path) -> Iterator[Place]:
+def places(directory: Path) -> Iterator[HookFile]:
     """Where git looks for each of the hooks, in every work tree of the repository."""
     roots = [
         Path(line.removeprefix("worktree "))
         for line in _git(directory, "worktree", "list", "--porcelain").splitlines()
         if line.startswith("worktree ")
     ]
-    told = dict.fromkeys(
-        Place(name, _directory_for(name, root) / name)
+    yield from dict.fromkeys(
+        HookFile(name, _directory_for(name, root) / name)
         for root in roots
         if root.is_dir()
         for name in shipped.GIT_SUMMARIES
     )
-    yield from told
 
 
 def _directory_for(name: str, root: Path) -> Path:
@@ -87,7 +86,7 @@ def _git(directory: Path, *words: str) -> str:
     return os.fsdecode(done.stdout).removesuffix("\n")
 
 
-def install(place: Place) -> bool:
+def install(place: HookFile) -> bool:
     """Put patchq's hook there; False if it is there already, as it would be now."""
     text = _script(place.name)
     if place.state == "installed":
@@ -101,7 +100,7 @@ def install(place: Place) -> bool:
     return True
 
 
-def _keep(place: Place) -> None:
+def _keep(place: HookFile) -> None:
     if os.path.lexists(place.before) and not _same(place.file, place.before):
         raise UsageError(
             f"{place.file} was put over patchq's hook, and {place.before.name} is what was there "
@@ -120,7 +119,7 @@ def _is_sibling(target: str) -> bool:
     return target.removeprefix("./") in shipped.GIT_SUMMARIES
 
 
-def _restore(place: Place) -> None:
+def _restore(place: HookFile) -> None:
     target = os.readlink(place.before) if place.before.is_symlink() else ""
     if _is_sibling(target.removesuffix(SUFFIX)):
         place.before.unlink()
@@ -132,22 +131,18 @@ def _same(one: Path, other: Path) -> bool:
     return one.is_file() and other.is_file() and one.read_bytes() == other.read_bytes()
 
 
-def uninstall(place: Place) -> bool:
+def uninstall(place: HookFile) -> bool:
     """Put back what was there; False if there is nothing of patchq's.
 
     A hook that somebody put in place of patchq's stays, and so does what was there before, if it is
     another one: `UsageError`.
     """
-    kept = os.path.lexists(place.before)
-    if place.state == "installed":
-        if kept:
-            _restore(place)
-        else:
-            place.file.unlink()
-        return True
-    if not kept:
+    kept, state = os.path.lexists(place.before), place.state
+    if state != "installed" and not kept:
         return False
-    if place.state == "absent":
+    if not kept:
+        place.file.unlink()
+    elif state != "other":
         _restore(place)
     elif _same(place.file, place.before):
         place.before.unlink()
@@ -161,18 +156,17 @@ def uninstall(place: Place) -> bool:
 
 
 def _script(name: str) -> str:
-    script = shipped.git_path(name)
-    told = name.startswith("post-")
+    judges, takes_input = not name.startswith("post-"), name in _WITH_INPUT
     return _TEMPLATE.format(
         mark=MARK,
         name=name,
         before=name + SUFFIX,
         python=shlex.quote(sys.executable),
-        script=shlex.quote(str(script)),
-        save=_SAVE if name in _WITH_INPUT else "",
-        input=' <"$input"' if name in _WITH_INPUT else "",
-        stop="" if told else '[ "$status" -eq 0 ] || exit "$status"\n',
-        gone=0 if told else 1,
+        script=shlex.quote(str(shipped.git_path(name))),
+        save=_SAVE if takes_input else "",
+        input=' <"$input"' if takes_input else "",
+        stop='[ "$status" -eq 0 ] || exit "$status"\n' if judges else "",
+        gone=int(judges),
     )
 
 

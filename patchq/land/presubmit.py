@@ -14,11 +14,11 @@ from functools import partial
 from threading import Event, Lock
 from typing import TypeVar
 
-from patchq.hooks.engine import Candidate, processors
-from patchq.hooks.running import Cancelled
+from patchq.hooks.engine import HookInput, processors
+from patchq.hooks.jail.process import Cancelled
+from patchq.hooks.jail.worktree import Objects
 from patchq.hooks.steps import Step
 from patchq.hooks.verdicts import Verdict
-from patchq.hooks.warm import Objects
 from patchq.land import fixes
 from patchq.model.errors import Fault
 from patchq.model.report import COMMITTED, BatchDocument
@@ -117,7 +117,7 @@ class _Check:
         self._all(steps.checking, draft, candidate, stop)
 
     def _all(
-        self, steps: Sequence[Step], draft: Draft, candidate: Candidate, stop: Event
+        self, steps: Sequence[Step], draft: Draft, candidate: HookInput, stop: Event
     ) -> list[Verdict]:
         """Ask hooks that do not depend on each other; `Refusal` if any of them refuses."""
         wanted = [step for step in steps if step.git or step.wants(candidate.paths)]
@@ -153,13 +153,13 @@ class _Check:
         elif verdict.message is not None and not self.as_it_stands:
             fixes.say(draft, verdict.message)
 
-    def _candidate(self, draft: Draft) -> Candidate:
+    def _candidate(self, draft: Draft) -> HookInput:
         repo = self.world.repo
         assert draft.commit
         assert draft.tree
         assert draft.parent
         with self.lock:
-            return Candidate(
+            return HookInput(
                 id=draft.id,
                 target=draft.target or "",
                 base=draft.base.commit if draft.base else draft.parent,

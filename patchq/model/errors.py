@@ -55,6 +55,12 @@ def disk_fault(error: OSError) -> DiskFault | None:
     return DiskFault(f"{error.strerror}{where}", _AGAIN)
 
 
+class HookFault(Fault):
+    """A hook could not be started."""
+
+    code = "fault.hook"
+
+
 class Busy(Fault):
     """Somebody else holds a lock that is released sooner or later."""
 

@@ -14,7 +14,7 @@ from patchq.git import files
 from patchq.git.identity import Identity
 from patchq.git.repository import Repository
 from patchq.hooks.engine import Engine
-from patchq.hooks.notify import Teller
+from patchq.hooks.notify import Notifier
 from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
@@ -88,8 +88,8 @@ class World:
         self.repo.close()
 
     @cached_property
-    def _teller(self) -> Teller:
-        return Teller(self.engine, self.queue_root, self.repo.workdir or self.repo.gitdir)
+    def _teller(self) -> Notifier:
+        return Notifier(self.engine, self.queue_root, self.repo.workdir or self.repo.gitdir)
 
     @cached_property
     def model(self) -> Model | None:

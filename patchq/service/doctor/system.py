@@ -12,8 +12,8 @@ from pathlib import Path
 from patchq.config.reading import Config
 from patchq.git import command
 from patchq.git.repository import Repository
-from patchq.hooks.running import NO_JAIL, can_jail
-from patchq.hooks.steps import cannot_start
+from patchq.hooks.flaws import cannot_start
+from patchq.hooks.jail.process import NO_JAIL, can_jail
 from patchq.model.errors import Fault
 from patchq.service.doctor.finding import Finding
 

@@ -14,7 +14,7 @@ from patchq.git import records, refs, unwritten, worktree
 from patchq.git.files import barrier
 from patchq.git.linklock import leftovers
 from patchq.git.reffiles import heads
-from patchq.hooks.warm import remove
+from patchq.hooks.jail.worktree import remove
 from patchq.land.recovery import TRIES
 from patchq.model.report import LANDED, NOTED, Report, has_commit
 from patchq.pipeline import notes, traces

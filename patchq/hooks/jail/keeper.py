@@ -22,6 +22,8 @@ import signal
 import sys
 from contextlib import suppress
 
+COMMAND = (sys.executable, "-I", "-S", __file__)
+"""What starts this program."""
 CANNOT_START = 126
 ROOM_NAME, ROOM = "PATCHQ_HOOK_ROOM", "2g"
 """What a jailed hook may write, into memory, in the words of tmpfs; the variable overrides it."""

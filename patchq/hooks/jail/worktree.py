@@ -16,22 +16,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.git import files
 from patchq.git.command import QUIET, Git, sealed_environment
-from patchq.hooks import keeper
+from patchq.hooks.jail import keeper
 from patchq.model.errors import DiskFault, RepositoryFault
 
 Objects = Mapping[str, tuple[int, bytes]]
 """Objects by id (hex): libgit2's number of the kind, and the content."""
-MESSAGE = "PATCHQ_MSG"
-"""The file of the private git directory that holds a commit's message."""
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _MOST_OBJECTS = 20_000
 """Own objects after which a tree is made anew, without what former candidates left."""
@@ -93,9 +90,8 @@ def remove(path: Path) -> None:
     for where, _, _ in os.walk(path):
         os.chmod(where, 0o700)
     shutil.rmtree(path, ignore_errors=True)
-    if not path.exists():
-        return
-    raise DiskFault(f"{path} cannot be removed", "remove it by hand")
+    if path.exists():
+        raise DiskFault(f"{path} cannot be removed", "remove it by hand")
 
 
 def _boot() -> str:
@@ -114,7 +110,7 @@ def _shown(place: Path) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Warm:
+class WarmTree:
     """The work tree in a slot; `store` is the directory of the real repository's objects."""
 
     place: Path
@@ -139,9 +135,16 @@ class Warm:
             now, written = "", 0
         written += self._write(objects)
         (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
-        if now != tree and (not now or not self._git("read-tree", "-m", "-u", now, tree)):
-            self._ask("read-tree", "--reset", "-u", tree)
+        if now != tree:
+            self._move(now, tree)
         self._mark(tree, written)
+
+    def _move(self, now: str, tree: str) -> None:
+        if now:
+            with suppress(RepositoryFault):
+                self._ask("read-tree", "-m", "-u", now, tree)
+                return
+        self._ask("read-tree", "--reset", "-u", tree)
 
     def _mark(self, tree: str, written: int) -> None:
         known = {"tree": tree, "objects": written, "boot": _boot()}
@@ -193,23 +196,15 @@ class Warm:
         """The paths of files that differ from the index now, and of new ones that git does not
         ignore, as the process `jail` sees them."""
         kept = self.place / "index"
-        index = kept if kept.exists() else None
         options = ("--porcelain", "-z", "--no-renames", "-uall", "--ignore-submodules=all")
-        said = self._ask("status", *options, index=index, jail=jail)
-        return sorted(os.fsdecode(item[3:]) for item in said.split(b"\0") if item)
-
-    def _git(self, *words: str) -> bool:
-        try:
-            self._ask(*words)
-        except RepositoryFault:
-            return False
-        return True
+        status = self._ask("status", *options, index=kept if kept.exists() else None, jail=jail)
+        return sorted(os.fsdecode(item[3:]) for item in status.split(b"\0") if item)
 
     def _ask(self, *words: str, index: Path | None = None, jail: int | None = None) -> bytes:
         """What git prints here, or as the process `jail` sees the tree, on another index if need
         be."""
         gitdir = self.gitdir if jail is None else self.place / "room/git"
-        enter = (sys.executable, "-I", "-S", keeper.__file__, "enter", str(jail), str(self.tree))
+        enter = (*keeper.COMMAND, "enter", str(jail), str(self.tree))
         return Git(
             sealed_environment(),
             (*QUIET, f"--git-dir={gitdir}", f"--work-tree={self.tree}"),

@@ -21,8 +21,8 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
-from patchq.hooks import keeper
-from patchq.model.errors import Fault
+from patchq.hooks.jail import keeper
+from patchq.model.errors import HookFault
 from patchq.text.quote import decode, visible
 
 MOST_OUTPUT = 64 * 1024
@@ -31,12 +31,6 @@ _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 10.0
 NO_JAIL = "PATCHQ_NO_JAIL"
 """Set in the daemon's environment, hooks run as plain processes even where they could be jailed."""
-
-
-class HookFault(Fault):
-    """A hook could not be started."""
-
-    code = "fault.hook"
 
 
 class Cancelled(Exception):
@@ -64,16 +58,16 @@ class Job:
     network: bool = False
 
 
-@dataclass
-class Ended:
+@dataclass(frozen=True, slots=True)
+class HookExit:
     """How a hook ended: the exit code (128 + n: by signal n; None: it was stopped after its time),
     the seconds that it took, and the end of its output, without hidden characters.  `jail` is a
     process that sees the files as the hook left them; None: all do."""
 
-    code: int | None = None
-    seconds: float = 0.0
-    output: str = ""
-    jail: int | None = None
+    code: int | None
+    seconds: float
+    output: str
+    jail: int | None
 
     @property
     def root(self) -> str:
@@ -82,7 +76,7 @@ class Ended:
 
 
 @contextmanager
-def run(job: Job, stop: Event) -> Iterator[Ended]:
+def run(job: Job, stop: Event) -> Iterator[HookExit]:
     """Run the job to its end; inside the block, what it wrote to its work tree can be seen.
 
     Raises `Cancelled` once `stop` is set, and `HookFault` if it cannot be started.
@@ -93,25 +87,23 @@ def run(job: Job, stop: Event) -> Iterator[Ended]:
     with tempfile.TemporaryFile() as stdin:
         stdin.write(job.stdin)
         stdin.seek(0)
-        watch = _start(job, stdin.fileno())
+        process = _start(job, stdin.fileno())
     try:
-        yield watch.to_the_end(job.timeout, stop)
+        yield process.to_the_end(job.timeout, stop)
     finally:
-        watch.let_go()
+        process.let_go()
 
 
-def _start(job: Job, stdin: int) -> _Watch:
+def _start(job: Job, stdin: int) -> _Keeper:
     mode = ("jailed" if job.jailed else "plain") + ("" if job.network else ",offline")
     life, line = os.pipe()
     status, tell = os.pipe()
     fds = (tell, life, job.lock)
-    named = ",".join(map(str, fds))
     size = os.environ.get(keeper.ROOM_NAME, keeper.ROOM)
     places = (size, str(job.room), str(job.tree or ""), str(job.where))
-    command = [sys.executable, "-I", "-S", keeper.__file__, mode, named, *places]
     try:
         process = subprocess.Popen(
-            [*command, *job.argv],
+            [*keeper.COMMAND, mode, ",".join(map(str, fds)), *places, *job.argv],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -126,29 +118,30 @@ def _start(job: Job, stdin: int) -> _Watch:
     finally:
         os.close(life)
         os.close(tell)
-    return _Watch(process, status, line, job.jailed)
+    return _Keeper(process, status, line, job.jailed)
 
 
 @dataclass
-class _Watch:
+class _Keeper:
     """A keeper at work; `status` and `line` are the daemon's ends of its pipes."""
 
     process: subprocess.Popen[bytes]
     status: int
     line: int
     jailed: bool
-    said: bytearray = field(default_factory=bytearray)
+    output: bytearray = field(default_factory=bytearray)
     dropped: bool = False
-    told: bytes = b""
+    report: bytes = b""
+    """The two lines of `keeper.main`, as far as they came."""
 
-    def to_the_end(self, timeout: float, stop: Event) -> Ended:
+    def to_the_end(self, timeout: float, stop: Event) -> HookExit:
         began = monotonic()
         assert self.process.stdout
         output = self.process.stdout.fileno()
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ)
             selector.register(self.status, selectors.EVENT_READ)
-            while self.told.count(b"\n") < 2:
+            while self.report.count(b"\n") < 2:
                 left = began + timeout - monotonic()
                 if left <= 0:
                     return self._ended(None, monotonic() - began)
@@ -157,40 +150,37 @@ class _Watch:
                         if not self._hear(output):
                             selector.unregister(output)
                     elif part := os.read(self.status, 64):
-                        self.told += part
+                        self.report += part
                     else:
                         self._end_orphans()
                         return self._ended(128 + signal.SIGKILL, monotonic() - began)
                 if stop.is_set():
                     raise Cancelled
             seconds = monotonic() - began
-            while output in selector.get_map() and self._waits(selector, output):
-                if not self._hear(output):
-                    break
-        return self._ended(int(self.told.split()[1]), seconds)
+            selector.unregister(self.status)
+            while selector.get_map() and selector.select(0) and self._hear(output):
+                pass
+        return self._ended(int(self.report.split()[1]), seconds)
 
     def _end_orphans(self) -> None:
         """The keeper was killed; of a jail nothing is left then."""
-        if self.told and not self.jailed:
+        if self.report and not self.jailed:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(int(self.told.split()[0]), signal.SIGKILL)
+                os.killpg(int(self.report.split()[0]), signal.SIGKILL)
 
     def _hear(self, output: int) -> bool:
         part = os.read(output, MOST_OUTPUT)
-        self.said += part
-        if len(self.said) > MOST_OUTPUT:
-            del self.said[:-MOST_OUTPUT]
+        self.output += part
+        if len(self.output) > MOST_OUTPUT:
+            del self.output[:-MOST_OUTPUT]
             self.dropped = True
         return bool(part)
 
-    def _waits(self, selector: selectors.BaseSelector, output: int) -> bool:
-        return any(key.fd == output for key, _ in selector.select(0))
-
-    def _ended(self, code: int | None, seconds: float) -> Ended:
+    def _ended(self, code: int | None, seconds: float) -> HookExit:
         mark = "…\n" if self.dropped else ""
-        text = mark + visible(decode(bytes(self.said)), keep="\n\t")
-        pid = self.told.split(b"\n")[0]
-        return Ended(code, round(seconds, 3), text, int(pid) if self.jailed and pid else None)
+        text = mark + visible(decode(bytes(self.output)), keep="\n\t")
+        pid = self.report.split(b"\n")[0]
+        return HookExit(code, round(seconds, 3), text, int(pid) if self.jailed and pid else None)
 
     def let_go(self) -> None:
         """End whatever is left, and wait until it is."""
@@ -220,8 +210,5 @@ def can_jail(root: Path) -> bool:
         argv = ("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)"')
         env, lock = {"PATH": os.defpath}, nothing.fileno()
         job = Job(argv, env, tree, room, lock, _GRACE_SECONDS, jailed=True, tree=tree)
-        watch = _start(job, nothing.fileno())
-        try:
-            return watch.to_the_end(_GRACE_SECONDS, Event()).code == 0 and (tree / "a/b").exists()
-        finally:
-            watch.let_go()
+        with run(job, Event()) as end:
+            return end.code == 0 and (tree / "a/b").exists()
