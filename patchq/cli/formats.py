@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import output
-from patchq.formats.registry import FORMATS
+from patchq.formats import registry
 from patchq.model.errors import UsageError
 
 
@@ -14,12 +14,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    formats = registry.FORMATS
     if args.name is None:
-        output.emit(args, list(FORMATS), *FORMATS)
+        output.emit(args, list(formats), *formats)
         return 0
-    module = FORMATS.get(args.name.replace("-", "_").lower())
-    if module is None:
-        raise UsageError(f"there is no format {args.name!r}", "one of " + ", ".join(FORMATS))
-    text: str = module.INSTRUCTIONS
-    output.emit(args, {"name": module.NAME, "instructions": text}, text.rstrip())
+    form = formats.named(args.name)
+    if form is None:
+        raise UsageError(f"there is no format {args.name!r}", "one of " + ", ".join(formats))
+    result = {"name": form.name, "instructions": form.instructions}
+    output.emit(args, result, form.instructions.rstrip())
     return 0

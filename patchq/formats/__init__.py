@@ -16,6 +16,6 @@ def parse(text: str, known: Known, default_path: str | None = None, first_line: 
     `known` tells whether the base has a path; `default_path` is the front matter's `file`.
     `first_line` is the line of the response on which the text begins.
     """
-    from patchq.formats import registry as forms
+    from patchq.formats import registry
 
-    return forms.parse(text, known, default_path, first_line)
+    return registry.parse(text, known, default_path, first_line)

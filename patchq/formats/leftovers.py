@@ -1,17 +1,18 @@
 """A last look at the prose: what resembles an edit there was meant as one and cannot be read.
 
-Every form refuses what begins as its own and is damaged.  Here is what no form recognises at all:
-marks that stand beside other words or are indented, tags, halves that have lost their whole, and a
-file's text in a form that may be an excerpt, beside edits.  Landing the rest of the response would
-be a silent partial apply, so all of it is refused.
+Every format refuses what begins as its own and is damaged.  Here is what none recognises at all:
+the signs that the formats name, tags, and a file's text in a form that may be an excerpt, beside
+edits.  Landing the rest of the response would be a silent partial apply, so all of it is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 
+from patchq.formats.format import Format, Sign
 from patchq.formats.marks.fences import Fence, OpenFences, fence
 from patchq.formats.marks.paths import (
     Known,
@@ -28,62 +29,64 @@ _HINT_FILE = (
     "to write the file, put its path into the fence's info behind a colon (```python:path/to/file);"
     " to quote from it, let no path stand in the fence's info, right above it or on its first line"
 )
-_SIGNS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("a V4A patch", "v4a", re.compile(r"\s*\*{3} (?:Begin|End) Patch")),
-    ("a unified diff", "unified_diff", re.compile(r"\s*(?:@@ .*@@|\+{3} \S)")),
-    (
-        "a part of a FIND/REPLACE pair",
-        "find_replace",
-        re.compile(r"[\s#*_>-]*(?:FIND|REPLACE\s+WITH)\s*:[\s*_]*$", re.IGNORECASE),
-    ),
-    ("a whole file", "whole_file", re.compile(r"FILE: *\S")),
-    (
-        "an edit in tags",
-        "",
-        re.compile(r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"),
-    ),
+_TAGS = Sign(
+    "an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"
 )
-_SIGN = re.compile(
-    "|".join(
-        f"(?i:{sign.pattern})" if sign.flags & re.IGNORECASE else f"(?:{sign.pattern})"
-        for _, _, sign in _SIGNS
-    )
-)
-_KEYS = re.compile(
-    r"[\"'](?:old_?str(?:ing)?|new_?str(?:ing)?|file_text|insert_line|contextualEdits|"
-    r"searchPattern)[\"']\s*[:>]",
-    re.IGNORECASE,
-)
-_EDITS = re.compile(r"[\"']edits[\"']\s*:")
-_KEYS_OF_EDITS = re.compile(r"[\"'](?:anchor|target|afterText)[\"']\s*:")
-_QUOTED = re.compile(r"[\"']")
-_DIFF_LANGUAGES = ("diff", "patch", "udiff")
 _COMMENT = re.compile(r"\s*(?:#(?!!)|//)")
+_NEVER = r"(?!)"
+Seeks = Callable[[str], re.Match[str] | None]
 
 
-class _Line(Enum):
+class _Kind(Enum):
     """What a line is by its text alone."""
 
     BLANK = 0
     PLAIN = 1
     MARKED = 2
-    """A fence line, or one with a sign or key of an edit."""
+    """A fence line, or one with a sign of an edit."""
 
 
-def _kind(line: str) -> _Line:
-    if not line.strip():
-        return _Line.BLANK
-    marked = (
-        fence(line)
-        or _SIGN.match(line)
-        or (_QUOTED.search(line) and any(k.search(line) for k in (_KEYS, _EDITS, _KEYS_OF_EDITS)))
-    )
-    return _Line.MARKED if marked else _Line.PLAIN
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A sign, ready to be sought on a line, and what to send instead."""
+
+    sign: Sign
+    seeks: Seeks
+    seeks_behind: Seeks | None
+    hint: str
 
 
-def find(prose: Iterable[tuple[int, str]], known: Known) -> Problem | None:
+class Signs:
+    """What resembles edits of some formats, the narrower first: signs in certain fences, those at
+    a line's start, those anywhere."""
+
+    def __init__(self, formats: Iterable[Format]) -> None:
+        named = [(sign, _hint(form.name)) for form in formats for sign in form.signs]
+        named = sorted(
+            [*named, (_TAGS, _HINT)], key=lambda one: (not one[0].languages, one[0].anywhere)
+        )
+        self.searches = tuple(_search(sign, hint) for sign, hint in named)
+        self.languages = frozenset().union(*(sign.languages for sign, _ in named))
+        plain = [sign for sign, _ in named if not sign.languages]
+        self._starts = _any_of(sign.pattern for sign in plain if not sign.anywhere).match
+        self._holds = _any_of(
+            pattern
+            for sign in plain
+            for pattern in (sign.pattern if sign.anywhere else None, sign.behind)
+            if pattern
+        ).search
+
+    def kind(self, line: str) -> _Kind:
+        """What the line is, wherever it stands."""
+        if not line.strip():
+            return _Kind.BLANK
+        marked = fence(line) or self._starts(line) or self._holds(line)
+        return _Kind.MARKED if marked else _Kind.PLAIN
+
+
+def find(prose: Iterable[tuple[int, str]], signs: Signs, known: Known) -> Problem | None:
     """The first line of the prose (number, text) that resembles an edit, as a problem."""
-    reader = _Reader(known)
+    reader = _ProseReader(signs, known)
     reader.read(prose)
     reader.end_fence()
     if reader.found is None:
@@ -93,24 +96,38 @@ def find(prose: Iterable[tuple[int, str]], known: Known) -> Problem | None:
     return Problem("response.unreadable_edit", message, hint, line=number)
 
 
-def _hint(form: str) -> str:
-    """What to send instead; `form` is the name of the format that was meant."""
-    return f"write it as `patchq formats {form}` shows, or {_HINT}" if form else _HINT
+def _hint(name: str) -> str:
+    """What to send instead of an edit of the format of that name."""
+    return f"write it as `patchq formats {name}` shows, or {_HINT}"
 
 
-class _Reader:
+def _search(sign: Sign, hint: str) -> _Search:
+    pattern = re.compile(sign.pattern)
+    behind = re.compile(sign.behind).search if sign.behind else None
+    return _Search(sign, pattern.search if sign.anywhere else pattern.match, behind, hint)
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for any of them; a beginning that all of them share makes it fast."""
+    return re.compile("|".join(patterns) or _NEVER)
+
+
+class _ProseReader:
     """Reads prose line by line; `found` is the first line that is none, with what it is."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, signs: Signs, known: Known) -> None:
+        self.signs = signs
         self.known = known
         self.found: tuple[int, str, str] | None = None
         self.fences = OpenFences()
         self.file_at = 0
         """The line of the open fence that may hold a file, since a path stands above it."""
-        self.fresh = False
+        self.opened = False
         """Whether the open fence has not had a line yet."""
-        self.diff = False
-        self.edits = False
+        self.language = ""
+        """The language of the open fence, where it may be one of signs."""
+        self.met: set[str] = set()
+        """What signs have to stand behind, as far as it was met."""
         self.number = 0
         self.above = ""
         self.named: dict[str, bool] = {}
@@ -119,25 +136,22 @@ class _Reader:
     def read(self, prose: Iterable[tuple[int, str]]) -> None:
         """Take in the lines up to the first that is none of prose; numbers that are missing stand
         for blocks."""
-        met: dict[str, _Line] = {}
+        kinds: dict[str, _Kind] = {}
         for number, line in prose:
             if number != self.number + 1:
-                self.above, self.file_at, self.fresh = "", 0, False
+                self.above, self.file_at, self.opened = "", 0, False
             self.number = number
-            kind = met.get(line)
+            kind = kinds.get(line)
             if kind is None:
-                kind = met[line] = _kind(line)
-            if kind is _Line.BLANK:
+                kind = kinds[line] = self.signs.kind(line)
+            if kind is _Kind.BLANK:
                 continue
-            if kind is _Line.PLAIN and not (self.fresh or self.diff):
-                self.above = line
-                continue
-            if mark := fence(line):
+            mark = fence(line) if kind is _Kind.MARKED else None
+            if mark:
                 self._fence(mark)
-                self.above = ""
-            else:
-                self._line(line, kind)
-                self.above = line
+            elif kind is _Kind.MARKED or self.opened or self.language:
+                self._line(line)
+            self.above = "" if mark else line
             if self.found:
                 return
 
@@ -152,9 +166,10 @@ class _Reader:
             self.found = number, what, hint
 
     def _fence(self, mark: Fence) -> None:
-        self.fresh = self.fences.read(self.number, mark)
-        self.diff = self.fresh and mark.info.split(" ")[0].lower() in _DIFF_LANGUAGES
-        if not self.fresh:
+        self.opened = self.fences.read(self.number, mark)
+        language = mark.info.split(" ")[0].lower() if self.opened else ""
+        self.language = language if language in self.signs.languages else ""
+        if not self.opened:
             self.end_fence()
         elif mark.info and path_of_info(mark.info, self.known):
             self._find(self.number, "a whole file", _HINT_FILE)
@@ -168,19 +183,17 @@ class _Reader:
             named = self.named[line] = path is not None
         return named
 
-    def _line(self, line: str, kind: _Line) -> None:
-        if self.fresh and _COMMENT.match(line):
+    def _line(self, line: str) -> None:
+        if self.opened and _COMMENT.match(line):
             path = undress(line)[0]
             if is_path(path, self.known) and ("." in path or self.known(path)):
                 self.file_at = self.number
-        self.fresh = False
-        if self.diff and line[0] in "+-":
-            self._find(self.number, "a unified diff", _hint("unified_diff"))
-        if kind is _Line.PLAIN:
-            return
-        for what, form, sign in _SIGNS:
-            if sign.match(line):
-                self._find(self.number, what, _hint(form))
-        self.edits = self.edits or bool(_EDITS.search(line))
-        if _KEYS.search(line) or (self.edits and _KEYS_OF_EDITS.search(line)):
-            self._find(self.number, "an edit in JSON", _hint("edit_calls"))
+        self.opened = False
+        for search in self.signs.searches:
+            sign = search.sign
+            if sign.behind and search.seeks_behind and search.seeks_behind(line):
+                self.met.add(sign.behind)
+            if sign.languages and self.language not in sign.languages:
+                continue
+            if (not sign.behind or sign.behind in self.met) and search.seeks(line):
+                self._find(self.number, sign.what, search.hint)

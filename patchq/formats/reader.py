@@ -8,11 +8,11 @@ resembles an edit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from patchq.formats import leftovers as foreign
-from patchq.formats.beginnings import NOTHING, Beginning, begins
+from patchq.formats import leftovers
+from patchq.formats.catalogue import NOTHING, Beginning, Catalogue
 from patchq.formats.document import Document, Piece
 from patchq.formats.envelope.thinking import (
     blank_thought,
@@ -20,14 +20,13 @@ from patchq.formats.envelope.thinking import (
     opens_thought,
     without_close,
 )
-from patchq.formats.marks.blocks import check_marker, is_cut
+from patchq.formats.format import Read
+from patchq.formats.marks.blocks import is_cut
 from patchq.formats.marks.fences import fence
-from patchq.formats.marks.headings import line_above
+from patchq.formats.marks.lines import line_above
 from patchq.formats.marks.paths import Known, path_line
 from patchq.formats.relations import Stated
-from patchq.formats.search_replace import Blocks
 from patchq.formats.unreadable import Unreadable
-from patchq.formats.whole_file import reading as whole_file
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Problem
 
@@ -44,15 +43,18 @@ class Reading:
     author: str | None = None
     warnings: list[Problem] = field(default_factory=list)
 
-    def take(self, edits: Iterable[Edit], stated: Mapping[int, Stated]) -> None:
-        """Take in further edits, and what they say of each other."""
+    def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
+        """Take in what stands further on; `at` is its place where its text stands inside JSON."""
         first = len(self.edits)
-        for i, said in stated.items():
-            self.stated[first + i] = replace(said, group=first + said.group)
-        self.edits += edits
+        for i, stated in part.stated.items():
+            self.stated[first + i] = replace(stated, group=first + stated.group)
+        self.edits += [replace(edit, at=at) for edit in part.edits] if at else part.edits
+        self.summary = self.summary or part.summary
+        self.author = self.author or part.author
+        self.warnings += part.warnings
 
 
-def read(text: str, known: Known, default_path: str | None = None) -> Reading:
+def read(text: str, formats: Catalogue, known: Known, default_path: str | None = None) -> Reading:
     """The edits of `text` in order, and the prose round them; raises `Unreadable`.
 
     A text all of whose lines end in CRLF got these on its way: they are no part of the edits.  (The
@@ -60,24 +62,26 @@ def read(text: str, known: Known, default_path: str | None = None) -> Reading:
     """
     if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
         text = text.replace("\r\n", "\n")
-    met: dict[str, Beginning] = {}
-    first = _Reader(Document(text.split("\n"), known, default_path), met, quoting=False)
-    first.read()
-    if first.found.edits or not first.quotes:
-        return first.finish()
-    second = _Reader(Document(text.split("\n"), known, default_path), met, quoting=True)
-    second.read()
-    return second.finish()
+    beginnings: dict[str, Beginning] = {}
+    for quoting in (False, True):
+        doc = Document(text.split("\n"), known, default_path)
+        reader = _ResponseReader(doc, formats, beginnings, quoting=quoting)
+        reader.read()
+        if reader.found.edits or not reader.quotes:
+            break
+    return reader.finish()
 
 
-class _Reader:
-    def __init__(self, doc: Document, met: dict[str, Beginning], *, quoting: bool) -> None:
+class _ResponseReader:
+    def __init__(
+        self, doc: Document, formats: Catalogue, beginnings: dict[str, Beginning], *, quoting: bool
+    ) -> None:
         self.doc = doc
-        self.met = met
+        self.formats = formats
+        self.beginnings = beginnings
         """What may begin on the lines that were met."""
-        self.blocks = Blocks(self.doc)
         self.quoting = quoting
-        """Whether to take what may be a mere excerpt for a file's text."""
+        """Whether to take what may be a mere excerpt for an edit."""
         self.found = Reading()
         self.prose: list[tuple[int, int]] = []
         """The lines outside edits before `behind`, as runs: the first index, and that behind."""
@@ -104,13 +108,13 @@ class _Reader:
     def _next(self, i: int) -> int:
         """The index of the first line from `i` on, where something may begin; the lines' number
         if there is none."""
-        lines, met = self.doc.lines, self.met
+        lines, beginnings = self.doc.lines, self.beginnings
         while i < len(lines):
             line = lines[i]
-            begun = met.get(line)
+            begun = beginnings.get(line)
             if begun is None:
-                begun = met[line] = begins(line)
-            if begun is not NOTHING and not (begun.json and self.doc.is_vain(i)):
+                begun = beginnings[line] = self.formats.begins(line)
+            if begun is not NOTHING and not (begun.skips and begun.skips(self.doc, i)):
                 break
             i += 1
         return i
@@ -118,16 +122,14 @@ class _Reader:
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
         line = self.doc.lines[i]
-        begun = self.met[line]
+        begun = self.beginnings[line]
         if piece := self._piece(i, begun):
             return self._take(piece, i)
-        if begun.marker:
+        if begun.thought:
             if opens_thought(line):
                 return self._thought(i)
-            if closes_thought(line):
-                self._end_of_thought(i)
-                return i
-            check_marker(line, i)
+            self._end_of_thought(i)
+            return i
         if begun.mark:
             self.doc.open_fences.read(i, begun.mark)
         return i + 1
@@ -137,50 +139,41 @@ class _Reader:
         lines, wrappers = self.doc.lines, self.doc.open_fences.wrappers
         runs = [*self.prose, (self.behind, len(lines))]
         prose = [(k + 1, lines[k]) for a, b in runs for k in range(a, b) if k not in wrappers]
-        if left_out := foreign.find(prose, self.doc.known):
-            raise Unreadable.of(left_out)
+        if problem := leftovers.find(prose, self.formats.signs, self.doc.known):
+            raise Unreadable.of(problem)
         self.found.prose = "\n".join(line for _, line in prose).strip()
         return self.found
 
     def _piece(self, i: int, begun: Beginning) -> Piece | None:
-        if begun.marker and (piece := self.blocks.read(i)):
-            return piece
-        for form in begun.forms:
-            if piece := form(self.doc, i):
-                self.blocks.own = None
+        """What the first format that begins on line `i` has read there."""
+        for read in begun.reads:
+            if piece := read(self.doc, i):
                 return piece
-        if begun.mark and self.quoting:
-            return self._quoted(i)
-        if begun.mark and not (self.quotes or self.found.edits):
-            self._skip_quoted(i)
+        for read in begun.quotes:
+            if self.quoting:
+                if piece := read(self.doc, i):
+                    return piece
+            elif not (self.quotes or self.found.edits):
+                self._look_for_quote(read, i)
         return None
 
-    def _quoted(self, i: int) -> Piece | None:
-        """The file whose text stands in the fence of line `i`, where that may be an excerpt."""
-        piece = whole_file.read_quoting(self.doc, i)
-        self.blocks.own = None if piece else self.blocks.own
-        return piece
-
-    def _skip_quoted(self, i: int) -> None:
+    def _look_for_quote(self, read: Read, i: int) -> None:
         """Note whether a reading with `quoting`, which may come to this line as long as there are
         no edits, would find something here."""
         try:
-            self.quotes = whole_file.read_quoting(self.doc, i) is not None
+            self.quotes = read(self.doc, i) is not None
         except Unreadable:
             self.quotes = True
 
     def _take(self, piece: Piece, i: int) -> int:
         """Take in what a format has read on line `i`; the index of the line behind it."""
-        doc, found = self.doc, self.found
+        doc = self.doc
         for edit in piece.edits:
             doc.made.update(_makes(edit))
             doc.path = edit.path
         self._leave_out(i if piece.top is None else piece.top, piece.end)
         self.prose += [(k, k + 1) for k in piece.kept]
-        found.take(piece.edits, piece.stated)
-        found.summary = found.summary or piece.summary
-        found.author = found.author or piece.author
-        found.warnings += piece.warnings
+        self.found.add(piece)
         doc.low = piece.end
         return piece.end
 
@@ -197,11 +190,10 @@ class _Reader:
     def _thought(self, i: int) -> int:
         end = blank_thought(self.doc.lines, i)
         if end is None:
-            raise Unreadable(
+            raise Unreadable.cut(
                 i,
                 "the thinking block that opens here is not closed before the response ends",
                 "send the answer alone, without the thinking before it",
-                "response.truncated",
             )
         self._leave_out(i, end)
         return end
@@ -236,7 +228,6 @@ class _Reader:
         if not self.drafted:  # what the draft opened is not open in the answer
             lines[:i] = [""] * i
             self.doc = Document(lines, old.base_has, old.default_path, low=i)
-            self.blocks = Blocks(self.doc)
             self.found = Reading()
         self.drafted = True
 
@@ -254,12 +245,7 @@ class _Reader:
         else:
             cut = self.doc.open_fences.opened(end) and (bool(mark.info) or headed)
         if cut:
-            raise Unreadable(
-                end,
-                "the response ends here, where a block begins",
-                "send the whole response again; if it was cut, send fewer changes at once",
-                "response.truncated",
-            )
+            raise Unreadable.cut(end, "the response ends here, where a block begins")
 
     def _is_heading(self, line: str) -> bool:
         """Whether the line is a path and nothing else, and no item of a list."""
@@ -272,8 +258,3 @@ def _makes(edit: Edit) -> Iterator[str]:
         yield edit.path
     elif isinstance(edit.op, Rename):
         yield edit.op.to
-
-
-def moved(edit: Edit, lines: tuple[int, int]) -> Edit:
-    """The edit with its place in the response where its text stands inside JSON."""
-    return replace(edit, at=lines)

@@ -17,13 +17,22 @@ from __future__ import annotations
 
 from functools import partial
 
-from patchq.formats.block_ops import op_of
 from patchq.formats.document import Document, Piece
-from patchq.formats.marks.blocks import Block, Inner, block_at, opening
+from patchq.formats.format import Format, Opening
+from patchq.formats.marks.blocks import (
+    Block,
+    BlockMarker,
+    FenceSkip,
+    block_at,
+    is_suspect,
+    opening,
+)
 from patchq.formats.marks.fences import Fence, FenceLines, fence
 from patchq.formats.marks.headings import Heading, heading_of, look_above
-from patchq.formats.marks.paths import mentions_other
+from patchq.formats.marks.lines import joined, next_line
+from patchq.formats.marks.paths import Known, mentions_other, path_line, word_line
 from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
 
 NAME = "search_replace"
@@ -44,6 +53,22 @@ path. Never leave lines out with `...`.
 """
 
 
+def read(doc: Document, i: int) -> Piece | None:
+    """The block that opens on line `i` (an index); see `formats.format`."""
+    line = doc.lines[i]
+    if marker := opening(line):
+        blocks: Blocks = doc.memory[Blocks]
+        return blocks.read(i, marker)
+    if is_suspect(line):
+        raise Unreadable(
+            i,
+            f"{line.strip()[:40]!r} stands outside a block",
+            "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
+            "`>>>>>>> REPLACE`, each marker alone on its line and at its start",
+        )
+    return None
+
+
 class Blocks:
     """The blocks of one document, read one after the other; `doc` has what stands around them."""
 
@@ -52,12 +77,13 @@ class Blocks:
         self.fence_lines: FenceLines | None = None
         self.own: tuple[int, Fence] | None = None
         """The fence that the last block stands in, as long as it is open, and its line."""
+        self.end = 0
+        """The index of the line behind the last block."""
 
-    def read(self, start: int) -> Piece | None:
-        """The block that opens on line `start` (an index); see `formats.document`."""
-        marker = opening(self.doc.lines[start])
-        if marker is None:
-            return None
+    def read(self, start: int, marker: BlockMarker) -> Piece:
+        """The block that opens with `marker` on line `start` (an index)."""
+        if self.doc.low != self.end:  # an edit of another form stands between
+            self.own = None
         above = look_above(self.doc.lines, start, self.doc.low, self.doc.open_fences.opened)
         further = self.own is not None
         if above.fences:
@@ -68,11 +94,12 @@ class Blocks:
             self._check_between(start, heading)
         path = self._path(heading, block)
         at = (block.start + 1, block.end + 1)
-        edit = Edit("", NAME, at, path, op_of(block, self.doc.known))
+        edit = Edit("", NAME, at, path, _op(block, self.doc.known))
         self.doc.open_fences.hold_block()
-        return Piece((edit,), self._behind(block.end), heading.top, kept=heading.kept)
+        self.end = self._behind(block.end)
+        return Piece((edit,), self.end, heading.top, kept=heading.kept)
 
-    def _inner(self) -> Inner | None:
+    def _inner(self) -> FenceSkip | None:
         """Finds the fences inside the block's own, if that one is longer than usual."""
         if self.own is None or self.own[1].length < 4:
             return None
@@ -134,10 +161,8 @@ class Blocks:
 
     def _opens_block(self, i: int) -> bool:
         """Whether the next line that is not blank opens a block."""
-        i += 1
-        while i < len(self.doc.lines) and not self.doc.lines[i].strip():
-            i += 1
-        return i < len(self.doc.lines) and opening(self.doc.lines[i]) is not None
+        below = next_line(self.doc.lines, i)
+        return below < len(self.doc.lines) and opening(self.doc.lines[below]) is not None
 
 
 def _text_behind(index: int) -> Unreadable:
@@ -146,3 +171,59 @@ def _text_behind(index: int) -> Unreadable:
         "expected the fence's end or a further block with its path, found other text",
         "close the fence right behind `>>>>>>> REPLACE`; lines of the block stand before it",
     )
+
+
+# ---------------------------------------------------------------- what a block says
+
+
+def _op(block: Block, known: Known) -> Op:
+    """The operation of a block; raises `Unreadable` if its halves say nothing certain."""
+    if block.word == "RENAME":
+        return Rename(_new_path(block, known))
+    if block.word == "DELETE":
+        return _deletion(block)
+    if block.creates:
+        return Create(joined(block.new))
+    if not any(line.strip() for line in block.old):
+        raise Unreadable(
+            block.start + 1,
+            "the SEARCH part holds blank lines only",
+            "leave it empty to create the file, or quote lines with text",
+        )
+    return Replace(joined(block.old), joined(block.new))
+
+
+def _new_path(block: Block, known: Known) -> str:
+    named = [line for line in block.old if line.strip()]
+    path = None
+    if len(named) == 1:
+        path = path_line(named[0], known) or word_line(named[0])
+    if path is None:
+        raise Unreadable(
+            block.start,
+            "expected one line with the new path, and nothing else, between the RENAME markers",
+            "send `<<<<<<< RENAME`, the new path, `>>>>>>> RENAME`, each on a line of its own",
+        )
+    return path
+
+
+def _deletion(block: Block) -> DeleteFile:
+    for i, line in enumerate(block.old, block.start + 1):
+        if line.strip():
+            raise Unreadable(
+                i,
+                "expected nothing between the DELETE markers",
+                "to delete lines, use a SEARCH block with an empty REPLACE part",
+            )
+    return DeleteFile()
+
+
+def _may_begin(line: str) -> bool:
+    return opening(line) is not None or is_suspect(line)
+
+
+FORMAT = Format(
+    NAME,
+    INSTRUCTIONS,
+    openings=(Opening(read, (r"[<>*+\d\u200b-\u200d\ufeff-]",), _may_begin),),
+)

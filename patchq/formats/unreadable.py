@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from patchq.model.values import Problem
 
+SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
+
 
 class Unreadable(Exception):
     """The response cannot be read; `index` is the line's, counted from 0, `column` from 1."""
@@ -28,6 +30,11 @@ class Unreadable(Exception):
         error = cls((problem.line or 1) - 1, problem.message, problem.hint or "", problem.code)
         error.problem = problem
         return error
+
+    @classmethod
+    def cut(cls, index: int, message: str, hint: str = SEND_AGAIN) -> Unreadable:
+        """A response that ends too early: what begins on line `index` is not all there."""
+        return cls(index, message, hint, "response.truncated")
 
     def moved(self, line: int) -> Unreadable:
         """The same for a text that stands inside JSON, on line `line` of the response."""

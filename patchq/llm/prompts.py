@@ -200,5 +200,5 @@ def _answer(task: Task, forms: Mapping[str, Form]) -> Iterator[str]:
             continue
         several = len(set(forms.values())) > 1
         where = f"For {', '.join(map(inline, paths))}:\n\n" if several else ""
-        yield where + str(FORMATS[module].INSTRUCTIONS).rstrip()
+        yield where + FORMATS[module].instructions.rstrip()
     yield "Change no other file."

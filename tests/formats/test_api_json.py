@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats.envelope.api_json import Call, Opened, Text, call_of, calls_of, open_api
+from patchq.formats.envelope.api_json import (
+    ApiAnswer,
+    ApiText,
+    ToolCall,
+    call_of,
+    calls_of,
+    open_api,
+)
 from patchq.text.jsonish import parse
 
 ARGUMENTS = {"path": "a.py", "old_str": "x", "new_str": "y"}
@@ -54,7 +61,7 @@ def function(arguments: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def opened(value: Any) -> Opened:
+def opened(value: Any) -> ApiAnswer:
     found = open_api(value if isinstance(value, str) else json.dumps(value))
     assert found is not None
     return found
@@ -63,7 +70,7 @@ def opened(value: Any) -> Opened:
 def plain(value: Any) -> list[Any]:
     """The parts without their lines: texts, and pairs of name and arguments."""
     return [
-        part.text if isinstance(part, Text) else (part.name, part.arguments.plain())
+        part.text if isinstance(part, ApiText) else (part.name, part.arguments.plain())
         for part in opened(value).parts
     ]
 
@@ -303,7 +310,7 @@ values = st.recursive(
 @given(values)
 def test_every_value_is_opened_or_not(value: Any) -> None:
     found = open_api(json.dumps(value))
-    assert found is None or all(isinstance(part, Text | Call) for part in found.parts)
+    assert found is None or all(isinstance(part, ApiText | ToolCall) for part in found.parts)
 
 
 @given(st.text(alphabet='{}[]",:1a\\/*\n '))

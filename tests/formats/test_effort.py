@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from patchq import formats
-from patchq.formats.beginnings import NOTHING, begins
+from patchq.formats import find_replace, unified_diff, v4a, whole_file
+from patchq.formats.catalogue import NOTHING
 from patchq.formats.document import Document
-from patchq.formats.find_replace import reading as find_replace
-from patchq.formats.unified_diff import reading as unified_diff
-from patchq.formats.v4a import reading as v4a
-from patchq.formats.whole_file import reading as whole_file
+from patchq.formats.registry import FORMATS
 from tests.helpers.effort import effort
 
 FORMS = (v4a.read, unified_diff.read, find_replace.read, whole_file.read)
@@ -91,14 +89,14 @@ def test_short_lines_that_differ_cost_some_calls_each(unit: str, most: int) -> N
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_that_may_begin_an_edit_is_no_prose(line: str) -> None:
-    assert begins(line) is not NOTHING
+    assert FORMATS.begins(line) is not NOTHING
 
 
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("below", ["", "x", "@@ -1 +1 @@", "+x", "```\nx\n```", "REPLACE WITH:"])
 def test_a_form_that_is_not_asked_would_find_nothing(line: str, below: str) -> None:
     doc = Document([line, *below.split("\n"), "x"], {"a"}.__contains__)
-    asked = begins(line).forms
+    asked = FORMATS.begins(line).reads
     assert [form for form in FORMS if form not in asked and form(doc, 0)] == []
 
 
@@ -122,4 +120,4 @@ def test_a_form_that_is_not_asked_would_find_nothing(line: str, below: str) -> N
     ],
 )
 def test_prose_is_known_at_once(line: str) -> None:
-    assert begins(line) is NOTHING
+    assert FORMATS.begins(line) is NOTHING

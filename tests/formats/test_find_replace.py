@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats.find_replace import reading as find_replace
-from patchq.formats.find_replace.reading import read
+from patchq.formats import find_replace
+from patchq.formats.find_replace import read
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, Op, Replace
 from patchq.model.values import Problem

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.formats.document import Document
-from patchq.formats.envelope.api_json import Call
-from patchq.formats.json import edits as json_edits
+from patchq.formats.envelope.api_json import ToolCall
+from patchq.formats.json import read_call
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Anchored, Occurrences, ReplaceText, Write
 from patchq.model.values import Problem
@@ -186,19 +186,19 @@ def test_begun_edit_is_never_lost(whole: str) -> None:
 def test_call_of_any_form_is_read() -> None:
     doc = Document([], BASE.__contains__, "a.py")
     value = {"edits": [{"type": "deletion", "target": "x"}], "summary": "less"}
-    piece = json_edits.read_call(doc, Call("apply", jsonish.parse(json.dumps(value)), (3, 4)))
+    piece = read_call(doc, ToolCall("apply", jsonish.parse(json.dumps(value)), (3, 4)))
     assert piece is not None
     assert [(e.path, e.op, e.at) for e in piece.edits] == [("a.py", Occurrences("x", ""), (3, 4))]
     assert piece.summary == "less"
-    assert json_edits.read_call(doc, Call("view", jsonish.parse('{"path": "x"}'), (1, 1))) is None
+    assert read_call(doc, ToolCall("view", jsonish.parse('{"path": "x"}'), (1, 1))) is None
     with pytest.raises(Unreadable):
-        json_edits.read_call(doc, Call("edit", jsonish.parse('"x"'), (1, 1)))
+        read_call(doc, ToolCall("edit", jsonish.parse('"x"'), (1, 1)))
 
 
 def test_path_of_a_call_is_undressed() -> None:
     doc = Document([], BASE.__contains__)
     arguments = jsonish.parse(EDIT.replace("a.py", "a/src/b.py"))
-    piece = json_edits.read_call(doc, Call("Edit", arguments, (1, 1)))
+    piece = read_call(doc, ToolCall("Edit", arguments, (1, 1)))
     assert piece is not None
     assert piece.edits[0].path == "src/b.py"
 

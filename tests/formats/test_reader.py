@@ -95,8 +95,8 @@ def test_a_response_with_some_crlf_keeps_them() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_instructions_show_an_example_that_is_read(name: str) -> None:
-    assert name == FORMATS[name].NAME
-    paragraphs = FORMATS[name].INSTRUCTIONS.split("\n\n")
+    assert name == FORMATS[name].name
+    paragraphs = FORMATS[name].instructions.split("\n\n")
     example = "\n\n".join(paragraphs[:-1])
     assert {edit.format for edit in edits(example)} == {name}
 

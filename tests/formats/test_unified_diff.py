@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patchq.formats import unified_diff
 from patchq.formats.document import Document, Piece
-from patchq.formats.unified_diff import reading as unified_diff
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from tests.helpers.effort import effort

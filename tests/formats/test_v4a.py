@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patchq.formats import v4a
 from patchq.formats.document import Document, Piece
 from patchq.formats.unreadable import Unreadable
-from patchq.formats.v4a import reading as v4a
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from tests.helpers.effort import effort
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats.find_replace import reading as find_replace
+from patchq.formats import find_replace, whole_file
 from patchq.formats.unreadable import Unreadable
-from patchq.formats.whole_file import reading as whole_file
-from patchq.formats.whole_file.reading import read, read_quoting
+from patchq.formats.whole_file import read, read_quoting
 from patchq.model.ops import Write
 from patchq.model.values import Problem
 from tests.helpers.line_by_line import Read, edits_of, effort_of, read_or_refused, refusal

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from patchq.formats.beginnings import begins
 from patchq.formats.document import Document, Piece
-from patchq.formats.json import edits as json_edits
+from patchq.formats.json import grammar
 from patchq.formats.marks.fences import fence
+from patchq.formats.registry import FORMATS
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Op
 from patchq.model.values import Edit, Problem
 from tests.helpers.effort import effort
 
-OF_JSON = (json_edits.read, json_edits.read_fenced, json_edits.refuse_member)
+OF_JSON = (grammar.read, grammar.read_fenced, grammar.refuse_member)
 BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}
 
 
@@ -27,7 +27,7 @@ def read(text: str, default_path: str | None = None) -> list[Piece]:
     pieces: list[Piece] = []
     i = 0
     while i < len(doc.lines):
-        forms = [form for form in begins(doc.lines[i]).forms if form in OF_JSON]
+        forms = [form for form in FORMATS.begins(doc.lines[i]).reads if form in OF_JSON]
         piece = forms[0](doc, i) if forms else None
         if piece is None:
             if mark := fence(doc.lines[i]):

@@ -64,7 +64,7 @@ def test_the_form_follows_the_file(
     files: tuple[File, ...], form: str, formats: set[str], kind: str
 ) -> None:
     prompt = build(task(*files, form=form))
-    told = {name for name, module in FORMATS.items() if module.INSTRUCTIONS.rstrip() in prompt.text}
+    told = {name for name, module in FORMATS.items() if module.instructions.rstrip() in prompt.text}
     assert told == formats
     assert prompt.form == kind
     assert f"---\nbase: {BASE}\n---\n" in prompt.text

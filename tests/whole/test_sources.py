@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from patchq import formats
+from patchq.formats import find_replace
 from patchq.formats.envelope.opening import open_response
-from patchq.formats.find_replace import reading
 from patchq.llm.prompts import File, Task, build, is_large_file
 from patchq.llm.quotes import NEW, OLD
 from patchq.model.values import Edit, Envelope, Plan, Problem
@@ -147,7 +147,7 @@ def test_t110_truncation() -> None:
 def test_t120_prompt_with_instructions() -> None:
     prompt = build(Task("Do it", (File("a.py", ORIGINAL * 100),), "c0" * 20))
     assert prompt.form == "diff"
-    assert reading.INSTRUCTIONS.rstrip() in prompt.text
+    assert find_replace.INSTRUCTIONS.rstrip() in prompt.text
     assert "FIND:" in prompt.text
     assert "REPLACE WITH:" in prompt.text
 

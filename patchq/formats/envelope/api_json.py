@@ -31,7 +31,7 @@ _BESIDE = frozenset({"type", "id", "call_id", "index", "status", "caller", "thou
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ApiText:
     """A piece of text that the model said; it stands on the lines `at` (first, last; 1-based)."""
 
     text: str
@@ -39,7 +39,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool call.  `arguments` are an object where the API gives one, or a text that holds one
     (whose lines are then the text's own); what else stands there is left as it is."""
 
@@ -48,26 +48,26 @@ class Call:
     at: tuple[int, int]
 
 
-Part = Text | Call
+ApiPart = ApiText | ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ApiAnswer:
     """What an API's answer holds.  `cut` is the stop reason if it is no normal end."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ApiPart, ...]
     cut: str | None = None
     model: str | None = None
 
 
-def open_api(text: str) -> Opened | None:
+def open_api(text: str) -> ApiAnswer | None:
     """The answer or answers that `text` as a whole is; None if it is anything else.
 
     Several answers of which one is to be chosen (`n=2`) are not opened either.
     """
     if not text.lstrip().startswith(("{", "[")):
         return None
-    answers: list[Opened] = []
+    answers: list[ApiAnswer] = []
     try:
         for value in _answers(text):
             answer = _answer(value)
@@ -78,7 +78,7 @@ def open_api(text: str) -> Opened | None:
         return None
     if not answers:
         return None
-    return Opened(
+    return ApiAnswer(
         tuple(part for answer in answers for part in answer.parts),
         next((answer.cut for answer in answers if answer.cut is not None), None),
         next((answer.model for answer in answers if answer.model is not None), None),
@@ -97,7 +97,7 @@ def _answers(text: str) -> Iterator[Node]:
         yield from values
 
 
-def call_of(node: Node) -> Call | None:
+def call_of(node: Node) -> ToolCall | None:
     """The call that an object is, in the shape of any of the APIs; None if it is none.
 
     It has a name, arguments, and nothing else that says something.
@@ -116,31 +116,31 @@ def call_of(node: Node) -> Call | None:
     return call if call is not None and isinstance(call.arguments.value, dict | str) else None
 
 
-def calls_of(node: Node) -> list[Call] | None:
+def calls_of(node: Node) -> list[ToolCall] | None:
     """The calls of a message that has no answer round it (`{"tool_calls": [...]}`), or None."""
     items = _items(node.get("tool_calls"))
     calls = [call for item in items if (call := call_of(item))]
     return calls if items and len(calls) == len(items) else None
 
 
-def _answer(node: Node) -> Opened | None:
+def _answer(node: Node) -> ApiAnswer | None:
     """One API object, opened."""
     if (choice := _only(node, "choices")) is not None:
         said = choice.get("message")
         if said is None:
             return None
         parts = tuple(_joined(_message(said)))
-        return Opened(parts, _cut(choice.get("finish_reason")), node.text("model"))
+        return ApiAnswer(parts, _cut(choice.get("finish_reason")), node.text("model"))
     if (candidate := _only(node, "candidates")) is not None:
         said = candidate.get("content")
         parts = tuple(_joined(_message(said))) if said is not None else ()
         model = node.text("modelVersion", "model")
-        return Opened(parts, _cut(candidate.get("finishReason")), model)
+        return ApiAnswer(parts, _cut(candidate.get("finishReason")), model)
     if node.text("object") == "response" and node.get("output") is not None:
         return _response(node)
     by_model = node.text("role") in (None, "assistant")
     if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
-        return Opened(tuple(_message(node)), _cut(node.get("stop_reason")), node.text("model"))
+        return ApiAnswer(tuple(_message(node)), _cut(node.get("stop_reason")), node.text("model"))
     return None
 
 
@@ -150,9 +150,9 @@ def _only(node: Node, member: str) -> Node | None:
     return items[0] if len(items) == 1 and isinstance(items[0].value, dict) else None
 
 
-def _response(node: Node) -> Opened:
+def _response(node: Node) -> ApiAnswer:
     """A Responses object: its `output` mixes messages, calls and thoughts."""
-    parts: list[Part] = []
+    parts: list[ApiPart] = []
     details = node.get("incomplete_details")
     cut = _cut(node.get("status"))
     if cut is not None and details is not None:
@@ -163,10 +163,10 @@ def _response(node: Node) -> Opened:
         else:
             parts += _part(item)
         cut = cut or _cut(item.get("status"))
-    return Opened(tuple(parts), cut, node.text("model"))
+    return ApiAnswer(tuple(parts), cut, node.text("model"))
 
 
-def _message(node: Node) -> Iterator[Part]:
+def _message(node: Node) -> Iterator[ApiPart]:
     """The parts of one message: its `content` or `parts`, then the calls beside them."""
     content = node.get("content", "parts")
     if content is not None and isinstance(content.value, str):
@@ -177,7 +177,7 @@ def _message(node: Node) -> Iterator[Part]:
         yield from _part(call)
 
 
-def _part(node: Node) -> Iterator[Part]:
+def _part(node: Node) -> Iterator[ApiPart]:
     """One block of what a model says: text, a call, or something that is left out."""
     kind = node.text("type") or ""
     thought = node.get("thought")
@@ -192,16 +192,16 @@ def _part(node: Node) -> Iterator[Part]:
         yield call
 
 
-def _text(text: Node, node: Node) -> Iterator[Text]:
+def _text(text: Node, node: Node) -> Iterator[ApiText]:
     if text.value:
-        yield Text(text.value, (node.line, node.last))
+        yield ApiText(text.value, (node.line, node.last))
 
 
-def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+def _joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
     """The parts with adjacent texts made one, for an API that cuts a text anywhere."""
-    run: list[Text] = []
+    run: list[ApiText] = []
     for part in parts:
-        if isinstance(part, Text):
+        if isinstance(part, ApiText):
             run.append(part)
             continue
         yield from _one(run)
@@ -210,14 +210,14 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
     yield from _one(run)
 
 
-def _one(run: list[Text]) -> list[Text]:
+def _one(run: list[ApiText]) -> list[ApiText]:
     """The texts as a single one; none if there are none."""
     if not run:
         return []
-    return [Text("".join(part.text for part in run), (run[0].at[0], run[-1].at[1]))]
+    return [ApiText("".join(part.text for part in run), (run[0].at[0], run[-1].at[1]))]
 
 
-def _call(node: Node, name: str | None) -> Call | None:
+def _call(node: Node, name: str | None) -> ToolCall | None:
     """The call in a part; an API's own tool, `name`, has arguments of a shape of its own."""
     inner, _ = _unwrapped(node)
     name = inner.text(*_NAMES) or name
@@ -225,7 +225,7 @@ def _call(node: Node, name: str | None) -> Call | None:
         return None
     given = inner.get(*_ARGUMENTS) or inner.get("operation", "action")
     arguments = Node({}, node.line, node.last) if given is None else _object(given)
-    return Call(name, arguments, (node.line, node.last))
+    return ToolCall(name, arguments, (node.line, node.last))
 
 
 def _unwrapped(node: Node) -> tuple[Node, str | None]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 
-from patchq.formats.json.members import Members, Place, whole
+from patchq.formats.format import Format
+from patchq.formats.json.members import JsonPlace, Members, whole
 from patchq.model.kinds import CONTEXTUAL
 from patchq.model.ops import InContext, InParagraph
 from patchq.model.predicate import PredicateError
@@ -61,7 +62,7 @@ _NUMBER = re.compile(r"\d+")
 _HINT = "send `searchPattern` with `before`, `target` and `after`; see `patchq formats contextual`"
 
 
-def read_edit(node: Node, place: Place, default_path: str | None) -> Edit:
+def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
     """One contextual edit, without its relations to others.  Raises `Unreadable`."""
     members = Members(node, place)
     pattern_node = members.get("searchpattern")
@@ -75,15 +76,7 @@ def read_edit(node: Node, place: Place, default_path: str | None) -> Edit:
         raise members.error("expected no occurrences in a contextual edit", _HINT)
     kind = kind_of(members)
     op = (_in_paragraph if "paragraph" in pattern else _in_context)(members, pattern, kind)
-    return Edit(
-        members.id(),
-        NAME,
-        place.at(node),
-        members.path(default_path),
-        op,
-        members.reason(),
-        members.confidence(),
-    )
+    return members.edit(NAME, op, default_path, members.id())
 
 
 def kind_of(members: Members) -> str:
@@ -190,3 +183,6 @@ def window_of(members: Members) -> tuple[int, int] | None:
     else:
         return None
     return (first, last) if 1 <= first <= last else None
+
+
+FORMAT = Format(NAME, INSTRUCTIONS)

@@ -2,19 +2,42 @@
 
     {"file_path": "path/to/file.py", "old_string": "exact text", "new_string": "new text"}
 
+    {"name": "apply_patch", "arguments": {"input": "*** Begin Patch\\n…"}}
+    {"name": "shell", "arguments": {"command": ["apply_patch", "*** Begin Patch\\n…"]}}
+    {"name": "bash", "arguments": {"command": "apply_patch <<'EOF'\\n*** Begin Patch\\n…\\nEOF"}}
+
 The arguments say what the call does; the tool's name decides only where they do not: whether a
 text is a file's whole content, and whether a call that names a path merely looks at it.  A call
 that is not understood and could change a file is unreadable.
+
+A V4A patch, also one that a shell is told to apply, is read over the lines of the text that holds
+it, and nothing but patches may stand there: what else a shell is told to do would be left out in
+silence.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NoReturn
 
-from patchq.formats.json.members import NEW, OLD, PATH, REASON, Members, Place, edits_of, holds_edit
-from patchq.formats.marks.json_keys import speaks_of_edits
+from patchq.formats import v4a
+from patchq.formats.document import Document
+from patchq.formats.format import Format, Sign
+from patchq.formats.json.members import (
+    NEW,
+    OLD,
+    PATH,
+    REASON,
+    JsonPlace,
+    Members,
+    edits_of,
+    holds_edit,
+    plain_key,
+)
+from patchq.formats.json.notes import speaks_of_edits
 from patchq.formats.marks.paths import is_path
+from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
@@ -46,15 +69,23 @@ READ = frozenset({*OLD, *NEW, *_CONTENT, "filetext", "insertline", "inserttext"}
 _TEXTS = (*_CONTENT, "text", "codeedit", "diff", "patch", "source", "newsource")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _HINT = "send `file_path`, `old_string` and `new_string`, or the change as a SEARCH/REPLACE block"
+PATCHES = frozenset({"input", "patch", "command", "cmd", "commands", "script", "patchtext", "diff"})
+_BESIDE_PATCH = frozenset({"timeout", "timeoutms", "description", "justification", "explanation"})
+_BEGIN = re.compile(r"^[ \t]*\*\*\* Begin Patch", re.MULTILINE)
+_MOVES = re.compile(r"\b(?:cd|pushd)\s")
+_HINT_PATCH = (
+    "send the patch, from `*** Begin Patch` to `*** End Patch`, as the call's only argument, with "
+    "paths relative to the repository's root"
+)
 
 
 def from_call(name: str | None, arguments: Node, at: tuple[int, int]) -> list[Edit] | None:
     """The edits of one tool call that stands on the lines `at` of the response; None if it is
     none.  Raises `Unreadable`."""
-    return of_call(name, arguments, Place(fixed=at))
+    return of_call(name, arguments, JsonPlace(fixed=at))
 
 
-def of_call(name: str | None, arguments: Node, place: Place) -> list[Edit] | None:
+def of_call(name: str | None, arguments: Node, place: JsonPlace) -> list[Edit] | None:
     """As `from_call`, with what `place` knows of paths.  Without a `name` an object is a call only
     if it has the keys of one."""
     words = frozenset(word.lower() for word in _WORD.findall(name or ""))
@@ -70,7 +101,7 @@ def of_call(name: str | None, arguments: Node, place: Place) -> list[Edit] | Non
     return _unknown(members, words) if name is not None else None
 
 
-def read_edit(node: Node, place: Place, default_path: str | None) -> Edit | None:
+def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit | None:
     """One edit of the list `edits`; `default_path` is the file of all of them."""
     if not isinstance(node.value, dict):
         raise place.error(node, "expected an object for every edit", _HINT)
@@ -109,8 +140,7 @@ def _edit(members: Members, op: Op, default: str | None = None) -> Edit:
     for key in members.keys() - READ:
         if holds_edit(members[key]):
             _refuse(members, f"expected no edit inside of {members.written[key]!r}")
-    path, at = members.path(default), members.place.at(members.node)
-    return Edit("", NAME, at, path, op, members.reason(), members.confidence())
+    return members.edit(NAME, op, default)
 
 
 def _op(members: Members, words: frozenset[str]) -> Op | None:
@@ -167,7 +197,7 @@ def _insertion(members: Members) -> InsertAt:
     return InsertAt(line, text if text.endswith("\n") else text + "\n")
 
 
-def _several(members: Members, items: list[Node], place: Place) -> list[Edit] | None:
+def _several(members: Members, items: list[Node], place: JsonPlace) -> list[Edit] | None:
     """Several edits of one file."""
     if is_call(members):
         _refuse(members, "expected either `edits` or one old and one new text, found both")
@@ -192,7 +222,7 @@ def _unknown(members: Members, words: frozenset[str]) -> list[Edit] | None:
     return None
 
 
-def _check_text(words: frozenset[str], arguments: Node, place: Place) -> None:
+def _check_text(words: frozenset[str], arguments: Node, place: JsonPlace) -> None:
     """Refuse a call whose arguments are no object, unless it has nothing to do with files."""
     looks = words & _LOOKS and not words & (_EDITS | _WRITES)
     told = isinstance(arguments.value, str) and speaks_of_edits(arguments.value)
@@ -209,3 +239,82 @@ def _needed(members: Members, what: str, *keys: str) -> str:
 
 def _refuse(members: Members, message: str) -> NoReturn:
     raise members.error(message, _HINT)
+
+
+# ---------------------------------------------------------------- patches
+
+
+def patch_text(arguments: Node) -> str | None:
+    """The text with a V4A patch that a call has as its argument, or None."""
+    found = [text for text in _patch_texts(arguments) if _BEGIN.search(text)]
+    return found[0] if len(found) == 1 else None
+
+
+def patch_of(arguments: Node, place: JsonPlace) -> list[Edit] | None:
+    """The edits of a call whose argument is a patch; None if it is none.  Raises `Unreadable`."""
+    text = patch_text(arguments)
+    if text is None:
+        return None
+    at = place.at(arguments)
+    try:
+        return [replace(edit, at=at) for edit in _patch_edits(text, place)]
+    except Unreadable as error:
+        message = f"the patch in this call cannot be read: {error.problem.message}"
+        raise place.error(arguments, message, error.problem.hint or _HINT_PATCH) from None
+
+
+def _patch_texts(arguments: Node) -> list[str]:
+    """The texts that may be a patch; none if the arguments say anything else."""
+    nodes = [arguments]
+    if isinstance(arguments.value, dict):
+        members = {plain_key(key): node for key, node in arguments.value.items()}
+        if not members.keys() <= PATCHES | _BESIDE_PATCH:
+            return []
+        nodes = [node for key, node in members.items() if key in PATCHES]
+    values = [item.value for node in nodes for item in _items(node)]
+    return [value for value in values if isinstance(value, str)]
+
+
+def _items(node: Node) -> list[Node]:
+    return node.value if isinstance(node.value, list) else [node]
+
+
+def _patch_edits(text: str, place: JsonPlace) -> list[Edit]:
+    doc = Document(text.split("\n"), place.known, place.default_path)
+    edits: list[Edit] = []
+    rest: list[int] = []
+    i = 0
+    while i < len(doc.lines):
+        piece = v4a.read(doc, i)
+        if piece is None:
+            rest += [i] if doc.lines[i].strip() else []
+            i += 1
+            continue
+        if piece.top is not None and not _MOVES.search(doc.lines[piece.top]):
+            rest = [index for index in rest if index != piece.top]
+        edits += piece.edits
+        i = doc.low = piece.end
+    if rest:
+        message = f"expected a patch and nothing else, found {doc.lines[rest[0]].strip()[:60]!r}"
+        raise Unreadable(rest[0], message, _HINT_PATCH)
+    return edits
+
+
+FORMAT = Format(
+    NAME,
+    INSTRUCTIONS,
+    signs=(
+        Sign(
+            "an edit in JSON",
+            r"[\"'](?i:(?:old_?str(?:ing)?|new_?str(?:ing)?|file_text|insert_line|contextualEdits|"
+            r"searchPattern)[\"']\s*[:>])",
+            anywhere=True,
+        ),
+        Sign(
+            "an edit in JSON",
+            r"[\"'](?:anchor|target|afterText)[\"']\s*:",
+            anywhere=True,
+            behind=r"[\"']edits[\"']\s*:",
+        ),
+    ),
+)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import Any, get_args, get_type_hints
 
-from patchq.formats.json.members import Members, Place
+from patchq.formats.format import Format
+from patchq.formats.json.members import JsonPlace, Members
 from patchq.model.ops import Anchored
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
@@ -53,7 +54,7 @@ _HINT = (
 )
 
 
-def read_edit(node: Node, place: Place, default_path: str | None) -> Edit:
+def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
     """One edit of a script; `default_path` is the script's file.  Raises `Unreadable`."""
     members = Members(node, place)
     anchor_node = members.get("anchor")
@@ -72,8 +73,7 @@ def read_edit(node: Node, place: Place, default_path: str | None) -> Edit:
         scope=_scope(members) or _scope(anchor),
         candidates=anchor.texts("candidates") or None,
     )
-    path, at = members.path(default_path), place.at(node)
-    return Edit("", NAME, at, path, op, members.reason(), members.confidence())
+    return members.edit(NAME, op, default_path)
 
 
 def _one_of(members: Members, key: str, allowed: tuple[str, ...]) -> Any:
@@ -118,3 +118,6 @@ def _content(members: Members, action: str) -> str:
 
 def _scope(members: Members) -> Any:
     return _one_of(members, "scope", _SCOPES) if "scope" in members else None
+
+
+FORMAT = Format(NAME, INSTRUCTIONS)

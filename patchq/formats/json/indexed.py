@@ -11,8 +11,9 @@ on is applied.  A contextual edit (see `contextual`) with the id of an indexed o
 
 from __future__ import annotations
 
-from patchq.formats.json import contextual
-from patchq.formats.json.members import Members, Place, whole
+from patchq.formats.format import Format
+from patchq.formats.json.contextual import kind_of, new_text
+from patchq.formats.json.members import JsonPlace, Members, whole
 from patchq.model.kinds import INDEXED
 from patchq.model.ops import Occurrences
 from patchq.model.values import Edit
@@ -47,10 +48,10 @@ be made when another one is names it as `"dependsOn": "edit-1"`.
 _HINT = "send `target`, `replacement` and `occurrences`; see `patchq formats indexed`"
 
 
-def read_edit(node: Node, place: Place, default_path: str | None) -> Edit:
+def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
     """One indexed edit, without its relations to others.  Raises `Unreadable`."""
     members = Members(node, place)
-    kind = contextual.kind_of(members)
+    kind = kind_of(members)
     key = "aftertext" if kind == "addition" else "target"
     if (other := "target" if kind == "addition" else "aftertext") in members:
         raise members.error(f"expected no {members.written[other]!r} with `{kind}`", _HINT)
@@ -58,17 +59,9 @@ def read_edit(node: Node, place: Place, default_path: str | None) -> Edit:
     if not target:
         what = "the text that it goes behind as `afterText`" if kind == "addition" else "`target`"
         raise members.error(f"expected {what}, found none", _HINT)
-    new = contextual.new_text(members, kind)
+    new = new_text(members, kind)
     op = Occurrences(target, new, _occurrences(members), insert=kind == "addition")
-    return Edit(
-        members.id(),
-        NAME,
-        place.at(node),
-        members.path(default_path),
-        op,
-        members.reason(),
-        members.confidence(),
-    )
+    return members.edit(NAME, op, default_path, members.id())
 
 
 def _occurrences(members: Members) -> tuple[int, ...] | None:
@@ -83,3 +76,6 @@ def _occurrences(members: Members) -> tuple[int, ...] | None:
             node, "expected occurrences as whole numbers from 1", "count from the file's start"
         )
     return tuple(sorted(set(numbers)))
+
+
+FORMAT = Format(NAME, INSTRUCTIONS)

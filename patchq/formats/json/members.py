@@ -7,13 +7,15 @@ A member of the wrong kind is never passed over: what looks like an edit is read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from patchq.formats.marks.json_keys import speaks_of_edits
+from patchq.formats.json.notes import speaks_of_edits
 from patchq.formats.marks.paths import Known, as_meant, is_path, undress
 from patchq.formats.unreadable import Unreadable
+from patchq.model.ops import Op
+from patchq.model.values import Edit
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
 
@@ -38,7 +40,7 @@ def _nothing(path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JsonPlace:
     """Where a value stands, for edits and errors: `first` is the line of the response that the
     value's line 1 is; `fixed` are its lines where it has none of its own (an API's call)."""
 
@@ -53,23 +55,21 @@ class Place:
             return self.fixed
         return self.first + node.line - 1, self.first + node.last - 1
 
-    def inside(self, node: Node) -> Place:
+    def inside(self, node: Node) -> JsonPlace:
         """The place of what is written inside a value, as a text of its own."""
-        return Place(1, self.at(node), self.known, self.default_path)
+        return JsonPlace(1, self.at(node), self.known, self.default_path)
 
-    def error(
-        self, node: Node, message: str, hint: str, code: str = "response.unreadable_edit"
-    ) -> Unreadable:
-        return Unreadable(self.at(node)[0] - 1, message, hint, code)
+    def error(self, node: Node, message: str, hint: str) -> Unreadable:
+        return Unreadable(self.at(node)[0] - 1, message, hint)
 
 
-class Members(Mapping[str, Node]):
+class Members(dict[str, Node]):
     """An object's members by their plain keys; null is read as missing."""
 
-    def __init__(self, node: Node, place: Place) -> None:
+    def __init__(self, node: Node, place: JsonPlace) -> None:
+        super().__init__()
         self.node = node
         self.place = place
-        self._nodes: dict[str, Node] = {}
         self.written: dict[str, str] = {}
         """The keys as they are written, by their plain form; also of members that are null."""
         for key, value in node.value.items():
@@ -81,22 +81,10 @@ class Members(Mapping[str, Node]):
                 )
             self.written[plain] = key
             if value.value is not None:
-                self._nodes[plain] = value
+                self[plain] = value
 
-    def __getitem__(self, key: str) -> Node:
-        return self._nodes[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._nodes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._nodes)
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def error(self, message: str, hint: str, code: str = "response.unreadable_edit") -> Unreadable:
-        return self.place.error(self.node, message, hint, code)
+    def error(self, message: str, hint: str) -> Unreadable:
+        return self.place.error(self.node, message, hint)
 
     def one(self, *keys: str) -> Node | None:
         """The member that is written under one of the keys; under two it must say the same."""
@@ -106,41 +94,40 @@ class Members(Mapping[str, Node]):
             raise self.error(f"expected one value, found {names}", "give one of them")
         return self[found[0]] if found else None
 
-    def text(self, *keys: str) -> str | None:
-        """A text, or None if it is missing."""
-        node = self.one(*keys)
-        if node is not None and not isinstance(node.value, str):
-            raise self._wrong(node, keys, "a text")
-        return node.value if node is not None else None
-
-    def number(self, *keys: str, least: int = 1) -> int | None:
-        """A whole number, or None if it is missing."""
+    def _value(self, keys: tuple[str, ...], expected: str, fits: Callable[[Any], bool]) -> Any:
+        """The value of the one member under the keys, which has to fit; None if it is missing."""
         node = self.one(*keys)
         if node is None:
             return None
-        value = whole(node.value)
-        if value is None or value < least:
-            raise self._wrong(node, keys, f"a whole number from {least}")
-        return value
+        if not fits(node.value):
+            name = next(self.written[key] for key in keys if key in self)
+            message = f"expected {expected} as {name!r}"
+            raise self.place.error(node, message, "correct this member")
+        return node.value
+
+    def text(self, *keys: str) -> str | None:
+        """A text, or None if it is missing."""
+        text: str | None = self._value(keys, "a text", _is_text)
+        return text
+
+    def number(self, *keys: str, least: int = 1) -> int | None:
+        """A whole number, or None if it is missing."""
+
+        def fits(value: Any) -> bool:
+            number = whole(value)
+            return number is not None and number >= least
+
+        return whole(self._value(keys, f"a whole number from {least}", fits))
 
     def flag(self, *keys: str) -> bool:
         """True or false; missing is false."""
-        node = self.one(*keys)
-        if node is None:
-            return False
-        if not isinstance(node.value, bool):
-            raise self._wrong(node, keys, "true or false")
-        return node.value
+        return bool(self._value(keys, "true or false", lambda value: isinstance(value, bool)))
 
     def texts(self, *keys: str) -> tuple[str, ...]:
         """A list of texts; one text is read as a list of it."""
-        node = self.one(*keys)
-        if node is None:
-            return ()
-        items = node.value if isinstance(node.value, list) else [node]
-        if not all(isinstance(item.value, str) for item in items):
-            raise self._wrong(node, keys, "a list of texts")
-        return tuple(item.value for item in items)
+        value = self._value(keys, "a list of texts", _is_texts)
+        items = value if isinstance(value, list) else ()
+        return (value,) if isinstance(value, str) else tuple(item.value for item in items)
 
     def reason(self) -> str | None:
         """What the response says that the edit is for."""
@@ -148,13 +135,9 @@ class Members(Mapping[str, Node]):
         return next((value for value in found if isinstance(value, str) and value.strip()), None)
 
     def confidence(self) -> float | None:
-        node = self.one("confidence")
-        if node is None:
-            return None
-        value = node.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise self._wrong(node, ("confidence",), "a number from 0 to 1")
-        return float(value)
+        """How sure the response says to be, from 0 to 1; None if it does not say."""
+        value = self._value(("confidence",), "a number from 0 to 1", _is_share)
+        return None if value is None else float(value)
 
     def path(self, default: str | None = None) -> str:
         """The path of the file, without dressing; `default` is what stands further out."""
@@ -180,12 +163,14 @@ class Members(Mapping[str, Node]):
         """Whether one of the members is a path, by its key."""
         return any(key in PATH or key.endswith("path") for key in self)
 
-    def _wrong(self, node: Node, keys: tuple[str, ...], expected: str) -> Unreadable:
-        name = next(self.written[key] for key in keys if key in self)
-        return self.place.error(node, f"expected {expected} as {name!r}", "correct this member")
+    def edit(self, format: str, op: Op, default_path: str | None, id: str = "") -> Edit:
+        """The edit of that format that the object says; `default_path` is what stands further
+        out."""
+        path, at = self.path(default_path), self.place.at(self.node)
+        return Edit(id, format, at, path, op, self.reason(), self.confidence())
 
 
-def edits_of(members: Members) -> tuple[list[Node], Place] | None:
+def edits_of(members: Members) -> tuple[list[Node], JsonPlace] | None:
     """The items of `edits` where those can only be edits, and their place; None if they are not.
 
     Some models give the list as a text that holds it.
@@ -209,6 +194,20 @@ def whole(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    texts = isinstance(value, list) and all(isinstance(item.value, str) for item in value)
+    return texts or isinstance(value, str)
+
+
+def _is_share(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value <= 1
 
 
 def plain_key(key: str) -> str:

@@ -14,11 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from patchq.formats.document import WINDOW
+from patchq.formats.json.notes import WINDOW, JsonNotes, speaks_of_edits
 from patchq.formats.marks.fences import Fence, fence
+from patchq.formats.marks.lines import next_line
+from patchq.formats.unreadable import Unreadable
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
 
+HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
+_UNQUOTED_LINES = 20
 _SHORT = 120
 _REMEMBERED = 600
 """Longer texts than these are not judged at once, and not remembered."""
@@ -31,7 +35,7 @@ Tells = Callable[[Node], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class JsonValue:
     """One value; lines are counted from the one on which it begins, which is 0."""
 
     node: Node
@@ -44,7 +48,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenJson:
     """No value: what was wrong, on which line (counted from the value's, 0) and column (from 1)."""
 
     line: int
@@ -59,10 +63,10 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JsonRun:
     """Values one behind the other, with blank lines and commas between them at most."""
 
-    values: tuple[tuple[int, Value], ...]
+    values: tuple[tuple[int, JsonValue], ...]
     """Those that may be edits, with the indices of the lines on which they begin."""
     last: int
     """The index of the line on which the last value of all ends."""
@@ -78,7 +82,7 @@ def begins(line: str) -> bool:
     return line.lstrip()[:1] in ("{", "[")
 
 
-def value_at(lines: Sequence[str], index: int, tells: Tells) -> Value | Broken:
+def value_at(lines: Sequence[str], index: int, tells: Tells) -> JsonValue | BrokenJson:
     """The value that begins on line `index`."""
     line = lines[index]
     alone = index + WINDOW < len(lines) and ("}" in line or "]" in line)
@@ -92,7 +96,7 @@ def value_at(lines: Sequence[str], index: int, tells: Tells) -> Value | Broken:
         count *= 4
 
 
-def _read(text: str, whole: bool, tells: Tells) -> Value | Broken | None:
+def _read(text: str, whole: bool, tells: Tells) -> JsonValue | BrokenJson | None:
     """The value with which a text begins; None if more lines have to tell, which the text has
     unless it is the `whole` rest of the response."""
     try:
@@ -101,14 +105,14 @@ def _read(text: str, whole: bool, tells: Tells) -> Value | Broken | None:
         return None if error.cut and not whole else _broken(text, error, whole)
     column = end - (text.rfind("\n", 0, end) + 1)
     plain = len(text) < _SHORT and not tells(node)
-    return Value(node, text.count("\n", 0, end), column, plain)
+    return JsonValue(node, text.count("\n", 0, end), column, plain)
 
 
 _recent = lru_cache(1024)(_read)
 """A text of many short values has few different ones."""
 
 
-def _broken(text: str, error: JsonError, whole: bool) -> Broken:
+def _broken(text: str, error: JsonError, whole: bool) -> BrokenJson:
     """What is wrong with the value with which a text begins."""
     position = error.position
     cut = whole and (error.cut or _WORD_TO_END.match(text, position) is not None)
@@ -116,21 +120,21 @@ def _broken(text: str, error: JsonError, whole: bool) -> Broken:
     closing = text.rfind('"', 0, position)
     opening = text.rfind('"', 0, closing) if closing > 0 else -1
     sync = text.count("\n", 0, position if closing < 0 else max(opening, 0))
-    return Broken(error.line - 1, error.column, str(error), cut, sync, text.count("\n") + 1)
+    return BrokenJson(error.line - 1, error.column, str(error), cut, sync, text.count("\n") + 1)
 
 
-def bare_run(lines: Sequence[str], index: int, tells: Tells) -> Run | Broken:
+def bare_run(lines: Sequence[str], index: int, tells: Tells) -> JsonRun | BrokenJson:
     """The values that stand without a fence from line `index` on."""
     found = _values(lines, index, tells)
-    if isinstance(found, Broken):
+    if isinstance(found, BrokenJson):
         return found
     values, last, rest = found
     behind: int | None = None
     if rest:
         behind = last
-    elif (following := next_text(lines, last + 1)) is not None and _goes_on(lines[following]):
-        behind = following
-    return Run(values, last, last + 1, behind)
+    elif (below := next_line(lines, last)) < len(lines) and _goes_on(lines[below]):
+        behind = below
+    return JsonRun(values, last, last + 1, behind)
 
 
 def _goes_on(line: str) -> bool:
@@ -138,52 +142,91 @@ def _goes_on(line: str) -> bool:
     return line.strip()[:1] in (",", "]", "}")
 
 
-def fenced_run(lines: Sequence[str], index: int, mark: Fence, tells: Tells) -> Run | Broken:
+def fenced_run(lines: Sequence[str], index: int, mark: Fence, tells: Tells) -> JsonRun | BrokenJson:
     """The values from line `index` on, the first with text in the fence that `mark` opens."""
     found = _values(lines, index, tells)
-    if isinstance(found, Broken):
+    if isinstance(found, BrokenJson):
         return found
     values, last, rest = found
     if _FENCE_END.fullmatch(rest):
-        return Run(values, last, last + 1)
+        return JsonRun(values, last, last + 1)
     text = last if rest not in ("", ",") else None
     for i in range(last + 1, len(lines)):
         if (found_fence := fence(lines[i])) is not None:
             if not mark.closed_by(found_fence):
                 break
-            return Run(values, last, i + 1, text)
+            return JsonRun(values, last, i + 1, text)
         if text is None and lines[i].strip():
             text = i
     # The fence's end is missing: what stands behind the values is prose.
-    return Run(values, last, last + 1, last if rest else None)
+    return JsonRun(values, last, last + 1, last if rest else None)
 
 
 def _values(
     lines: Sequence[str], index: int, tells: Tells
-) -> tuple[tuple[tuple[int, Value], ...], int, str] | Broken:
+) -> tuple[tuple[tuple[int, JsonValue], ...], int, str] | BrokenJson:
     """The value of line `index` and those that follow it, as far as they may be edits; the index
     of the line on which the last of all ends, and the text behind it there."""
     value = value_at(lines, index, tells)
-    if isinstance(value, Broken):
+    if isinstance(value, BrokenJson):
         return value
-    values: list[tuple[int, Value]] = []
+    values: list[tuple[int, JsonValue]] = []
     while True:
         if not value.plain:
             values.append((index, value))
         last = index + value.end
         rest = lines[last][value.column :].strip()
-        following = next_text(lines, last + 1) if rest in ("", ",") else None
-        if following is None or not begins(lines[following]):
+        index = next_line(lines, last) if rest in ("", ",") else len(lines)
+        if index == len(lines) or not begins(lines[index]):
             return tuple(values), last, rest
-        further = value_at(lines, following, tells)
-        if isinstance(further, Broken):
+        further = value_at(lines, index, tells)
+        if isinstance(further, BrokenJson):
             return tuple(values), last, rest
-        index, value = following, further
+        value = further
 
 
-def next_text(lines: Sequence[str], index: int) -> int | None:
-    """The index of the first line from `index` on that is not blank."""
-    for i in range(index, len(lines)):
-        if lines[i].strip():
-            return i
-    return None
+# ---------------------------------------------------------------- what cannot be read
+
+
+def check_broken(notes: JsonNotes, i: int, start: int, broken: BrokenJson) -> None:
+    """Refuse a value that cannot be read, if it may be an edit; else remember that it is none.
+
+    It begins on line `start`: on line `i`, or in the fence that opens there.
+    """
+    if broken.cut or notes.speak_of_edits:
+        _check_region(notes, i, start, broken)
+    elif broken.sync <= 1 and broken.lines <= WINDOW:
+        notes.add_vain(start)
+    notes.end = max(notes.end, i + 1, len(notes.doc.lines) if broken.cut else start + broken.sync)
+
+
+def _check_region(notes: JsonNotes, i: int, start: int, broken: BrokenJson) -> None:
+    """Refuse a value that cannot be read, if its lines speak of an edit or end the response."""
+    doc, at = notes.doc, start + broken.line
+    begins_own = at > i and begins(doc.lines[at])  # and is looked at for itself
+    region = doc.lines[i : at + (not begins_own)]
+    if broken.cut:
+        first = doc.lines[start].lstrip()
+        closed = any(fence(line) for line in region[1:])
+        if speaks_of_edits("\n".join(region)) or (not closed and _opens_object(first)):
+            raise Unreadable.cut(i, "the response ends inside the JSON that begins here")
+    if not (notes.speak_of_edits and notes.name_edit(i, at + _UNQUOTED_LINES)):
+        return
+    rest = doc.lines[at][broken.column - 1 :].split(":")[0].rstrip()
+    if rest.isidentifier():  # an object of JavaScript
+        for line in doc.lines[at + 1 : at + _UNQUOTED_LINES]:
+            if not line.strip():
+                break
+            region = [*region, line]
+    if speaks_of_edits("\n".join(region)):
+        raise Unreadable(
+            at,
+            f"this looks like an edit in JSON that cannot be read: {broken.message}",
+            HINT,
+            column=broken.column,
+        )
+
+
+def _opens_object(text: str) -> bool:
+    """Whether a text begins as an object or a list of objects does, as far as it goes."""
+    return text[1:].lstrip()[:1] in (("", '"') if text[:1] == "{" else ("", "{"))

@@ -36,12 +36,14 @@ _ENDS = {
 _PAIRS = {"<": ">", "-": "+"}
 _BLANKS = " \t\r"
 
-Inner = Callable[[int], int | None]
+FenceSkip = Callable[[int], int | None]
 """For a line index where a fence inside the block's fence opens: the index where it ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class BlockMarker:
+    """A marker line of a block: the sign that it repeats, how often, and its word."""
+
     kind: str
     length: int
     word: str
@@ -67,7 +69,7 @@ class Block:
         return self.word == "SEARCH" and not self.old
 
 
-def opening(line: str) -> Marker | None:
+def opening(line: str) -> BlockMarker | None:
     """The line as the marker that opens a block, or None."""
     return _marker(_OPEN, line) if line[:1] in ("<", "-") else None
 
@@ -77,17 +79,6 @@ def is_suspect(line: str) -> bool:
     an edit."""
     signs = "<<<" in line or ">>>" in line or "-----" in line or "+++++" in line
     return signs and _SUSPECT.match(line) is not None
-
-
-def check_marker(line: str, index: int) -> None:
-    """Refuse a line outside a block that looks like a marker."""
-    if is_suspect(line):
-        raise Unreadable(
-            index,
-            f"{line.strip()[:40]!r} stands outside a block",
-            "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
-            "`>>>>>>> REPLACE`, each marker alone on its line and at its start",
-        )
 
 
 def is_cut(line: str, headed: bool) -> bool:
@@ -103,7 +94,9 @@ def is_cut(line: str, headed: bool) -> bool:
     return begun is not None and any(word.startswith(begun) for word in _OPENING_WORDS)
 
 
-def block_at(lines: Sequence[str], start: int, marker: Marker, inner: Inner | None) -> Block:
+def block_at(
+    lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None
+) -> Block:
     """The block that opens with `marker` on line `start` (an index); raises `Unreadable`.
 
     With `inner`, what stands in inner fences may be text as well as markers; if the block can be
@@ -128,7 +121,7 @@ def block_at(lines: Sequence[str], start: int, marker: Marker, inner: Inner | No
 
 
 def _attempt(
-    lines: Sequence[str], start: int, marker: Marker, inner: Inner | None
+    lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None
 ) -> Block | Unreadable:
     try:
         scan = _scan(lines, start, marker, inner)
@@ -151,7 +144,7 @@ class _Scan:
     """How many opening markers there are of another length or kind."""
 
 
-def _scan(lines: Sequence[str], start: int, marker: Marker, inner: Inner | None) -> _Scan:
+def _scan(lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None) -> _Scan:
     """Read on to the block's closing marker."""
     scan, i, limit = _Scan(inner is not None), start, len(lines)
     while (i := i + 1) < limit:
@@ -183,7 +176,9 @@ def _scan(lines: Sequence[str], start: int, marker: Marker, inner: Inner | None)
     return scan
 
 
-def _loose_end(lines: Sequence[str], start: int, marker: Marker, scan: _Scan, limit: int) -> int:
+def _loose_end(
+    lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan, limit: int
+) -> int:
     """The block's end if its closing marker has another length or kind: the only one there is."""
     if len(scan.closings) == 1 and not scan.openings and not scan.strict:
         found = _marker(_CLOSE, lines[scan.closings[0]])
@@ -204,16 +199,14 @@ def _loose_end(lines: Sequence[str], start: int, marker: Marker, scan: _Scan, li
             f"`{lines[scan.closings[0]].rstrip(_BLANKS)}`",
             "give the three markers of a block the same length",
         )
-    raise Unreadable(
+    raise Unreadable.cut(
         start,
         "the block that opens here is not closed before the response ends; expected "
         f"`{marker.closing}`",
-        "send the whole response again; if it was cut, send fewer changes at once",
-        "response.truncated",
     )
 
 
-def _divided(lines: Sequence[str], start: int, marker: Marker, scan: _Scan) -> Block:
+def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan) -> Block:
     """The block that ends at `scan.end`, its two halves told apart."""
     if marker.word in ("RENAME", "DELETE"):
         return Block(start, scan.end, marker.word, list(lines[start + 1 : scan.end]), [])
@@ -234,9 +227,9 @@ def _divided(lines: Sequence[str], start: int, marker: Marker, scan: _Scan) -> B
     return Block(start, scan.end, "SEARCH", list(old), list(new))
 
 
-def _marker(pattern: re.Pattern[str], line: str) -> Marker | None:
+def _marker(pattern: re.Pattern[str], line: str) -> BlockMarker | None:
     match = pattern.fullmatch(line.rstrip(_BLANKS))
     if match is None:
         return None
     signs, word = (match[1], match[2]) if match[1] else (match[3], match[4])
-    return Marker(signs[0], len(signs), word)
+    return BlockMarker(signs[0], len(signs), word)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from patchq.formats.marks.blocks import opening
 from patchq.formats.marks.fences import Fence, fence
-from patchq.formats.marks.labels import file_line, half_label, is_file_end, next_line
+from patchq.formats.marks.labels import file_line, half_label, is_file_end
+from patchq.formats.marks.lines import joined, next_line
 from patchq.formats.marks.paths import Known, path_line, path_of_info
 from patchq.formats.unreadable import Unreadable
 
@@ -40,11 +41,6 @@ class Fenced:
     @property
     def text(self) -> str:
         return joined(self.lines)
-
-
-def joined(lines: Sequence[str]) -> str:
-    """Whole lines as a text."""
-    return "".join(line + "\n" for line in lines)
 
 
 def is_markdown(path: str, info: str) -> bool:
@@ -76,12 +72,7 @@ def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:
             "the fence that opens here is not closed: the last fence line closes one inside of it",
             LONGER_FENCE,
         )
-    raise Unreadable(
-        start,
-        "the fence that opens here is not closed before the response ends",
-        "send the whole response again; if it was cut, send fewer changes at once",
-        "response.truncated",
-    )
+    raise Unreadable.cut(start, "the fence that opens here is not closed before the response ends")
 
 
 def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from patchq.formats.marks.fences import Fence, fence
+from patchq.formats.marks.lines import line_above
 from patchq.formats.marks.paths import (
     Known,
     as_meant,
@@ -29,7 +30,7 @@ from patchq.formats.unreadable import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
+class LinesAbove:
     """The indices of what stands above a block; the fences from the marker upwards, two at most."""
 
     inner: int | None = None
@@ -55,7 +56,7 @@ class Heading:
 
 
 def heading_of(
-    lines: Sequence[str], start: int, above: Above, known: Known, *, word: bool
+    lines: Sequence[str], start: int, above: LinesAbove, known: Known, *, word: bool
 ) -> Heading:
     """The heading of the block that opens on line `start` (an index), with `above` over it.
 
@@ -91,7 +92,9 @@ def _two_paths(start: int, named: Sequence[tuple[int, str]]) -> Unreadable:
     )
 
 
-def look_above(lines: Sequence[str], start: int, low: int, opened: Callable[[int], bool]) -> Above:
+def look_above(
+    lines: Sequence[str], start: int, low: int, opened: Callable[[int], bool]
+) -> LinesAbove:
     """What stands above line `start`, down to line `low`.
 
     `opened` tells whether a fence line was read as one that opens.  A fence line right above the
@@ -99,7 +102,7 @@ def look_above(lines: Sequence[str], start: int, low: int, opened: Callable[[int
     """
     i = line_above(lines, start, low)
     if i < low:
-        return Above()
+        return LinesAbove()
     inner = None if fence(lines[i]) else i
     if inner is not None:
         i = line_above(lines, i, low)
@@ -110,12 +113,4 @@ def look_above(lines: Sequence[str], start: int, low: int, opened: Callable[[int
         fences.append((i, mark))
         i = line_above(lines, i, low)
     outer = i if fences and i >= low and not fence(lines[i]) else None
-    return Above(inner, tuple(fences), outer)
-
-
-def line_above(lines: Sequence[str], index: int, low: int) -> int:
-    """The index of the last line above `index` that is not blank; `low - 1` if there is none."""
-    index -= 1
-    while index >= low and not lines[index].strip():
-        index -= 1
-    return index
+    return LinesAbove(inner, tuple(fences), outer)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from patchq.formats.marks.fences import fence
+from patchq.formats.marks.lines import next_line
 from patchq.formats.marks.paths import Known, as_meant, undress
 
 _FILE = re.compile(
@@ -56,7 +57,7 @@ class FileLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeLine:
     """A `CHANGE` line; `shouted`: in capitals."""
 
     description: str
@@ -64,19 +65,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class HalfLabel:
     """The label of a block's half; what is not `sure` may be prose."""
 
     finds: bool
     sure: bool
-
-
-def next_line(lines: Sequence[str], index: int) -> int:
-    """The index of the first line behind `index` that is not blank; the lines' number if none."""
-    index += 1
-    while index < len(lines) and not lines[index].strip():
-        index += 1
-    return index
 
 
 def file_line(line: str) -> FileLine | None:
@@ -105,7 +98,7 @@ def is_file_end(line: str) -> bool:
     return _END_FILE.fullmatch(line) is not None
 
 
-def change_line(line: str) -> Change | None:
+def change_line(line: str) -> ChangeLine | None:
     """The line as `CHANGE 1: description`, or None."""
     match = _CHANGE.match(line.rstrip())
     if match is None:
@@ -113,10 +106,10 @@ def change_line(line: str) -> Change | None:
     rest = match["rest"].strip()
     if bold := match["bold"]:
         rest = rest.removeprefix(bold).removesuffix(bold).strip()
-    return Change(rest, shouted=match["word"].isupper())
+    return ChangeLine(rest, shouted=match["word"].isupper())
 
 
-def half_label(lines: Sequence[str], index: int) -> Half | None:
+def half_label(lines: Sequence[str], index: int) -> HalfLabel | None:
     """The line at `index` as the label of a half, alone on its line, or None.
 
     Without its colon it has to stand over a fence, and in capitals, bold or as a heading; without
@@ -132,7 +125,7 @@ def half_label(lines: Sequence[str], index: int) -> Half | None:
         return None
     if not match["colon"] and not shouted and core == text:
         return None
-    return Half(finds=bool(match["find"]), sure=fenced or shouted)
+    return HalfLabel(finds=bool(match["find"]), sure=fenced or shouted)
 
 
 @lru_cache(256)

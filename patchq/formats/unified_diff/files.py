@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from patchq.formats.marks.signed_lines import halves, is_blank, joined
-from patchq.formats.unified_diff.headers import Headers, Region, headers_at
-from patchq.formats.unified_diff.hunks import Body, Numbers, body_at, numbers_of, sign_of
+from patchq.formats.marks.lines import halves, is_blank, joined
+from patchq.formats.unified_diff.headers import DiffRegion, Headers, headers_at
+from patchq.formats.unified_diff.hunks import HunkBody, HunkNumbers, body_at, numbers_of, sign_of
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.model.values import Edit, Problem
 
-FORM = "unified_diff"
+NAME = "unified_diff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,14 @@ class _Hunk:
 
     first: int
     start: int
-    numbers: Numbers | None
-    body: Body
+    numbers: HunkNumbers | None
+    body: HunkBody
 
 
 class FileReader:
     """Reads the files of one diff; raises `Unreadable`."""
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: DiffRegion) -> None:
         self.region = region
         self.edits: list[Edit] = []
         self.warnings: list[Problem] = []
@@ -114,7 +114,7 @@ class FileReader:
         while end > first + 1 and is_blank(self.region.lines[end - 1]):
             end -= 1
         at = (self.region.offset + first + 1, self.region.offset + end)
-        return Edit("", FORM, at, headers.old, op)
+        return Edit("", NAME, at, headers.old, op)
 
     def _creation(self, headers: Headers, hunks: Sequence[_Hunk]) -> Create | None:
         """The new file; so is one that the base does not have, if its only hunk states no line."""
@@ -167,7 +167,7 @@ class FileReader:
         self.warnings.append(warning)
 
 
-def _line(numbers: Numbers | None, quotes: bool) -> int | None:
+def _line(numbers: HunkNumbers | None, quotes: bool) -> int | None:
     """The first old line as stated; where nothing is quoted, a diff states the line before it."""
     if numbers is None:
         return None

@@ -1,7 +1,8 @@
 """The headers of one file in a unified diff: which file, and what becomes of it.
 
 git's own headers, `---` and `+++` lines, or both.  What a diff can say and nobody here can do (a
-mode alone, links, copies, binary files) refuses it.
+mode alone, links, copies, binary files) refuses it.  Paths are quoted as git quotes them, with
+prefixes and dates, or not.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from patchq.formats.document import Document
-from patchq.formats.unified_diff.hunks import HEADER, is_pair
-from patchq.formats.unified_diff.paths import NOWHERE, git_sides, plain, side, unquoted
+from patchq.formats.marks.lines import next_line
+from patchq.formats.marks.paths import Known, as_meant, is_path, undotted
 from patchq.formats.unreadable import Unreadable
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
@@ -26,11 +27,21 @@ _EXTENDED = re.compile(
 _BINARY = re.compile(r"GIT binary patch|Binary files ")
 _SPECIAL_MODES = ("120000", "160000")
 _EMPTY_BLOB = "e69de29"
-HINT_CUT = "send the whole response again; if it was cut, send fewer changes at once"
+HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
+"""A hunk's header."""
+NOWHERE = "/dev/null"
+
+_ESCAPE = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
+_LETTERS = {
+    b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
+}  # fmt: skip
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_DATE = re.compile(r"[ \t]\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*", re.DOTALL)
+_PREFIX = re.compile(r"[abciow12]/(?=.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class DiffRegion:
     """The lines that a diff is read from; the first is line `offset` (an index) of the document.
 
     `fenced` says that no prose can follow in them.
@@ -48,15 +59,15 @@ class Region:
         """Something is missing at `end`: a response that ends there was cut."""
         if not self.ends(end):
             return self.unreadable(i, message)
-        return Unreadable(self.offset + i, message, HINT_CUT, "response.truncated")
+        return Unreadable.cut(self.offset + i, message)
 
     def ends(self, i: int) -> bool:
         """Whether the response ends before line `i`."""
         lines = self.doc.lines
-        return not any(lines[k].strip() for k in range(self.offset + i, len(lines)))
+        return next_line(lines, self.offset + i - 1) >= len(lines)
 
     def is_hunk(self, i: int) -> bool:
-        return i < len(self.lines) and HEADER.match(self.lines[i]) is not None
+        return i < len(self.lines) and HUNK.match(self.lines[i]) is not None
 
 
 @dataclass(slots=True)
@@ -102,10 +113,25 @@ def begins_file(lines: Sequence[str], i: int) -> bool:
         return True
     if not line.startswith(("--- ", "+++ ")) or not line[4:].strip():
         return False
-    return i + 1 < len(lines) and HEADER.match(lines[i + 1]) is not None
+    return i + 1 < len(lines) and HUNK.match(lines[i + 1]) is not None
 
 
-def headers_at(region: Region, start: int) -> Headers:
+def is_pair(lines: Sequence[str], i: int) -> bool:
+    """Whether a `---` and a `+++` line with something behind them begin on line `i`."""
+    return (
+        lines[i].startswith("--- ")
+        and i + 1 < len(lines)
+        and lines[i + 1].startswith("+++ ")
+        and bool(lines[i][4:].strip() and lines[i + 1][4:].strip())
+    )
+
+
+def names_one_file(lines: Sequence[str], i: int, known: Known) -> bool:
+    """Whether a `---` and a `+++` line begin on line `i` that name one file."""
+    return is_pair(lines, i) and agree(side(lines[i]), side(lines[i + 1]), known)
+
+
+def headers_at(region: DiffRegion, start: int) -> Headers:
     """The headers that begin on line `start`; raises `Unreadable`."""
     headers, lines, i, git = Headers(start), region.lines, start, None
     if lines[i].startswith(_GIT):
@@ -122,7 +148,7 @@ def headers_at(region: Region, start: int) -> Headers:
     return headers
 
 
-def _sides(region: Region, i: int) -> tuple[tuple[str, str] | None, int]:
+def _sides(region: DiffRegion, i: int) -> tuple[tuple[str, str] | None, int]:
     """What the `---` and `+++` lines from line `i` on name, and the index behind them."""
     lines = region.lines
     if i >= len(lines) or lines[i].startswith(_GIT) or not begins_file(lines, i):
@@ -135,7 +161,7 @@ def _sides(region: Region, i: int) -> tuple[tuple[str, str] | None, int]:
 
 
 def _name(
-    region: Region,
+    region: DiffRegion,
     headers: Headers,
     sides: tuple[str, str] | None,
     git: tuple[str, str] | None,
@@ -168,7 +194,7 @@ def _name(
     headers.old, headers.new = old, new
 
 
-def _check(region: Region, headers: Headers) -> None:
+def _check(region: DiffRegion, headers: Headers) -> None:
     """Refuse what is no change of text."""
     said, end, what = headers.said, headers.end, None
     if end < len(region.lines) and _BINARY.match(region.lines[end]):
@@ -186,3 +212,98 @@ def _check(region: Region, headers: Headers) -> None:
             "a change of the file's mode alone cannot be made",
             "leave the file out of the diff; a person has to change its mode",
         )
+
+
+# ---------------------------------------------------------------- the paths
+
+
+def unquoted(text: str) -> str | None:
+    """The text without git's quotes and escapes; None if they cannot be read."""
+    match = _QUOTED.fullmatch(text)
+    if match is None:
+        return None if text.startswith('"') else text
+    data = _ESCAPE.sub(_character, match[1].encode("utf-8", "surrogatepass"))
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _character(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    return bytes([int(code, 8) & 255]) if code.isdigit() else _LETTERS.get(code, code)
+
+
+def side(line: str) -> str | None:
+    """The path of a `--- ` or `+++ ` line, with its prefix; None if it has none."""
+    text = line[4:].partition("\t")[0].strip()
+    if not text.startswith('"') and " " in text:
+        text = _DATE.sub("", text, count=1).rstrip()
+    for wrap in ("**", "`"):
+        if text.startswith(wrap) and text.endswith(wrap):
+            text = text.removeprefix(wrap).removesuffix(wrap)
+    return unquoted(text) or None
+
+
+def git_sides(rest: str) -> tuple[str, str] | None:
+    """The two paths, with their prefixes, of what stands behind `diff --git `.
+
+    Paths with blanks are told apart only if both sides agree, as they do where nothing is renamed.
+    """
+    rest = rest.strip()
+    if rest.startswith('"') or rest.endswith('"'):
+        return _quoted_sides(rest)
+    half = len(rest) // 2
+    if len(rest) % 2 and rest[half] == " " and _bare(rest[:half]) == _bare(rest[half + 1 :]):
+        return rest[:half], rest[half + 1 :]
+    words = rest.split(" ")
+    if len(words) == 2:
+        return words[0], words[1]
+    halves = rest.split(" b/")
+    return (halves[0], "b/" + halves[1]) if len(halves) == 2 else None
+
+
+def _quoted_sides(rest: str) -> tuple[str, str] | None:
+    if match := _QUOTED.match(rest):
+        first, second = match[0], rest[match.end() :].strip()
+    else:
+        first, _, second = rest.partition(' "')
+        second = '"' + second
+    old, new = unquoted(first), unquoted(second)
+    return (old, new) if old and new else None
+
+
+def _bare(path: str) -> str:
+    return _PREFIX.sub("", path, count=1)
+
+
+def agree(old: str | None, new: str | None, known: Known) -> bool:
+    """Whether two sides can only be those of one file: what removed and added lines that look like
+    a diff's header are not."""
+    if old is None or new is None:
+        return False
+    if NOWHERE in (old, new):
+        return old != new and is_path(_bare(new if old == NOWHERE else old), known)
+    return _bare(old) == _bare(new) and is_path(_bare(new), known)
+
+
+def plain(old: str, new: str, known: Known) -> tuple[str, str]:
+    """The two sides as paths of the repository: without the prefixes, if those are some.
+
+    They are where both sides have them; else where the base, or the other side, has the rest.  A
+    side that is nowhere has none of its own.
+    """
+    if old == NOWHERE:
+        return old, _alone(new, "b/", known)
+    if new == NOWHERE:
+        return _alone(old, "a/", known), new
+    if _PREFIX.match(old) and _PREFIX.match(new) and old[0] != new[0]:
+        return old[2:], new[2:]
+    if old != new and (_bare(old) == new or old == _bare(new)):
+        return _bare(old), _bare(new)
+    return as_meant(undotted(old), known), as_meant(undotted(new), known)
+
+
+def _alone(path: str, prefix: str, known: Known) -> str:
+    own = known(path) and not known(path[2:])
+    return path if own or not path.startswith(prefix) else path[2:] or path

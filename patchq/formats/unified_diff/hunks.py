@@ -15,11 +15,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from patchq.formats.marks.lines import Signed, is_blank
 from patchq.formats.marks.paths import Known
-from patchq.formats.marks.signed_lines import Signed, is_blank
-from patchq.formats.unified_diff.paths import agree, side
+from patchq.formats.unified_diff.headers import HUNK, is_pair, names_one_file
 
-HEADER = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
 _NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
 _VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
@@ -28,7 +27,7 @@ _FENCE = re.compile(r"(?:`{3}|~{3})")
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class HunkNumbers:
     """A hunk header's numbers."""
 
     start: int
@@ -37,7 +36,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class HunkBody:
     """A hunk's lines, and the index behind them; `exact` says that its counts hold."""
 
     lines: tuple[Signed, ...]
@@ -48,12 +47,12 @@ class Body:
     new_ends: bool
 
 
-def numbers_of(line: str) -> Numbers | None:
+def numbers_of(line: str) -> HunkNumbers | None:
     """The numbers of a hunk header, if it has some."""
     match = _NUMBERS.match(line, 2)
     if match is None:
         return None
-    return Numbers(int(match[1]), int(match[2] or 1), int(match[4] or 1))
+    return HunkNumbers(int(match[1]), int(match[2] or 1), int(match[4] or 1))
 
 
 def sign_of(line: str) -> str | None:
@@ -76,24 +75,9 @@ def is_signature(lines: Sequence[str], i: int) -> bool:
     return lines[i].rstrip() == "--" and _VERSION.fullmatch(below) is not None
 
 
-def names_one_file(lines: Sequence[str], i: int, known: Known) -> bool:
-    """Whether a `---` and a `+++` line begin on line `i` that name one file."""
-    return is_pair(lines, i) and agree(side(lines[i]), side(lines[i + 1]), known)
-
-
-def is_pair(lines: Sequence[str], i: int) -> bool:
-    """Whether a `---` and a `+++` line with something behind them begin on line `i`."""
-    return (
-        lines[i].startswith("--- ")
-        and i + 1 < len(lines)
-        and lines[i + 1].startswith("+++ ")
-        and bool(lines[i][4:].strip() and lines[i + 1][4:].strip())
-    )
-
-
 def body_at(
-    lines: Sequence[str], start: int, numbers: Numbers | None, known: Known, *, fenced: bool
-) -> Body:
+    lines: Sequence[str], start: int, numbers: HunkNumbers | None, known: Known, *, fenced: bool
+) -> HunkBody:
     """The body that begins on line `start`; `fenced` says that no prose can follow in `lines`."""
     if numbers is not None:
         # Behind the text's last newline stands no line.
@@ -109,14 +93,14 @@ def body_at(
             break
         end += 1
     last = end
-    if end == len(lines) or not HEADER.match(lines[end]):
+    if end == len(lines) or not HUNK.match(lines[end]):
         while last > start and is_blank(lines[last - 1]):
             last -= 1
     return _body(lines, start, last, end if fenced else last, exact=False)
 
 
 def _counted(
-    lines: Sequence[str], start: int, limit: int, numbers: Numbers, known: Known
+    lines: Sequence[str], start: int, limit: int, numbers: HunkNumbers, known: Known
 ) -> int | None:
     """Where the counts end the hunk, before line `limit`; None if they are wrong."""
     old, new, i = numbers.old, numbers.new, start
@@ -150,11 +134,11 @@ def _next_begins(lines: Sequence[str], i: int, known: Known) -> bool:
         return True
     if not is_pair(lines, i):
         return False
-    headed = i + 2 < len(lines) and HEADER.match(lines[i + 2]) is not None
+    headed = i + 2 < len(lines) and HUNK.match(lines[i + 2]) is not None
     return headed or names_one_file(lines, i, known)
 
 
-def _body(lines: Sequence[str], start: int, last: int, end: int, *, exact: bool) -> Body:
+def _body(lines: Sequence[str], start: int, last: int, end: int, *, exact: bool) -> HunkBody:
     signed: list[Signed] = []
     ends = {"-": True, "+": True}
     for line in lines[start:last]:
@@ -164,4 +148,4 @@ def _body(lines: Sequence[str], start: int, last: int, end: int, *, exact: bool)
             ends.update((s, False) for s in ("-", "+") if above in (s, " "))
         else:
             signed.append((sign or " ", line[1:] if line[:1] in ("+", "-", " ") else line))
-    return Body(tuple(signed), end, exact, ends["-"], ends["+"])
+    return HunkBody(tuple(signed), end, exact, ends["-"], ends["+"])

@@ -9,29 +9,33 @@ prose.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from types import ModuleType
+from dataclasses import dataclass, field, replace
 
 from patchq.formats.document import Document, Piece
-from patchq.formats.envelope.api_json import Call, call_of, calls_of
-from patchq.formats.json import contextual, edit_calls, edit_script, indexed, patch_calls
-from patchq.formats.json.broken import HINT, check_broken
-from patchq.formats.json.members import Members, Place, edits_of, holds_edit, plain_key
-from patchq.formats.json.values import Broken, Run, bare_run, begins, fenced_run, next_text
+from patchq.formats.envelope.api_json import ToolCall, call_of, calls_of
+from patchq.formats.format import FenceOpening, Opening
+from patchq.formats.json import contextual, edit_calls, edit_script, indexed
+from patchq.formats.json.members import JsonPlace, Members, edits_of, holds_edit, plain_key
+from patchq.formats.json.notes import JsonNotes, is_member, is_vain, speaks_of_edits
+from patchq.formats.json.values import (
+    HINT,
+    BrokenJson,
+    JsonRun,
+    bare_run,
+    begins,
+    check_broken,
+    fenced_run,
+)
 from patchq.formats.marks.fences import Fence, fence
-from patchq.formats.marks.headings import line_above
-from patchq.formats.marks.json_keys import speaks_of_edits
+from patchq.formats.marks.lines import line_above, next_line
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info
 from patchq.formats.relations import Stated
 from patchq.formats.unreadable import Unreadable
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 
-FORMS: tuple[ModuleType, ...] = (edit_script, indexed, contextual, edit_calls)
-"""The forms that `read` knows, each with its NAME and INSTRUCTIONS."""
-
 _TYPES = frozenset({*contextual.TYPES, "insert_before", "insert_after", "replace", "delete"})
-_MEANT = edit_calls.READ | patch_calls.TEXTS | {"edits", "contextualedits", "type", "command"}
+_MEANT = edit_calls.READ | edit_calls.PATCHES | {"edits", "contextualedits", "type", "command"}
 """An object that is an edit, or like one, has one of these members."""
 _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
 
@@ -39,49 +43,64 @@ _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
 def read(doc: Document, i: int) -> Piece | None:
     """The edits of the JSON that begins with a bracket on line `i` (an index); None if there is
     none, or none with edits.  Raises `Unreadable`."""
-    if i < doc.no_json:
-        return None
-    return _edits(doc, i, i, bare_run(doc.lines, i, _may_be_edit))
+    notes: JsonNotes = doc.memory[JsonNotes]
+    return _edits(notes, i, i, None) if i >= notes.end else None
 
 
 def read_fenced(doc: Document, i: int) -> Piece | None:
     """As `read`, of the JSON in the fence that opens on line `i`."""
-    mark = fence(doc.lines[i])
-    if mark is None or i < doc.no_json:
+    notes: JsonNotes = doc.memory[JsonNotes]
+    mark = fence(doc.lines[i]) if i >= notes.end else None
+    start = _in_fence(doc, i, mark) if mark else None
+    if start is None or is_vain(doc, start):
         return None
-    start = _in_fence(doc, i, mark)
-    if start is None or doc.is_vain(start):
-        return None
-    return _edits(doc, i, start, fenced_run(doc.lines, start, mark, _may_be_edit))
+    return _edits(notes, i, start, mark)
 
 
 def refuse_member(doc: Document, i: int) -> Piece | None:
     """Refuse a member of an edit outside of JSON that can be read."""
-    if i < doc.no_json:
+    notes: JsonNotes = doc.memory[JsonNotes]
+    if i < notes.end:
         return None
     raise Unreadable(i, "this looks like a part of an edit in JSON that cannot be read", HINT)
 
 
-def _edits(doc: Document, i: int, start: int, run: Run | Broken) -> Piece | None:
-    """The edits of what begins on line `start`: on line `i`, or in the fence that opens there."""
-    fenced = start > i
-    if isinstance(run, Broken):
-        check_broken(doc, i, start, run, fenced)
+OPENINGS = (
+    Opening(read, (r"[{\[]",), skips=is_vain),
+    Opening(refuse_member, (r"[\\\"'\u201c\u201d\u2018\u2019]",), is_member),
+)
+JSON_FORMATS = tuple(
+    replace(form, openings=OPENINGS, fences=(FenceOpening(read_fenced),))
+    for form in (edit_script.FORMAT, indexed.FORMAT, contextual.FORMAT, edit_calls.FORMAT)
+)
+"""The forms of edits in JSON, which are read together: what an object says tells which it is."""
+
+
+def _edits(notes: JsonNotes, i: int, start: int, mark: Fence | None) -> Piece | None:
+    """The edits of what begins on line `start`: on line `i`, or in the fence that `mark` opens
+    there."""
+    doc = notes.doc
+    if mark:
+        run = fenced_run(doc.lines, start, mark, _may_be_edit)
+    else:
+        run = bare_run(doc.lines, start, _may_be_edit)
+    if isinstance(run, BrokenJson):
+        check_broken(notes, i, start, run)
         return None
     piece = _piece(doc, i, run) if run.values else None
     if piece is None:
-        doc.no_json = max(doc.no_json, run.last + 1)
+        notes.end = max(notes.end, run.last + 1)
         if not run.values and run.last == start and _is_alone(doc.lines, start):
-            doc.note_vain(start)
+            notes.add_vain(start)
         return None
     if run.behind is not None:
         raise Unreadable(
             run.behind,
             "expected nothing behind the JSON of the edits"
-            + (" before its fence ends" if fenced else ""),
+            + (" before its fence ends" if mark else ""),
             "close the fence right behind the JSON, and put all edits into one list",
         )
-    if fenced:
+    if mark:
         _check_heading(doc, i, piece)
     return piece
 
@@ -91,13 +110,13 @@ def _is_alone(lines: Sequence[str], i: int) -> bool:
     return i + 1 < len(lines) and bool(lines[i + 1].strip()) and not begins(lines[i + 1])
 
 
-def read_call(doc: Document, call: Call) -> Piece | None:
+def read_call(doc: Document, call: ToolCall) -> Piece | None:
     """The edits of a tool call of an API's answer; `doc` tells of paths, its lines do not matter.
 
     None if the call is no edit.  Raises `Unreadable`.
     """
-    reader = _Reader(alone=False)
-    reader.call(call, Place(1, call.at, doc.known, doc.default_path))
+    reader = _JsonReader(alone=False)
+    reader.call(call, JsonPlace(1, call.at, doc.known, doc.default_path))
     return reader.piece(None, call.at[1])
 
 
@@ -109,8 +128,8 @@ def _in_fence(doc: Document, i: int, mark: Fence) -> int | None:
         raise Unreadable(
             i, "expected JSON below the line that opens its fence, found it beside", HINT
         )
-    start = next_text(doc.lines, i + 1)
-    if start is None or not begins(doc.lines[start]):
+    start = next_line(doc.lines, i)
+    if start == len(doc.lines) or not begins(doc.lines[start]):
         return None
     # A fence that names a path holds a file's text.
     return None if path_of_info(mark.info, doc.known) else start
@@ -134,16 +153,16 @@ def _check_heading(doc: Document, i: int, piece: Piece) -> None:
     )
 
 
-def _piece(doc: Document, i: int, run: Run) -> Piece | None:
-    alone = line_above(doc.lines, i, 0) < 0 and next_text(doc.lines, run.end) is None
-    reader = _Reader(alone)
+def _piece(doc: Document, i: int, run: JsonRun) -> Piece | None:
+    alone = line_above(doc.lines, i, 0) < 0 and next_line(doc.lines, run.end - 1) == len(doc.lines)
+    reader = _JsonReader(alone)
     for start, value in run.values:
-        reader.value(value.node, Place(start + 1, None, doc.known, doc.default_path))
+        reader.value(value.node, JsonPlace(start + 1, None, doc.known, doc.default_path))
     return reader.piece(i, run.end)
 
 
 @dataclass
-class _Reader:
+class _JsonReader:
     """Collects the edits of JSON values; `alone` tells whether they are all of the response."""
 
     alone: bool
@@ -157,7 +176,7 @@ class _Reader:
             return None
         return Piece(tuple(self.edits), end, top, self.summary, stated=self.stated)
 
-    def value(self, node: Node, place: Place) -> None:
+    def value(self, node: Node, place: JsonPlace) -> None:
         """One value: an object, or a list of them."""
         if isinstance(node.value, list):
             for item in node.value:
@@ -172,7 +191,7 @@ class _Reader:
             else:
                 self.object(node, place)
 
-    def call(self, call: Call, place: Place) -> None:
+    def call(self, call: ToolCall, place: JsonPlace) -> None:
         """A named call with its arguments."""
         arguments = call.arguments
         if self.patch(arguments, place):
@@ -181,7 +200,7 @@ class _Reader:
             return
         self.add(edit_calls.of_call(call.name, arguments, place), arguments, place)
 
-    def object(self, node: Node, place: Place) -> None:
+    def object(self, node: Node, place: JsonPlace) -> None:
         """An object that is no named call."""
         keys = {plain_key(key) for key in node.value}
         holds = holds_edit(node)
@@ -236,13 +255,15 @@ class _Reader:
             self.summary = "\n\n".join(filter(None, (self.summary, summary.value.strip())))
         return True
 
-    def patch(self, node: Node, place: Place) -> bool:
+    def patch(self, node: Node, place: JsonPlace) -> bool:
         """Read the patch that a call's arguments hold; False if they hold none."""
-        edits = patch_calls.read(node, place)
+        edits = edit_calls.patch_of(node, place)
         self.add(edits, Node({}, node.line, node.last), place)
         return bool(edits)
 
-    def add(self, edits: list[Edit] | list[Edit | None] | None, node: Node, place: Place) -> None:
+    def add(
+        self, edits: list[Edit] | list[Edit | None] | None, node: Node, place: JsonPlace
+    ) -> None:
         members = Members(node, place)
         relations = members.texts("cascades"), members.texts("dependson")
         for edit in filter(None, edits or ()):
@@ -250,7 +271,7 @@ class _Reader:
             self.edits.append(edit)
 
 
-def _item(node: Node, place: Place, default_path: str | None) -> Edit | None:
+def _item(node: Node, place: JsonPlace, default_path: str | None) -> Edit | None:
     """One item of `edits`, in the form that its keys tell."""
     _check_object(node, place)
     members = Members(node, place)
@@ -286,6 +307,6 @@ def _resembles(members: Members) -> bool:
     return members.names_path() and any(isinstance(item.value, dict) for item in items)
 
 
-def _check_object(node: Node, place: Place) -> None:
+def _check_object(node: Node, place: JsonPlace) -> None:
     if not isinstance(node.value, dict):
         raise place.error(node, "expected an object for every edit", HINT)

@@ -23,12 +23,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from patchq.formats.document import Document, Piece
-from patchq.formats.marks.headings import line_above
+from patchq.formats.format import Format, Opening, Sign
+from patchq.formats.marks.lines import halves, is_blank, joined, line_above, next_line
 from patchq.formats.marks.paths import as_meant, undress
-from patchq.formats.marks.signed_lines import is_blank, joined
 from patchq.formats.unreadable import Unreadable
-from patchq.formats.v4a.chunks import SCOPE, Chunk, Line, chunks_of
-from patchq.model.ops import Create, DeleteFile, Op, Rename
+from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.model.values import Edit
 
 NAME = "v4a"
@@ -68,10 +67,16 @@ _CLOSERS = re.compile(r"[\"')\]};\s]*")
 _SECTIONS = ("add file", "delete file", "update file")
 _HEAD = 60
 """A marker stands within so many characters from the start of its line."""
+_SCOPE = re.compile(r"@@(?=[ \t\r]|\Z)(.*)", re.DOTALL)
+_NUMBERS = re.compile(r"-(\d{1,9})(?:,\d+)? +\+\d+(?:,\d+)?(?: *@@.*)?\Z", re.DOTALL)
+_UNKNOWN = re.compile(r"\*{3}[ \t]*\w+(?: \w+)? ?(?:File|Patch|Path|to)\b", re.IGNORECASE)
+
+PatchLine = tuple[int, str, str]
+"""A line's index, the line, and the word of the marker that it is, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Marker:
+class _PatchMarker:
     word: str
     path: str
     indented: bool
@@ -81,10 +86,10 @@ class _Marker:
 class _Section:
     """One file's part of a patch: its marker, and the lines up to the next one's."""
 
-    marker: _Marker
+    marker: _PatchMarker
     index: int
     path: str
-    body: list[Line] = field(default_factory=list)
+    body: list[PatchLine] = field(default_factory=list)
 
 
 def read(doc: Document, i: int) -> Piece | None:
@@ -128,11 +133,11 @@ def opens(line: str) -> bool:
 # ---------------------------------------------------------------- where it ends
 
 
-def _marker(line: str) -> _Marker | None:
+def _marker(line: str) -> _PatchMarker | None:
     match = _MARKER.fullmatch(line) if "***" in line else None
     if match is None:
         return None
-    return _Marker((match[2] or match[3]).lower(), (match[4] or "").strip(), bool(match[1]))
+    return _PatchMarker((match[2] or match[3]).lower(), (match[4] or "").strip(), bool(match[1]))
 
 
 def _extent(lines: Sequence[str], start: int) -> tuple[int, int]:
@@ -152,12 +157,7 @@ def _extent(lines: Sequence[str], start: int) -> tuple[int, int]:
             firm = i
     if indented is not None:
         return indented, firm
-    raise Unreadable(
-        start,
-        "the patch that opens here is not closed; expected `*** End Patch`",
-        "send the whole response again; if it was cut, send fewer changes at once",
-        "response.truncated",
-    )
+    raise Unreadable.cut(start, "the patch that opens here is not closed; expected `*** End Patch`")
 
 
 def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
@@ -171,9 +171,7 @@ def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
     match = _HEREDOC.match(line, max(line.rfind("<<"), 0))
     if match is None:
         return None, end
-    tag, i = match[2], end
-    while i < len(doc.lines) and not doc.lines[i].strip():
-        i += 1
+    tag, i = match[2], next_line(doc.lines, stop)
     if i < len(doc.lines) and (last := doc.lines[i].strip()).startswith(tag):
         if not _CLOSERS.fullmatch(last[len(tag) :]):
             return above, end
@@ -211,7 +209,7 @@ def _sections(doc: Document, start: int, stop: int, firm: int) -> Iterator[_Sect
         yield section
 
 
-def _path(doc: Document, marker: _Marker, index: int) -> str:
+def _path(doc: Document, marker: _PatchMarker, index: int) -> str:
     path = marker.path
     if not doc.known(path):
         path = as_meant(undress(path)[0] if path[:1] in "`*_\"'" else path, doc.known)
@@ -228,7 +226,7 @@ def _path(doc: Document, marker: _Marker, index: int) -> str:
 
 
 def _edits(doc: Document, sections: Sequence[_Section]) -> Iterator[Edit]:
-    updates = {s.index: chunks_of(s.body) for s in sections if s.marker.word == "update file"}
+    updates = {s.index: _chunks_of(s.body) for s in sections if s.marker.word == "update file"}
     lost = any(chunk.lacks_space for chunks in updates.values() for chunk in chunks)
     for section in sections:
         if section.index in updates:
@@ -252,7 +250,7 @@ def _add(section: _Section) -> Create:
         elif line[0] == "+":
             text += [*blank, line[1:]]
             blank = []
-        elif word != "end of file" and (text or not SCOPE.match(line)):
+        elif word != "end of file" and (text or not _SCOPE.match(line)):
             raise Unreadable(
                 i,
                 f"expected a line of the new file, led by `+`, found {line.strip()[:_HEAD]!r}",
@@ -290,3 +288,106 @@ def _update(
             yield _edit(section, section.index, i, Rename(to))
     for chunk in changing:
         yield _edit(section, chunk.first, chunk.last, chunk.hunk(bare=lost))
+
+
+# ---------------------------------------------------------------- the chunks of a file
+
+
+@dataclass(slots=True)
+class Chunk:
+    """`first` and `last` are indices of the response's lines; `lines` are pairs of a sign and the
+    line with it.  The sign is "" for a blank line, and `?` for one that lacks its own."""
+
+    first: int
+    last: int
+    scopes: list[str] = field(default_factory=list)
+    stated: int | None = None
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    at_end: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return any(sign in ("+", "-") for sign, _ in self.lines)
+
+    @property
+    def lacks_space(self) -> bool:
+        return any(sign == "?" for sign, _ in self.lines)
+
+    def hunk(self, *, bare: bool) -> PatchHunk:
+        """What the chunk says; with `bare` also as read with context lines as they stand."""
+        lines = self._quoting()
+        old, new = halves((s, x[1:] if s in ("+", "-", " ") else x) for s, x in lines)
+        stand = halves((s, x[1:] if s in ("+", "-") else x) for s, x in lines)
+        return PatchHunk(
+            old,
+            new,
+            line=self.stated,
+            scopes=tuple(self.scopes),
+            at_end=self.at_end,
+            bare=stand if bare and stand != (old, new) else None,
+        )
+
+    def _quoting(self) -> list[tuple[str, str]]:
+        """The lines; without the blank ones behind lines that are only added, since those set the
+        chunk apart from the next and say nothing of its place."""
+        end = len(self.lines)
+        if all(sign in ("", "+") for sign, _ in self.lines):
+            while end and not self.lines[end - 1][0]:
+                end -= 1
+        return self.lines[:end]
+
+
+def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
+    """The chunks of an update's lines; raises `Unreadable`."""
+    chunks: list[Chunk] = []
+    open_ = False
+    for i, line, word in body:
+        if word == "move to" and not chunks:
+            continue
+        if word == "end of file" and open_ and chunks[-1].lines:
+            chunks[-1].at_end, chunks[-1].last, open_ = True, i, False
+            continue
+        if word or _UNKNOWN.match(line):
+            raise Unreadable(
+                i,
+                f"expected a line of a chunk, found the marker {line.strip()[:60]!r}",
+                "put `*** Move to:` right under `*** Update File:` and `*** End of File` under a "
+                "chunk's lines; lead lines of the file by a space, `-` or `+`",
+            )
+        scope = _SCOPE.match(line)
+        if not open_ and is_blank(line):
+            continue
+        if not open_ or (scope and chunks[-1].lines):
+            chunks.append(Chunk(i, i))
+            open_ = True
+        if scope:
+            _take_scope(chunks[-1], scope[1].strip())
+        else:
+            chunks[-1].lines.append((_sign(line), line))
+        if not is_blank(line):
+            chunks[-1].last = i
+    return chunks
+
+
+def _take_scope(chunk: Chunk, text: str) -> None:
+    """Read what stands behind `@@`: a line, the numbers of a diff, or nothing."""
+    if numbers := _NUMBERS.match(text):
+        chunk.stated = int(numbers[1]) or None
+        return
+    text = text.removesuffix("@@").rstrip()
+    if text.strip(".…"):
+        chunk.scopes.append(text)
+
+
+def _sign(line: str) -> str:
+    if line[:1] in ("+", "-", " "):
+        return line[0]
+    return "?" if line.strip() else ""
+
+
+FORMAT = Format(
+    NAME,
+    INSTRUCTIONS,
+    openings=(Opening(read, (r"[>*+\d\u200b-\u200d\ufeff-]",), may_begin),),
+    signs=(Sign("a V4A patch", r"\s*\*{3} (?:Begin|End) Patch"),),
+)

@@ -16,6 +16,11 @@
 A block begins at its `FIND:`; what stands above names the file and tells what the change does.  Its
 two halves belong together, so a half alone refuses the response.  An empty old half creates the
 file.
+
+`FILE:` counts from wherever it stands behind the last edit, and so does a path that is a heading.
+Any other path has to stand right above the block, or above its CHANGE line.  A sentence that names
+one counts if nothing else does, and against the last edit's path only if it leads to the block with
+a colon; that path counts only if the lines between name no other.
 """
 
 from __future__ import annotations
@@ -25,23 +30,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patchq.formats.document import Document, Piece
-from patchq.formats.find_replace.heading import SEND_BOTH, heading_of
-from patchq.formats.marks.fenced import (
-    LONGER_FENCE,
-    Fenced,
-    check_end,
-    fenced_at,
-    is_markdown,
-    joined,
-)
-from patchq.formats.marks.fences import fence
+from patchq.formats.format import FenceOpening, Format, Opening, Sign
+from patchq.formats.marks.fenced import LONGER_FENCE, Fenced, check_end, fenced_at, is_markdown
+from patchq.formats.marks.fences import Fence, fence
 from patchq.formats.marks.labels import (
     change_line,
     file_line,
     half_label,
     is_crowded_label,
     is_file_end,
-    next_line,
+    may_label,
+    path_behind,
+)
+from patchq.formats.marks.lines import joined, next_line
+from patchq.formats.marks.paths import (
+    Known,
+    as_meant,
+    mentions_other,
+    path_line,
+    path_of_info,
+    path_of_sentence,
 )
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, Replace
@@ -68,9 +76,13 @@ An empty fence under FIND: creates the file, one under REPLACE WITH: deletes the
 lines hold fences themselves, use longer ones. Never leave lines out with `...`.
 """
 
-_SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
+SEND_BOTH = (
+    "send both halves of the change, `FIND:` and `REPLACE WITH:`, each with a fence under it"
+)
 _IN_A_FENCE = "put the lines of each half into a fence under its label"
 _RULE = re.compile(r"[-=*_ ]{3,}\s*")
+_LISTED = re.compile(r"\s*[-*+>]\s")
+_SECTION = re.compile(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +113,7 @@ def _check_cut(lines: Sequence[str], i: int) -> None:
     """Refuse a response whose last line is a CHANGE line."""
     change = change_line(lines[i])
     if change and change.shouted and next_line(lines, i) == len(lines):
-        raise Unreadable(
-            i,
-            "the response ends here, where a change begins",
-            _SEND_AGAIN,
-            "response.truncated",
-        )
+        raise Unreadable.cut(i, "the response ends here, where a change begins")
 
 
 def _pairs(lines: Sequence[str], i: int) -> bool:
@@ -121,7 +128,7 @@ def _pairs(lines: Sequence[str], i: int) -> bool:
 
 def _block(doc: Document, i: int) -> Piece:
     lines = doc.lines
-    heading = heading_of(doc, i)
+    heading = _heading_of(doc, i)
     old = _old_half(lines, i)
     label = next_line(lines, old.end)
     half = half_label(lines, label) if label < len(lines) else None
@@ -171,9 +178,7 @@ def _old_half(lines: Sequence[str], i: int) -> _Half:
         if label or fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
             message = f"expected `REPLACE WITH:` before line {j + 1}, to end this half"
             raise Unreadable(i, message, _IN_A_FENCE)
-    raise Unreadable(
-        i, "the response ends before the `REPLACE WITH:` half", _SEND_AGAIN, "response.truncated"
-    )
+    raise Unreadable.cut(i, "the response ends before the `REPLACE WITH:` half")
 
 
 def _new_half(lines: Sequence[str], i: int) -> _Half:
@@ -199,9 +204,7 @@ def _fenced_half(lines: Sequence[str], i: int, name: str) -> _Half | None:
     """The half in the fence under the label on line `i`, or None if there is no fence."""
     below = next_line(lines, i)
     if below == len(lines):
-        raise Unreadable(
-            i, f"the response ends before the {name} half", _SEND_AGAIN, "response.truncated"
-        )
+        raise Unreadable.cut(i, f"the response ends before the {name} half")
     mark = fence(lines[below])
     if mark is None:
         return None
@@ -225,12 +228,7 @@ def _without_edges(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str) -> Unreadable:
     if found == len(lines):
-        return Unreadable(
-            i,
-            "the response ends before the `REPLACE WITH:` half",
-            _SEND_AGAIN,
-            "response.truncated",
-        )
+        return Unreadable.cut(i, "the response ends before the `REPLACE WITH:` half")
     nests = old.fenced and (old.fenced.nests or is_markdown(path, old.fenced.mark.info))
     return Unreadable(
         i,
@@ -242,3 +240,115 @@ def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str
 
 def _uncertain(i: int) -> Unreadable:
     return Unreadable(i, "it is not certain where the lines of this half end", _IN_A_FENCE)
+
+
+# ---------------------------------------------------------------- what stands above
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeading:
+    """What stands above a block; `start` is the index of its CHANGE line, else of its label, and
+    `top` the index of the line that names the path, if it stands higher."""
+
+    path: str
+    description: str | None
+    start: int
+    top: int
+
+
+def _heading_of(doc: Document, i: int) -> BlockHeading:
+    """The heading of the block whose `FIND:` stands on line `i`; raises `Unreadable`."""
+    above, wrapper = _lines_above(doc, i)
+    description: str | None = None
+    named: str | None = None
+    told: str | None = None
+    between: list[str] = []
+    start = top = i
+    for j in reversed(above):
+        line = doc.lines[j]
+        if change := change_line(line):
+            if description is not None and change.shouted:
+                raise Unreadable(j, "expected `FIND:` and `REPLACE WITH:` under this", SEND_BOTH)
+            if description is None:
+                description, start, top = change.description, j, j
+                continue
+        named = _path_above(doc, j, near=not between)
+        if named:
+            top = j
+            break
+        if not between and (line.rstrip().endswith(":") or not (doc.path or doc.default_path)):
+            told = path_of_sentence(line, doc.known)
+        between.append(line)
+    if named is None and wrapper:
+        named = path_of_info(wrapper.info, doc.known)
+    titled = _title(description, doc.known)
+    if named and titled and titled != as_meant(named, doc.known):
+        raise Unreadable(i, f"expected one path, found {named!r} and {titled!r}", "name it once")
+    path = named or titled or told or _carried(doc, i, between)
+    return BlockHeading(as_meant(path, doc.known), description or None, start, top)
+
+
+def _title(description: str | None, known: Known) -> str | None:
+    """The path that is the whole description; `flask.run` is one only if the base has it."""
+    path = path_line(description, known) if description else None
+    path = as_meant(path, known) if path else None
+    return path if path and known(path) else None
+
+
+def _path_above(doc: Document, j: int, *, near: bool) -> str | None:
+    """The path that line `j` names; one that is no heading only `near` the block."""
+    line = doc.lines[j]
+    if label := file_line(line):
+        if path := path_behind(label, doc.known):
+            return path
+        raise Unreadable(j, "expected one path behind `FILE:`", "write `FILE: path`, and no more")
+    if _LISTED.match(line) or not (near or _SECTION.match(line)):
+        return None
+    return path_line(line, doc.known)
+
+
+def _carried(doc: Document, i: int, between: Sequence[str]) -> str:
+    """The path of the block before this one, if the lines between name no other."""
+    path = doc.path or doc.default_path
+    if path and not any(mentions_other(line, path, doc.known) for line in between):
+        return path
+    raise Unreadable(
+        i,
+        "expected the path of the file that this block changes",
+        "put `FILE: path`, relative to the repository's root, on a line above the block",
+    )
+
+
+def _lines_above(doc: Document, i: int) -> tuple[list[int], Fence | None]:
+    """The indices of the lines behind the last edit that are not blank and stand in no fence that
+    was closed before line `i`; and the fence that line `i` stands in."""
+    above: list[int] = []
+    wrapper: tuple[int, Fence] | None = None
+    for j in range(doc.low, i):
+        line = doc.lines[j]
+        mark = fence(line)
+        if mark is None:
+            if line.strip():
+                above.append(j)
+        elif wrapper and wrapper[1].closed_by(mark):
+            above[wrapper[0] :] = [j for j in above[wrapper[0] :] if file_line(doc.lines[j])]
+            wrapper = None
+        elif wrapper is None and not mark.closing:
+            wrapper = len(above), mark
+    return above, wrapper[1] if wrapper else None
+
+
+FORMAT = Format(
+    NAME,
+    INSTRUCTIONS,
+    openings=(
+        Opening(read, (r"[\d#*_`>+-]", "[Cc][Hh]", "[Ff][Ii`*_]", "[Rr][Ee`*_]"), may_label),
+    ),
+    fences=(FenceOpening(read, lambda _, line: may_label(line), turn=2),),  # behind the ticks
+    signs=(
+        Sign(
+            "a part of a FIND/REPLACE pair",
+            r"(?i:[\s#*_>-]*(?:FIND|REPLACE\s+WITH)\s*:[\s*_]*$)",
+        ),
+    ),
+)

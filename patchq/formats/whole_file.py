@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from patchq.formats.document import Document, Piece
-from patchq.formats.marks.fenced import is_markdown, joined
+from patchq.formats.format import FenceOpening, Format, Opening, Sign
+from patchq.formats.marks.blocks import is_suspect, opening
+from patchq.formats.marks.fenced import Fenced, check_end, fenced_at, is_markdown
 from patchq.formats.marks.fences import Fence, OpenFences, fence
-from patchq.formats.marks.headings import line_above
 from patchq.formats.marks.labels import (
     FileLine,
+    change_line,
     file_line,
     half_label,
     is_file_end,
-    next_line,
     path_behind,
 )
+from patchq.formats.marks.lines import joined, line_above, next_line
 from patchq.formats.marks.paths import as_meant, is_path, path_line, path_of_info, path_of_sentence
 from patchq.formats.unreadable import Unreadable
-from patchq.formats.whole_file.fence import Name, begins_other, file_in_fence, is_marker
 from patchq.model.ops import Write
 from patchq.model.values import Edit
 
@@ -54,6 +56,20 @@ _LISTED = re.compile(r"\s*[-*+>]\s")
 _COMMENT = re.compile(r"\s*(?:#|//)[ \t]*([^\s#!/]\S*)\s*")
 _FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z][A-Za-z0-9]{0,9}")
 _COMMANDS = ("bash", "sh", "shell", "console", "zsh", "powershell", "cmd", "bat", "text", "log")
+_DIFF_LANGUAGES = ("diff", "patch", "udiff", "git-diff")
+_DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
+_DIFF = re.compile(r"diff --git |--- (?:a/|/dev/null)|@@ .*@@")
+_PATCH = re.compile(r"\s*\*\*\* Begin Patch")
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """What names the file of a fence: its path, the index of the first line that does, and
+    whether the fence's info is one."""
+
+    path: str
+    top: int
+    in_info: bool
 
 
 def read(doc: Document, i: int) -> Piece | None:
@@ -96,7 +112,8 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
     above = _text_above(doc, i)
     if above is None and not mark.info and not _comments(doc, i):
         return None
-    if not _opens(doc, i):
+    fences: _FencesBehind = doc.memory[_FencesBehind]
+    if not fences.opens(i):
         return None
     path = path_of_info(mark.info, doc.known)
     named = [(i, path)] if path else []
@@ -108,7 +125,7 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
     if above is not None:
         _check_sentence(doc, i, mark, told or path_of_sentence(doc.lines[above], doc.known))
     if path := _commented(doc, i):
-        return _fenced(doc, i, mark, Name(path, i, in_info=False), quoting=True)
+        return _fenced(doc, i, mark, FileName(path, i, in_info=False), quoting=True)
     return None
 
 
@@ -130,7 +147,7 @@ def _path_above(doc: Document, i: int) -> list[tuple[int, str]]:
     return [(above, path)] if path else []
 
 
-def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> Name:
+def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> FileName:
     paths = list(dict.fromkeys(as_meant(path, doc.known) for _, path in named))
     if len(paths) > 1:
         raise Unreadable(
@@ -139,7 +156,7 @@ def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> Name:
             "name the file once",
         )
     in_info = any(at == i for at, _ in named)
-    return Name(paths[0], min(at for at, _ in named), in_info)
+    return FileName(paths[0], min(at for at, _ in named), in_info)
 
 
 def _check_sentence(doc: Document, i: int, mark: Fence, path: str | None) -> None:
@@ -176,25 +193,34 @@ def _comments(doc: Document, i: int) -> re.Match[str] | None:
     return _COMMENT.fullmatch(doc.lines[i + 1]) if i + 1 < len(doc.lines) else None
 
 
-def _opens(doc: Document, i: int) -> bool:
-    """Whether the fence line `i` opens a fence, seen from the last edit on."""
-    if doc.fences_read < doc.low:
-        doc.fences, doc.fences_read = OpenFences(), doc.low
-    for j in range(doc.fences_read, i + 1):
-        if mark := fence(doc.lines[j]):
-            doc.fences.read(j, mark)
-    doc.fences_read = max(doc.fences_read, i + 1)
-    return doc.fences.opened(i)
+class _FencesBehind:
+    """The fences in the prose behind the last edit, as far as they were looked at."""
+
+    def __init__(self, doc: Document) -> None:
+        self.doc = doc
+        self.fences = OpenFences()
+        self.end = 0
+        """The first line (index) whose fence was not looked at."""
+
+    def opens(self, i: int) -> bool:
+        """Whether the fence line `i` opens a fence, seen from the last edit on."""
+        if self.end < self.doc.low:
+            self.fences, self.end = OpenFences(), self.doc.low
+        for j in range(self.end, i + 1):
+            if mark := fence(self.doc.lines[j]):
+                self.fences.read(j, mark)
+        self.end = max(self.end, i + 1)
+        return self.fences.opened(i)
 
 
 def _fenced(
-    doc: Document, i: int, mark: Fence, name: Name, *, quoting: bool = False
+    doc: Document, i: int, mark: Fence, name: FileName, *, quoting: bool = False
 ) -> Piece | None:
     text = file_in_fence(doc, i, mark, name)
     return _piece(name, i, text.end, text.text, quoting=quoting) if text else None
 
 
-def _piece(name: Name, start: int, end: int, text: str, *, quoting: bool = False) -> Piece:
+def _piece(name: FileName, start: int, end: int, text: str, *, quoting: bool = False) -> Piece:
     edit = Edit("", NAME, (start + 1, end + 1), name.path, Write(text, quoting))
     return Piece((edit,), end + 1, min(name.top, start))
 
@@ -206,9 +232,7 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
     lines = doc.lines
     below = next_line(lines, i)
     if below == len(lines):
-        raise Unreadable(
-            i, "the response ends here, where a file begins", _SEND_AGAIN, "response.truncated"
-        )
+        raise Unreadable.cut(i, "the response ends here, where a file begins", _SEND_AGAIN)
     mark = fence(lines[below])
     fenced = mark is not None and not mark.closing
     if label.dressed and not fenced:
@@ -265,7 +289,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
             "expected a fence right under `FILE:`, found text before it",
             "put nothing between `FILE: path` and the fence with the file's text",
         )
-    name = Name(path, i, in_info=False)
+    name = FileName(path, i, in_info=False)
     if closed:
         return _piece(name, i, end, joined(lines[i + 1 : end]))
     start, last = next_line(lines, i), line_above(lines, end, i + 1)
@@ -276,3 +300,78 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
             "put the text into a fence; for an empty file, put `END FILE` on the next line",
         )
     return _piece(name, i, last, joined(lines[start : last + 1]))
+
+
+# ---------------------------------------------------------------- what the fence holds
+
+
+def file_in_fence(doc: Document, i: int, mark: Fence, name: FileName) -> Fenced | None:
+    """The file in the fence that opens with `mark` on line `i`; None if an edit of another form
+    begins there."""
+    if _says_diff(mark, name.path) or begins_other(doc, i, name.path):
+        return None
+    text = fenced_at(doc.lines, i, mark)
+    _check_blocks(text, name)
+    check_end(doc.lines, text, name.path, doc.known)
+    return text
+
+
+def begins_other(doc: Document, i: int, path: str) -> bool:
+    """Whether the first line with text behind line `i` begins an edit of another form."""
+    lines, below = doc.lines, next_line(doc.lines, i)
+    if below < len(lines) and (fence(lines[below]) or path_line(lines[below], doc.known) == path):
+        below = next_line(lines, below)
+    if below == len(lines):
+        return False
+    line = lines[below]
+    if change_line(line):
+        below = next_line(lines, below)
+    half = half_label(lines, below) if below < len(lines) else None
+    is_patch = not path.endswith(_DIFF_ENDINGS) and _DIFF.match(line)
+    return bool((half and half.sure) or opening(line) or _PATCH.match(line) or is_patch)
+
+
+def is_marker(line: str) -> bool:
+    """Whether the line looks like a marker of SEARCH/REPLACE blocks, or begins a patch."""
+    return is_suspect(line) or _PATCH.match(line) is not None
+
+
+def _says_diff(mark: Fence, path: str) -> bool:
+    """Whether the fence's language is a diff's, and the file is none."""
+    language = mark.info.partition(":")[0].split(" ")[0].lower()
+    return language in _DIFF_LANGUAGES and not path.endswith(_DIFF_ENDINGS)
+
+
+def _check_blocks(text: Fenced, name: FileName) -> None:
+    """Raise `Unreadable` if markers stand in the fence that need not be the file's own text.
+
+    Only a fence whose info names the file may hold whole blocks.
+    """
+    opened = False
+    for i, line in enumerate(text.lines, text.start + 1):
+        if not is_marker(line):
+            continue
+        opened = opened or not line.lstrip().startswith((">", "+"))
+        if not (opened and name.in_info):
+            raise Unreadable(
+                i,
+                f"{line.strip()[:40]!r} stands in what should be the text of {name.path!r}",
+                "send blocks whole and alone, or put the path into the info of the file's fence",
+            )
+
+
+def _is_edge(line: str) -> bool:
+    """Whether the line is `FILE: path` or `END FILE`."""
+    return file_line(line) is not None or is_file_end(line)
+
+
+FORMAT = Format(
+    NAME,
+    INSTRUCTIONS,
+    openings=(Opening(read, ("[#*_]", "FILE", "END FILE"), _is_edge),),
+    fences=(
+        FenceOpening(read, lambda mark, _: is_named(mark), turn=2),
+        FenceOpening(read_quoting, quotes=True),
+    ),
+    signs=(Sign("a whole file", r"FILE: *\S"),),
+)

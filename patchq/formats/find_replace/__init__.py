@@ -1,1 +1,0 @@
-"""FIND/REPLACE blocks: a labelled quote and what takes its place."""

@@ -1,0 +1,41 @@
+"""Lines of a text: which hold something, and a text made of lines again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+Signed = tuple[str, str]
+"""A line's sign in a diff or patch (a space, `+` or `-`) and its text."""
+
+
+def is_blank(line: str) -> bool:
+    """Whether nothing stands on the line; one that holds blanks is a line like any other."""
+    return not line.strip("\r")
+
+
+def next_line(lines: Sequence[str], index: int) -> int:
+    """The index of the first line behind `index` that is not blank; the lines' number if none."""
+    index += 1
+    while index < len(lines) and not lines[index].strip():
+        index += 1
+    return index
+
+
+def line_above(lines: Sequence[str], index: int, low: int) -> int:
+    """The index of the last line above `index` that is not blank; `low - 1` if there is none."""
+    index -= 1
+    while index >= low and not lines[index].strip():
+        index -= 1
+    return index
+
+
+def joined(lines: Iterable[str]) -> str:
+    """The lines as text, each ended by a newline."""
+    return "".join(line + "\n" for line in lines)
+
+
+def halves(lines: Iterable[Signed]) -> tuple[str, str]:
+    """The old and the new text of signed lines."""
+    lines = list(lines)
+    old = joined(text for sign, text in lines if sign != "+")
+    return old, joined(text for sign, text in lines if sign != "-")

@@ -1,1 +1,0 @@
-"""V4A patches, as Codex's `apply_patch` reads them."""

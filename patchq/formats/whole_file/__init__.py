@@ -1,1 +1,0 @@
-"""Whole files, in a fence under their path or between FILE: lines."""
