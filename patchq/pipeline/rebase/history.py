@@ -11,8 +11,6 @@ from patchq.model.values import Collision, Problem
 from patchq.pipeline import traces
 from patchq.pipeline.rebase.lines import Lines, image
 from patchq.report.message import subject
-from patchq.text.line_diff import line_diff
-from patchq.text.lines import split_lines
 
 Standing = Literal["waits", "landed", "touched", "gone"]
 
@@ -58,13 +56,8 @@ def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
     return sorted(
         path
         for path in made & repo.changed_paths(commit, tip)
-        if _meet(*(_lines(repo, oid, path) for oid in (parents[0], commit, tip)))
+        if _meet(*(_text(repo, oid, path) for oid in (parents[0], commit, tip)))
     )
-
-
-def _lines(repo: Repository, commit: str, path: str) -> list[bytes] | None:
-    text = _text(repo, commit, path)
-    return None if text is None else split_lines(text)
 
 
 def _text(repo: Repository, commit: str, path: str) -> bytes | None:
@@ -73,12 +66,12 @@ def _text(repo: Repository, commit: str, path: str) -> bytes | None:
     return tree.read(path) if entry and entry.kind == "file" else None
 
 
-def _meet(before: list[bytes] | None, made: list[bytes] | None, now: list[bytes] | None) -> bool:
+def _meet(before: bytes | None, made: bytes | None, now: bytes | None) -> bool:
     """Whether lines that went from `before` to `made` changed again from `made` to `now`."""
     if before is None or made is None or now is None:
         return made != now
-    ours = [(b0, b1) for _, _, b0, b1 in line_diff(before, made)]
-    theirs = [(a0, a1) for a0, a1, _, _ in line_diff(made, now)]
+    ours = [(b0, b1) for _, _, b0, b1 in line_hunks(before, made)]
+    theirs = [(a0, a1) for a0, a1, _, _ in line_hunks(made, now)]
     return any(
         (a0 < b1 and b0 < a1) or (a0, a1) == (b0, b1) for a0, a1 in theirs for b0, b1 in ours
     )

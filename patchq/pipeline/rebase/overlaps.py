@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from patchq.git.hunks import line_hunks
 from patchq.git.repository import Repository
 from patchq.pipeline.rebase.lines import Lines, image
-from patchq.text.line_diff import line_diff
-from patchq.text.lines import split_lines
 
 Blobs = tuple[str | None, str | None]
 """The ids of a file's text before and after; None where there is no file."""
@@ -62,8 +61,8 @@ class Proposal:
         """The changed lines of a file that it edits, in the text before."""
         if path not in self._spans:
             before, after = self.changes[path]
-            blocks = line_diff(_text(repo, before), _text(repo, after))
-            self._spans[path] = [(a0, a1) for a0, a1, _, _ in blocks]
+            hunks = line_hunks(_text(repo, before), _text(repo, after))
+            self._spans[path] = [(a0, a1) for a0, a1, _, _ in hunks]
         return self._spans[path]
 
     def place(self, repo: Repository, path: str, span: Lines | None = None) -> Place:
@@ -88,7 +87,7 @@ class Proposal:
         before = self.changes[path][0]
         if entry is None or entry.kind != "file" or entry.oid == before:
             return span
-        return image(span, line_diff(_text(repo, before), _text(repo, entry.oid)))
+        return image(span, line_hunks(_text(repo, before), _text(repo, entry.oid)))
 
     def _only_edit(self, path: str | None = None) -> str | None:
         """The id of the edit, if there is one only (of the path)."""
@@ -138,9 +137,9 @@ def _carried(
     spans, before, there = batch.spans(repo, path), batch.changes[path][0], to.changes[path][0]
     if before == there:
         return [(span, span) for span in spans]
-    since = line_diff(_text(repo, before), _text(repo, there))
+    since = line_hunks(_text(repo, before), _text(repo, there))
     return [(span, image(span, since)) for span in spans]
 
 
-def _text(repo: Repository, blob: str | None) -> list[bytes]:
-    return split_lines(repo.raw(blob)) if blob else []
+def _text(repo: Repository, blob: str | None) -> bytes:
+    return repo.raw(blob) if blob else b""
