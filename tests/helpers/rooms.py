@@ -12,11 +12,9 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from tests.helpers.pages import rewrite
+from tests.helpers.pages import ARCHITECTURE, ROOT, rewrite
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "patchq"
-PAGE = ROOT / "docs/architecture.md"
 
 ROOMS = (
     "model", "text", "config", "report", "git", "queue", "formats", "resolve", "plan", "hooks",
@@ -129,4 +127,4 @@ def parts() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    rewrite(PAGE, parts())
+    rewrite(ARCHITECTURE, parts())

@@ -1,0 +1,121 @@
+"""`docs/architecture.md` shows the rooms as they are, and who owns what on disk."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from patchq.git import records
+from patchq.pipeline import notes
+from patchq.queue.directory import PRIVATE, PUBLIC
+from tests.helpers import rooms
+from tests.helpers.chat_server import serving
+from tests.helpers.command import block, drop, fresh, patchq
+from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.pages import ARCHITECTURE, ROOT, names, part, table
+from tests.pipeline.test_correct import FILE, RESPONSE, RIGHT
+
+FILES = table(ARCHITECTURE, "below `.patchq/`")
+REPOSITORY = table(ARCHITECTURE, "in the repository")
+DRAWN = rooms.parts()
+CONFIG = """version: 1
+mode: review
+hooks:
+  - {id: look, stage: pre-commit, run: "true"}
+  - {id: hear, stage: post-commit, run: "true"}
+"""
+TRANSIENT = {
+    "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
+    "`active/TOKEN.choice`", "`tries/TOKEN`",
+}  # fmt: skip
+"""What stands only while a response is decided."""
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_rooms_are_drawn_as_they_are(name: str) -> None:
+    assert part(ARCHITECTURE, name) == DRAWN[name], "run: python -m tests.helpers.rooms"
+
+
+def test_every_decision_is_listed() -> None:
+    listed = re.findall(r"^- \[(.+)\]\(decisions/(.+)\)$", ARCHITECTURE.read_text("utf-8"), re.M)
+    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    titles = [path.read_text("utf-8").split("\n", 1)[0].removeprefix("# ") for path in pages]
+    assert listed == [(title, path.name) for title, path in zip(titles, pages, strict=True)]
+
+
+# ---------------------------------------------------------------- what is on disk
+
+
+def _expression(name: str) -> re.Pattern[str]:
+    """Words in capitals stand for any; what ends in a slash, for all that is below it."""
+    words = re.sub(r"[A-Z]{2,}", "[^/]+", re.escape(name))
+    return re.compile(words + (".*" if name.endswith("/") else ""))
+
+
+def _owned(rows: list[list[str]], name: str) -> bool:
+    return any(_expression(known).fullmatch(name) for row in rows for known in names(row[0]))
+
+
+@pytest.mark.parametrize("row", FILES + REPOSITORY, ids=lambda row: row[0])
+def test_every_owner_names_what_it_owns(row: list[str]) -> None:
+    (owner,) = names(row[1])
+    text = (ROOT / owner).read_text(encoding="utf-8")
+    for name in names(row[0]):
+        fixed = [word for word in re.split(r"[A-Z]{2,}|/", name) if word]
+        assert not fixed or any(word.rstrip("s") in text for word in fixed), f"{owner}: {name}"
+
+
+def test_every_name_in_the_code_has_an_owner() -> None:
+    for name in (*PUBLIC, *PRIVATE):
+        assert any(known.startswith(f"{name}/") for row in FILES for known in names(row[0])), name
+    refs = [value for name, value in vars(records).items() if name.isupper()]
+    assert len(refs) >= 3
+    for prefix in (*refs, notes.REF):
+        assert _owned(REPOSITORY, prefix + "ID" if prefix.endswith("/") else prefix), prefix
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One where of everything something happened: it landed, waits, was refused and discarded,
+    was judged by a hook, corrected by a model, found damaged, and served by a daemon."""
+    monkeypatch.setenv("TEST_KEY", "sk-none")
+    repo = make_repo(tmp_path / "project", {"a.py": FILE, "b.py": "x = 1\n", "c.py": "x = 1\n"})
+    queue = repo / ".patchq"
+    (repo / ".patchq.yaml").write_text(CONFIG)
+    patchq("init", cwd=repo)
+    two, refused = block("c.py", "x = 1\n", "x = 3\n"), block("b.py", "y\n", "z\n")
+    one = block("b.py", "x = 1\n", "x = 2\n")
+    drop(queue, {"one.md": one, "two.md": two, "bad.md": refused})
+    patchq("run", cwd=repo, code=None)
+    patchq("accept", "one", cwd=repo)
+    with serving(RIGHT) as server:
+        model = f"llm: {{base_url: '{server.base_url}', model: m, api_key_env: TEST_KEY}}\n"
+        (repo / ".patchq.yaml").write_text(CONFIG + model)
+        drop(queue, {"four.md": RESPONSE})
+        patchq("run", cwd=repo, code=None)
+    patchq("discard", "four", cwd=repo)
+    (queue / "done/two.report.md").unlink()
+    (queue / "done/two.report.md/mine").mkdir(parents=True)
+    patchq("fsck", "--repair", cwd=repo, code=None)
+    held = "---\ndepends_on: [two]\n---\n" + block("c.py", "x = 3\n", "x = 4\n")
+    drop(queue, {"three.md": held})
+    patchq("run", cwd=repo, code=None)
+    fresh("watch", "--detach", cwd=repo)
+    fresh("stop", cwd=repo)
+    (queue / "inbox/late.md").write_text("nobody is there to take it")
+    return repo
+
+
+def test_whatever_a_run_leaves_has_an_owner(repo: Path) -> None:
+    queue = repo / ".patchq"
+    found = {str(path.relative_to(queue)): path for path in sorted(queue.rglob("*"))}
+    there = [name for name, path in found.items() if path.is_symlink() or not path.is_dir()]
+    refs = git("for-each-ref", "--format=%(refname)", cwd=repo).split("\n")
+    assert [name for name in there if not _owned(FILES, name)] == []
+    assert [name for name in refs if not _owned(REPOSITORY, name)] == []
+    unseen = {row[0] for row in FILES if not any(_owned([row], name) for name in found)}
+    assert unseen <= TRANSIENT
+    unseen = {row[0] for row in REPOSITORY[:6] if not any(_owned([row], ref) for ref in refs)}
+    assert unseen == set()
