@@ -17,6 +17,7 @@ from types import ModuleType
 
 from patchq import __version__
 from patchq.cli import streams
+from patchq.git import records
 from patchq.model.errors import Fault, disk_fault
 from patchq.text.quote import visible
 
@@ -32,7 +33,7 @@ VERBS = {
     "log": "list the batches, newest verdict first",
     "show": "show a batch: its page, its diff, or its report as JSON",
     "accept": "land a proposal on its target",
-    "discard": "take a proposal away; its commit stays at refs/patchq/discarded/ID",
+    "discard": f"take a proposal away; its commit stays at {records.discarded('ID')}",
     "revert": "take a batch that landed back",
     "retry": "decide again on a response, on the branches as they are now",
     "prompt": "print the prompt that asks a model for edits of files",

@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from patchq.cli.streams import put
-from patchq.model.report import Report
+from patchq.model.report import STOPPED, Report
 from patchq.report.document import printed
 from patchq.text.quote import visible
 
@@ -21,7 +21,7 @@ def line(report: Report) -> str:
     text = f"{state:<10} {report['id']}"
     errors = [p for p in report["problems"] if p["severity"] == "error"]
     warnings = [p for p in report["problems"] if p["severity"] == "warning"]
-    if state in ("rejected", "held"):
+    if state in STOPPED:
         reasons = errors or warnings
         text += f"  {reasons[0]['code']}: {reasons[0]['message']}" if reasons else ""
         text += f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""

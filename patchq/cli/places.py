@@ -8,7 +8,7 @@ from pathlib import Path
 
 from patchq.config import reading
 from patchq.config.reading import Config
-from patchq.git import backup
+from patchq.git import backup, records
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
 from patchq.pipeline.world import World
@@ -16,11 +16,6 @@ from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.memory import MemoryQueue
 from patchq.report import logs
-
-REFS = (
-    "refs/heads/patchq/", "refs/patchq/waiting/", "refs/patchq/batches/", "refs/patchq/discarded/",
-)  # fmt: skip
-"""Where an id that was ever given to a commit is found, whatever the queue remembers."""
 
 
 def root_of(repo: Repository) -> Path:
@@ -70,7 +65,7 @@ def open_queue(args: Namespace, repo: Repository, config: Config) -> DirectoryQu
     """The queue, made if need be; the end of the command closes it."""
 
     def taken(id: str) -> bool:
-        return any(repo.ref_target(prefix + id) for prefix in REFS)
+        return any(repo.ref_target(prefix + id) for prefix in records.BY_ID)
 
     root = root_of(repo) / config.queue.path
     if not root.is_dir():
@@ -124,7 +119,7 @@ def _target(repo: Repository, config: Config) -> str:
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )
-    if target.startswith("patchq/"):
+    if records.is_branch(target):
         raise UsageError(
             f"{target!r} is a branch that waits for review, so batches cannot be for it",
             "check out another branch, or set `target` in .patchq.yaml",

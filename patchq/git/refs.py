@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.git import files, packedrefs
+from patchq.git import files, packedrefs, records
 from patchq.git.identity import Identity
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
 from patchq.git.reffiles import has_below, heads, is_ref_name
@@ -29,7 +29,7 @@ from patchq.model.errors import DiskFault, ObjectsGone, RepositoryFault
 _SUFFIX = ".ref"
 MOST_LOOSE = 16
 _NULL = "0" * 40
-_OURS = ("refs/heads/", "refs/patchq/", "refs/notes/patchq")
+_OURS = ("refs/heads/", records.OWN, records.NOTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patchq.git import files, refs, worktree
+from patchq.git import files, records, refs, worktree
 from patchq.git.identity import Identity
 from patchq.git.linklock import WAIT_SECONDS
-from patchq.git.records import BATCHES, WAITING
 from patchq.git.refs import Staged
 from patchq.model.errors import Busy, Fault
 from patchq.pipeline.draft import Draft
@@ -189,7 +188,7 @@ class _Move:
         repo, who = self.world.repo, self.world.identity()
         assert self.value
         if first.state == "proposed":
-            name = f"refs/heads/patchq/{first.id}"
+            name = records.branch_ref(first.id)
             return refs.create(repo, name, self.value, _log(first), who)
         assert first.parent
         assert first.target
@@ -207,14 +206,14 @@ class _Move:
 
 def _record(moves: Sequence[_Move], world: World) -> None:
     """Remember each batch by a ref of its own."""
-    records: dict[str, str | Staged] = {}
+    commits: dict[str, str | Staged] = {}
     for move in (move for move in moves if move.made):
         for draft in move.drafts:
-            name = (WAITING if draft.state == "proposed" else BATCHES) + draft.id
+            name = records.waiting if draft.state == "proposed" else records.landed
             assert draft.commit
             assert move.value
-            records[name] = move.value if len(move.drafts) == 1 else draft.commit
-    refs.record(world.repo, records, "patchq: record", world.identity())
+            commits[name(draft.id)] = move.value if len(move.drafts) == 1 else draft.commit
+    refs.record(world.repo, commits, "patchq: record", world.identity())
 
 
 def _log(draft: Draft) -> str:

@@ -14,6 +14,7 @@ from functools import partial
 from threading import Event, Lock
 from typing import TypeVar
 
+from patchq.git import records
 from patchq.hooks.engine import HookInput, processors
 from patchq.hooks.jail.process import Cancelled
 from patchq.hooks.jail.worktree import Objects
@@ -145,7 +146,7 @@ class _Check:
                 Problem(
                     "hook.refused",
                     f"the hook {step.id} would change {changed}, and the branch lands as it stands",
-                    f"commit that change on patchq/{draft.id}, or discard the batch",
+                    f"commit that change on {records.branch(draft.id)}, or discard the batch",
                 )
             )
         if verdict.fixed:

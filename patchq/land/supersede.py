@@ -85,11 +85,11 @@ def _supersede(id: str, new: str, world: World) -> None:
 
 def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
     """The branch goes, unless a person has it checked out or has changed it."""
-    waits = world.repo.ref_target(records.WAITING + id)
-    tip = world.repo.branch_tip(f"patchq/{id}")
-    if tip and tip in (commit, waits) and not worktree.checkouts(world.repo, f"patchq/{id}"):
+    waits = world.repo.ref_target(records.waiting(id))
+    tip = world.repo.branch_tip(records.branch(id))
+    if tip and tip in (commit, waits) and not worktree.checkouts(world.repo, records.branch(id)):
         log = f"patchq: {id}: superseded by {new}"
-        refs.create(world.repo, f"refs/patchq/discarded/{id}", tip, log, world.identity())
-        refs.delete(world.repo, f"refs/heads/patchq/{id}", tip)
+        refs.create(world.repo, records.discarded(id), tip, log, world.identity())
+        refs.delete(world.repo, records.branch_ref(id), tip)
     if waits:
-        refs.delete(world.repo, records.WAITING + id, waits)
+        refs.delete(world.repo, records.waiting(id), waits)

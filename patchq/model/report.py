@@ -27,6 +27,10 @@ STANDING: frozenset[State] = COMMITTED | LANDED
 """There is a commit that may be on the target."""
 REPLACING: frozenset[State] = COMMITTED | {"held"}
 """The verdicts of a batch that takes the place of another one."""
+REPLACED: frozenset[State] = frozenset({"duplicate", "superseded"})
+"""Another batch may stand for this one."""
+STOPPED: frozenset[State] = frozenset({"rejected", "held"})
+"""The problems say why nothing was done."""
 OVER: frozenset[State] = frozenset({"rejected", "discarded", "reverted"})
 """The edits are not on the target and will not be by themselves."""
 NOTED: frozenset[State] = frozenset({"accepted", "discarded", "superseded", "reverted"})

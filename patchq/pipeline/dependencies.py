@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchq.formats.envelope.opening import open_response
-from patchq.model.report import LANDED, OVER
+from patchq.model.report import LANDED, OVER, REPLACED
 from patchq.model.values import Collision, Envelope, Problem, State
 from patchq.pipeline import traces
 from patchq.pipeline.draft import Draft
@@ -78,7 +78,7 @@ def _standing(world: World, id: str) -> tuple[str, State | None]:
         if report is None:
             return id, traces.last_state(world, id)
         state, other = report["state"], report["duplicate_of"]
-        if state not in ("duplicate", "superseded"):
+        if state not in REPLACED:
             return id, state
         if other is None:  # everything was there already; or a report from before this was noted
             return id, "applied" if state == "duplicate" else "discarded"

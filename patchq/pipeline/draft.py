@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from time import perf_counter
 
+from patchq.git import records
 from patchq.model.asked import Asked
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED, Report
@@ -111,7 +112,7 @@ class Draft:
             base=self.base,
             commit=self.commit,
             tree=self.tree,
-            branch=f"patchq/{self.id}" if self.state == "proposed" else None,
+            branch=records.branch(self.id) if self.state == "proposed" else None,
             edits=self.edits if self.state in COMMITTED else tuple(map(_undone, self.edits)),
             problems=tuple(self.problems),
             diff=self.diff,

@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from patchq.git import refs
+from patchq.git import records, refs
 from patchq.model.errors import Busy
 from patchq.model.report import Report
 from patchq.model.values import FileChange, Mode, State
 from patchq.pipeline.world import World, flush
 from patchq.text.quote import visible
 
-REF = "refs/notes/patchq"
 _TRIES = 10
 _DIGITS = 40
 _KEYS = ("batch", "state", "target", "agent", "model", "mode", "time", "by", "reason")
@@ -68,12 +67,12 @@ def add(world: World, report: Report, reason: str = "") -> None:
     for _ in range(_TRIES):
         if _put(world, note):
             return
-    raise Busy(f"{REF} is moved by others all the time", "run the command again")
+    raise Busy(f"{records.NOTES} is moved by others all the time", "run the command again")
 
 
 def each(world: World) -> Iterator[Note]:
     """All notes that can be read, each batch's latest one."""
-    tip = world.repo.ref_target(REF)
+    tip = world.repo.ref_target(records.NOTES)
     if tip is None:
         return
     tree = world.repo.tree(tip)
@@ -90,7 +89,7 @@ def each(world: World) -> Iterator[Note]:
 def _put(world: World, note: Note) -> bool:
     """Whether the notes were as this saw them, and so have the note now."""
     repo, who = world.repo, world.identity()
-    tip = repo.ref_target(REF)
+    tip = repo.ref_target(records.NOTES)
     path = _path(world, tip, note.commit)
     before = repo.tree(tip).read(path) if tip and repo.tree(tip).entry(path) else None
     blocks = [(block, _read(note.commit, block)) for block in _blocks(before or b"")]
@@ -103,8 +102,8 @@ def _put(world: World, note: Note) -> bool:
     made, _ = repo.write_commit(tip, changes, log + "\n", who, who)
     flush(world)
     if tip is None:
-        return refs.create(repo, REF, made, log, who)
-    return refs.move(repo, REF, tip, made, log, who)
+        return refs.create(repo, records.NOTES, made, log, who)
+    return refs.move(repo, records.NOTES, tip, made, log, who)
 
 
 def _path(world: World, tip: str | None, commit: str) -> str:

@@ -25,14 +25,13 @@ from patchq.pipeline.notes import Note
 from patchq.pipeline.world import World
 from patchq.report import message
 
-BRANCHES = "refs/heads/patchq/"
 _MOST_COMMITS = 1000
 # Where a batch is found first, that tells its state; a crash may leave it in two of them.
 _STATES: Mapping[str, State] = {
     records.BATCHES: "applied",
     records.DISCARDED: "discarded",
     records.WAITING: "proposed",
-    BRANCHES: "proposed",
+    records.BRANCHES: "proposed",
 }
 
 
@@ -84,7 +83,7 @@ def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
         commit = repo.ref_target(prefix + id)
         if commit is None or repo.resolve_commit(commit) is None:
             continue
-        if prefix == BRANCHES and id not in trailers(repo, commit).get("Patchq-Batch", []):
+        if prefix == records.BRANCHES and id not in trailers(repo, commit).get("Patchq-Batch", []):
             continue  # a person's own branch
         later = note.state if note and state != "proposed" else state
         return Trace(id, later, commit, note)
@@ -109,7 +108,7 @@ def landed(world: World, id: str, sha256: str, target: str | None, tip: str) -> 
     A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again then,
     which is what their agent asked for.
     """
-    commit = world.repo.ref_target(records.BATCHES + id)
+    commit = world.repo.ref_target(records.landed(id))
     if commit is None or world.repo.resolve_commit(commit) is None:
         return None
     named = trailers(world.repo, commit)
@@ -150,8 +149,8 @@ def commits(repo: Repository, branches: Iterable[str]) -> Iterator[tuple[str, Co
 
 def ref_of(report: Report) -> str:
     """The ref of patchq's own that a verdict leaves: that it waits, or that it landed."""
-    prefix = records.WAITING if report["state"] == "proposed" else records.BATCHES
-    return prefix + report["id"]
+    name = records.waiting if report["state"] == "proposed" else records.landed
+    return name(report["id"])
 
 
 def landing(report: Delivery, repo: Repository, tip: str) -> str | None:
@@ -188,7 +187,7 @@ def observe(world: World, report: Report) -> Sighting:
     if state != "proposed" or not has_commit(report):
         return Sighting(state)
     commit = report["commit"]
-    branch, tip = repo.branch_tip(f"patchq/{id}"), repo.branch_tip(report["target"])
+    branch, tip = repo.branch_tip(records.branch(id)), repo.branch_tip(report["target"])
     if tip is not None:
         if repo.is_ancestor(branch or commit, tip):
             return Sighting("accepted", "merged by hand", branch or commit)
@@ -197,7 +196,7 @@ def observe(world: World, report: Report) -> Sighting:
     if branch is None:
         return Sighting("discarded", "its branch was deleted by hand")
     # While a batch follows its target, the mark that it waits moves before the branch does.
-    if branch not in (commit, repo.ref_target(records.WAITING + id)):
+    if branch not in (commit, repo.ref_target(records.waiting(id))):
         return Sighting("proposed", "its branch was changed by hand", branch)
     return Sighting("proposed")
 
@@ -213,7 +212,7 @@ def moved_to(report: Report, repo: Repository) -> str | None:
     """
     if report["state"] not in COMMITTED or not has_commit(report):
         return None
-    commit, own = report["commit"], f"patchq/{report['id']}"
+    commit, own = report["commit"], records.branch(report["id"])
     proposed = report["state"] == "proposed"
     branch, tip = repo.branch_tip(own) if proposed else None, repo.branch_tip(report["target"])
     if branch and repo.is_ancestor(commit, branch):

@@ -66,7 +66,6 @@ def to_json(outcome: Outcome) -> Report:
 def _whole(outcome: Outcome) -> Report:
     secret = any(problem.code == "edit.secret" for problem in outcome.problems)
     committed = outcome.state in COMMITTED
-    branch = outcome.branch or f"patchq/{outcome.id}"
     base = outcome.base
     source = outcome.source
     corrections = [_correction(correction) for correction in outcome.corrections]
@@ -87,7 +86,7 @@ def _whole(outcome: Outcome) -> Report:
         "base": {"commit": base.commit, "how": base.how} if base else None,
         "commit": outcome.commit if committed else None,
         "tree": outcome.tree if committed else None,
-        "branch": branch if outcome.state == "proposed" else None,
+        "branch": outcome.branch if outcome.state == "proposed" else None,
         "edits": [_edit(edit) for edit in outcome.edits],
         "problems": [problem_json(problem) for problem in outcome.problems],
         "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),

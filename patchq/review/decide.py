@@ -45,9 +45,9 @@ def accept(
     told = _proposal(world, id)
     for _ in range(_TRIES):
         target, commit = told["target"], told["commit"]
-        tip, branch = world.repo.branch_tip(target), world.repo.branch_tip(f"patchq/{id}")
+        tip, branch = world.repo.branch_tip(target), world.repo.branch_tip(records.branch(id))
         if tip is None or branch is None:
-            missing = target if tip is None else f"patchq/{id}"
+            missing = target if tip is None else records.branch(id)
             raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
         busy = worktree.busy(world.repo, target)
         if busy:
@@ -68,7 +68,7 @@ def accept(
                 _check_that_it_waits(world, id)
                 moved = landing.move_target(world, target, tip, value, log, who)
                 if moved:
-                    refs.create(world.repo, records.BATCHES + id, value, log, who)
+                    refs.create(world.repo, records.landed(id), value, log, who)
         finally:
             value.drop()
         if moved:
@@ -131,13 +131,13 @@ def _landing(
         draft.problems.append(
             Problem(
                 "target.moved",
-                f"patchq/{id} holds commits of a person, and "
+                f"{records.branch(id)} holds commits of a person, and "
                 + (
                     "only whole branches can land then"
                     if not whole
                     else f"{report['target']} moved"
                 ),
-                f"merge or rebase the branch by hand: git merge patchq/{id}",
+                f"merge or rebase the branch by hand: git merge {records.branch(id)}",
             )
         )
         return draft
@@ -198,10 +198,11 @@ def discard(world: World, id: str) -> Decided:
             world.queue.publish(claim, gone, page.to_markdown(gone))
             return Decided(gone)
     told = _proposal(world, id)
-    branch = world.repo.branch_tip(f"patchq/{id}")
-    if branch and worktree.checkouts(world.repo, f"patchq/{id}"):
+    branch = world.repo.branch_tip(records.branch(id))
+    if branch and worktree.checkouts(world.repo, records.branch(id)):
         raise UsageError(
-            f"patchq/{id} is checked out", "check out another branch there, then discard again"
+            f"{records.branch(id)} is checked out",
+            "check out another branch there, then discard again",
         )
     fresh = reconcile.close(world, told, "discarded", branch)
     collisions.refresh(world, collisions.named(told))
@@ -215,7 +216,7 @@ def _proposal(world: World, id: str) -> CommittedReport:
     seen = traces.observe(world, report)
     if seen.state != "proposed" or not has_commit(report):
         raise UsageError(f"batch {id} does not wait for review: it is {seen.state}")
-    if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
+    if world.repo.ref_target(records.waiting(id)) != report["commit"]:  # a crash came in between
         restack.follow(world, [report["target"]])
         updated = world.queue.load(id)
         return updated if updated and has_commit(updated) else report

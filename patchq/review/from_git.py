@@ -93,7 +93,7 @@ def _report(world: World, batch: Trace, target: str | None) -> Report:
         "mode": note.mode if note else None,
         "edits": [{**edit, "format": None, "at": None} for edit in made["edits"]],
     }
-    branch = f"patchq/{batch.id}" if batch.state == "proposed" else None
+    branch = records.branch(batch.id) if batch.state == "proposed" else None
     by = note.by if note else None
     return document.with_state(known, batch.state, branch=branch, duplicate_of=by)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Unpack
 
 from patchq.git import records, refs, worktree
-from patchq.git.records import DISCARDED
 from patchq.land import reports
 from patchq.model.errors import UsageError
 from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges
@@ -35,9 +34,9 @@ def reconcile(world: World) -> list[Report]:
         commit = seen.commit or report["commit"]
         if seen.state in LANDED:
             log = f"patchq: {id}: {seen.note or seen.state}"
-            refs.create(world.repo, records.BATCHES + id, commit, log, world.identity())
+            refs.create(world.repo, records.landed(id), commit, log, world.identity())
         tree = world.repo.tree(commit).root
-        tip = world.repo.branch_tip(f"patchq/{id}")
+        tip = world.repo.branch_tip(records.branch(id))
         changed.append(close(world, report, seen.state, tip, seen.note, commit=commit, tree=tree))
     return changed
 
@@ -48,7 +47,8 @@ def _say_not_ours(report: Report) -> Report | None:
         return None
     problem = Problem(
         "target.moved",
-        f"patchq/{id} was changed by hand, so patchq does not make it again when the target moves",
+        f"{records.branch(id)} was changed by hand, so patchq does not make it again when the "
+        "target moves",
         f"`patchq accept {id}` lands it as it stands; `patchq retry {id}` makes the response anew "
         "and leaves the branch to you",
         severity="warning",
@@ -77,14 +77,14 @@ def close(
             raise UsageError(f"batch {id} does not wait for review: it is {seen}")
         if state == "discarded":
             last, log = tip or report["commit"], f"patchq: {id}: {reason or state}"
-            refs.create(repo, DISCARDED + id, last, log, world.identity())
-        waits = repo.ref_target(records.WAITING + id)
-        if not worktree.checkouts(repo, f"patchq/{id}"):
+            refs.create(repo, records.discarded(id), last, log, world.identity())
+        waits = repo.ref_target(records.waiting(id))
+        if not worktree.checkouts(repo, records.branch(id)):
             for own in filter(None, {tip, waits}):
-                refs.delete(repo, f"refs/heads/patchq/{id}", own)
+                refs.delete(repo, records.branch_ref(id), own)
         fresh = _rewritten(world, now, state, reason, fields)
         if waits:
-            refs.delete(repo, records.WAITING + id, waits)
+            refs.delete(repo, records.waiting(id), waits)
     return fresh
 
 

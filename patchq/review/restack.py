@@ -95,8 +95,8 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
     repo, id = world.repo, report["id"]
     seen = traces.observe(world, report)
-    tip, branch = repo.branch_tip(report["target"]), repo.branch_tip(f"patchq/{id}")
-    waits = repo.ref_target(records.WAITING + id)
+    tip, branch = repo.branch_tip(report["target"]), repo.branch_tip(records.branch(id))
+    waits = repo.ref_target(records.waiting(id))
     if report["state"] != "proposed" or seen.state != "proposed" or seen.commit:
         return None
     if tip is None or branch is None or waits is None:
@@ -106,7 +106,7 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     if agree and not follows and _knows(report, tip):
         return None
     commit, fresh = branch, _as_it_is(report, branch, world)
-    if not follows and (where := worktree.checkouts(repo, f"patchq/{id}")):
+    if not follows and (where := worktree.checkouts(repo, records.branch(id))):
         fresh = document.with_problems(fresh, _checked_out(report, tip, where[0].workdir))
     elif not follows or report["commit"] != branch:
         draft = _made(report, world)
@@ -115,10 +115,10 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
         elif draft.commit:
             commit = _same(draft, branch, world) or draft.commit
             fresh = _fresh(report, draft, commit)
-        elif draft.state in ("rejected", "duplicate"):
-            fresh = document.with_problems(fresh, _stays(report, tip, draft))
+        elif draft.state == "held":
+            return None  # a work tree rebases the target, which moves again soon
         else:
-            return None  # held: a work tree rebases the target, which moves again soon
+            fresh = document.with_problems(fresh, _stays(report, tip, draft))
     if agree and commit == branch and fresh == report:
         return None
     return _Step(id, branch, waits, commit, fresh)
@@ -245,8 +245,8 @@ def _checked_out(report: Report, tip: str, where: Path) -> Problem:
     id = report["id"]
     return Problem(
         _MOVED,
-        f"patchq/{id} is checked out in {where}, so it does not follow {report['target']} to "
-        f"{tip[:12]}",
+        f"{records.branch(id)} is checked out in {where}, so it does not follow "
+        f"{report['target']} to {tip[:12]}",
         f"check out another branch there, then `patchq retry {id}`",
         severity="warning",
     )
@@ -271,12 +271,12 @@ def _staged(steps: Sequence[_Step], world: World) -> Iterator[Mapping[str, Stage
 
 def _as_before(step: _Step, world: World) -> bool:
     """Whether nobody decided on the batch, or touched its branch, since it was looked at."""
-    report, repo, name = world.queue.load(step.id), world.repo, f"patchq/{step.id}"
+    report, repo, name = world.queue.load(step.id), world.repo, records.branch(step.id)
     return (
         report is not None
         and report["state"] == "proposed"
         and repo.branch_tip(name) == step.branch
-        and repo.ref_target(records.WAITING + step.id) == step.waits
+        and repo.ref_target(records.waiting(step.id)) == step.waits
         and (step.commit == step.branch or not worktree.checkouts(repo, name))
     )
 
@@ -288,7 +288,7 @@ def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) ->
         files.barrier(world.repo.commondir)
     done = []
     for step in moved:
-        if _swap("refs/heads/patchq/", step, step.branch, values, world):
+        if _swap(records.BRANCHES, step, step.branch, values, world):
             done.append(step)
         else:  # a person was quicker
             back = replace(step, commit=step.waits)

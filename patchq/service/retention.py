@@ -78,7 +78,7 @@ class Retention:
 
     def _finished(self, id: str) -> Report | None:
         """The report of a batch that nobody waits for any more."""
-        if self._world.repo.ref_target(records.WAITING + id):
+        if self._world.repo.ref_target(records.waiting(id)):
             return None
         report = self._world.queue.load(id)
         return report if report and report["state"] not in WAITING else None

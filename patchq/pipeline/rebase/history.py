@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from patchq.git import records
 from patchq.git.hunks import line_hunks
 from patchq.git.repository import Repository
 from patchq.model.report import STANDING, Delivery
@@ -21,7 +22,7 @@ def standing(report: Delivery, repo: Repository, tip: str) -> Standing:
     state = report["state"]
     if state == "held":
         return "waits"
-    if state == "proposed" and repo.branch_tip(f"patchq/{report['id']}"):
+    if state == "proposed" and repo.branch_tip(records.branch(report["id"])):
         return "waits"
     if state not in STANDING:
         return "gone"

@@ -15,13 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from patchq.git import files, records, refs
-from patchq.pipeline import notes
 from patchq.pipeline.world import World
 from patchq.service.fsck.damage import Damage
 from patchq.service.fsck.shapes import READ, aside
 
-_BRANCHES = "refs/heads/patchq/"
-_OURS = (_BRANCHES, "refs/patchq/", notes.REF)
+_OURS = (records.BRANCHES, records.OWN, records.NOTES)
 _VALUE = re.compile(rb"[0-9a-f]{40}\n?")
 _PACKED = re.compile(rb"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
 
@@ -87,14 +85,14 @@ def _mend_file(world: World, path: Path, name: str) -> None:
 
 def _dangling(world: World) -> Iterator[Damage]:
     """Refs that name what is not in the repository; `records` looks after those of landed ones."""
-    noted = world.repo.ref_target(notes.REF)
-    named = {notes.REF: noted} if noted else {}
-    for prefix in (_BRANCHES, records.WAITING, records.DISCARDED):
+    noted = world.repo.ref_target(records.NOTES)
+    named = {records.NOTES: noted} if noted else {}
+    for prefix in (records.BRANCHES, records.WAITING, records.DISCARDED):
         named |= world.repo.refs(prefix)
     for name, oid in named.items():
         if world.repo.resolve_commit(oid) is None:
             cure = f"fetch it from a clone, or: git update-ref -d '{name}'"
-            known = not name.startswith(_BRANCHES) or _tip(world, name)
+            known = not name.startswith(records.BRANCHES) or _tip(world, name)
             mend = partial(_mend_value, world, name, oid) if known else None
             what = f"the ref names {oid}, which is not in the repository"
             yield Damage("ref.dangling", name, what, cure, mend)
@@ -119,12 +117,12 @@ def _put_back(world: World, name: str) -> None:
 
 def _tip(world: World, name: str) -> str | None:
     """Where the mark that a batch waits, or else its report, has its branch."""
-    id = name.removeprefix(_BRANCHES)
-    if id == name or world.repo.ref_target(records.DISCARDED + id):
+    id = name.removeprefix(records.BRANCHES)
+    if id == name or world.repo.ref_target(records.discarded(id)):
         return None
     report = world.queue.load(id)
     reported = report["commit"] if report and report["state"] == "proposed" else None
-    for oid in (world.repo.ref_target(records.WAITING + id), reported):
+    for oid in (world.repo.ref_target(records.waiting(id)), reported):
         if oid and world.repo.resolve_commit(oid):
             return str(oid)
     return None

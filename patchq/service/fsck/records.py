@@ -77,7 +77,7 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
         if world.repo.resolve_commit(commit := report["commit"]):
             mend = partial(_mark, world, id, commit)
             what = "the batch waits for review, and no ref says so"
-            yield Damage("mark.missing", records.WAITING + id, what, mend=mend)
+            yield Damage("mark.missing", records.waiting(id), what, mend=mend)
     for id, commit in marks.items():
         lost = id not in there.reports and id not in there.broken and id not in there.bodies
         if lost and (found := from_git.load(world, id)) and world.repo.resolve_commit(commit):
@@ -94,7 +94,7 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
 
 
 def _mark(world: World, id: str, commit: str) -> None:
-    refs.create(world.repo, records.WAITING + id, commit, _LOG.format(id), world.identity())
+    refs.create(world.repo, records.waiting(id), commit, _LOG.format(id), world.identity())
     barrier(world.repo.commondir)
 
 
@@ -120,14 +120,14 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
         else:
             continue
         mend = partial(_record, world, id, old, commit)
-        yield Damage("record.missing", records.BATCHES + id, what, mend=mend)
+        yield Damage("record.missing", records.landed(id), what, mend=mend)
     for id, old in found.items():
         if id not in wanted and repo.resolve_commit(old) is None:
             yield Damage(
                 "record.dangling",
-                records.BATCHES + id,
+                records.landed(id),
                 f"the record names {old}, which is not in the repository",
-                f"fetch the commit from a clone, or: git update-ref -d {records.BATCHES}{id}",
+                f"fetch the commit from a clone, or: git update-ref -d {records.landed(id)}",
             )
 
 
@@ -142,7 +142,7 @@ def _in_history(world: World) -> dict[str, str]:
 
 
 def _record(world: World, id: str, old: str | None, commit: str) -> None:
-    ref, log, who = records.BATCHES + id, _LOG.format(id), world.identity()
+    ref, log, who = records.landed(id), _LOG.format(id), world.identity()
     if old is None:
         refs.create(world.repo, ref, commit, log, who)
     else:
