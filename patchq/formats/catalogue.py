@@ -38,7 +38,8 @@ class Beginning:
 
 
 NOTHING = Beginning()
-_FIRST = re.compile(r"\[(?:\\.|[^]\\])+\]|\\.|.", re.DOTALL)
+_LED = re.compile(r"(\[\^?\]?(?:\\.|[^]\\])*\]|\\.|[^][(){}.*+?^$|\\])(?![*?{])[^|]*", re.DOTALL)
+"""A regular expression that begins with one letter or class of letters (1), and has no branches."""
 
 
 class Catalogue(Mapping[str, Format]):
@@ -47,13 +48,13 @@ class Catalogue(Mapping[str, Format]):
     def __init__(self, formats: Iterable[Format]) -> None:
         self._formats = {form.name: form for form in formats}
         forms = self._formats.values()
-        self._openings = tuple(
-            dict.fromkeys(opening for form in forms for opening in form.openings)
-        )
-        starts = "|".join(
-            [*_OWN, *(start for opening in self._openings for start in opening.starts)]
-        )
-        self._may_begin = re.compile(rf"\s*(?:{starts})").match
+        openings = dict.fromkeys(opening for form in forms for opening in form.openings)
+        starts = [start for opening in openings for start in opening.starts]
+        self._openings = [
+            (re.compile("|".join(map(_first, opening.starts))).match, opening)
+            for opening in openings
+        ]
+        self._may_begin = re.compile(rf"\s*(?:{'|'.join([*_OWN, *starts])})").match
         self._by_letter: dict[str, tuple[Opening, ...]] = {}
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
         self._fences = sorted(fences, key=lambda opening: opening.turn)
@@ -82,27 +83,21 @@ class Catalogue(Mapping[str, Format]):
             reads = tuple([f.read for f in fences if not f.quotes])
             return Beginning(reads, mark, tuple([f.read for f in fences if f.quotes]))
         letter = line.lstrip()[0]
-        openings = self._by_letter.get(letter)
-        if openings is None:
-            openings = self._by_letter[letter] = self._led_by(letter)
-        reads = tuple([o.read for o in openings if o.may_begin is None or o.may_begin(line)])
+        found = self._by_letter.get(letter)
+        if found is None:
+            found = tuple(opening for leads, opening in self._openings if leads(letter))
+            self._by_letter[letter] = found
+        reads = tuple([o.read for o in found if o.may_begin is None or o.may_begin(line)])
         thought = letter == "<" and (opens_thought(line) or closes_thought(line))
         if not (reads or thought):
             return NOTHING
-        skips = openings[0].skips if len(openings) == 1 else None
+        skips = found[0].skips if len(found) == 1 else None
         return Beginning(reads, thought=thought, skips=skips)
-
-    def _led_by(self, letter: str) -> tuple[Opening, ...]:
-        """The openings that may begin on a line whose first letter, blanks aside, is this."""
-        return tuple(
-            opening
-            for opening in self._openings
-            if any(re.match(_first(start), letter) for start in opening.starts)
-        )
 
 
 def _first(start: str) -> str:
-    """The letter, or the class of letters, that a regular expression begins with."""
-    match = _FIRST.match(start)
-    assert match is not None
-    return match[0]
+    """The letter, or the class of letters, that a line's start begins with."""
+    match = _LED.fullmatch(start)
+    if match is None:
+        raise ValueError(f"expected a letter or a class of letters to begin with: {start!r}")
+    return match[1]

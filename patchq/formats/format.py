@@ -36,9 +36,9 @@ class Opening:
 
     read: Read
     starts: tuple[str, ...]
-    """How such a line begins, blanks aside: regular expressions, each led by a letter or a class of
-    letters.  A line that begins as no format's does is prose, and nobody is asked about it; so the
-    more letters, the faster."""
+    """How such a line begins, blanks aside: regular expressions without branches, each led by one
+    letter or class of letters.  A line that begins as no format's does is prose, and nobody is
+    asked about it; so the more letters, the faster."""
     may_begin: Callable[[str], bool] | None = None
     """Whether it may begin on a line that starts so, by the line's text alone; it is asked once for
     each different line of a text.  None: always."""
