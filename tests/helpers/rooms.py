@@ -1,7 +1,7 @@
 """The package's rooms and the imports between them; `python -m tests.helpers.rooms` draws them.
 
-The command writes what `docs/architecture.md` shows of the rooms between its markers; a test
-compares the page with the imports.
+The command writes what `docs/architecture.md` shows between its markers, of the rooms and of the
+decisions; a test compares the page with the code.
 """
 
 from __future__ import annotations
@@ -120,10 +120,22 @@ def listing() -> str:
     return "\n".join(["| room | holds |", "|---|---|", *rows])
 
 
+def decisions() -> str:
+    """The pages of decisions by their titles."""
+    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    titles = {page: page.read_text(encoding="utf-8").split("\n", 1)[0] for page in pages}
+    return "\n".join(f"- [{titles[page][2:]}](decisions/{page.name})" for page in pages)
+
+
 def parts() -> dict[str, str]:
     """What stands on the page between the markers of each name."""
     graph = neighbours()
-    return {"rooms": listing(), "picture": arrows(graph), "imports": matrix(graph)}
+    return {
+        "rooms": listing(),
+        "picture": arrows(graph),
+        "imports": matrix(graph),
+        "decisions": decisions(),
+    }
 
 
 if __name__ == "__main__":

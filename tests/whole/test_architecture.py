@@ -16,6 +16,7 @@ from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.pages import ARCHITECTURE, ROOT, names, part, table
 from tests.pipeline.test_correct import FILE, RESPONSE, RIGHT
 
+GLOSSARY = ROOT / "docs/glossary.md"
 FILES = table(ARCHITECTURE, "below `.patchq/`")
 REPOSITORY = table(ARCHITECTURE, "in the repository")
 DRAWN = rooms.parts()
@@ -33,15 +34,16 @@ TRANSIENT = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_rooms_are_drawn_as_they_are(name: str) -> None:
+def test_what_is_made_from_the_code_is_as_it_is(name: str) -> None:
     assert part(ARCHITECTURE, name) == DRAWN[name], "run: python -m tests.helpers.rooms"
 
 
-def test_every_decision_is_listed() -> None:
-    listed = re.findall(r"^- \[(.+)\]\(decisions/(.+)\)$", ARCHITECTURE.read_text("utf-8"), re.M)
-    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
-    titles = [path.read_text("utf-8").split("\n", 1)[0].removeprefix("# ") for path in pages]
-    assert listed == [(title, path.name) for title, path in zip(titles, pages, strict=True)]
+def test_the_glossary_has_every_word_once_and_the_code_has_it() -> None:
+    rows = re.findall(r"^\| ([a-z]+) \|", GLOSSARY.read_text("utf-8"), re.M)
+    words = [word for word in rows if word != "word"]
+    assert len(words) == len(set(words)) > 40
+    code = "\n".join(path.read_text("utf-8") for path in rooms.MODULES.values()).lower()
+    assert [word for word in words if not re.search(rf"(\b|_){word}s?(\b|_)", code)] == []
 
 
 # ---------------------------------------------------------------- what is on disk
