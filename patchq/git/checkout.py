@@ -12,10 +12,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from patchq.git.command import QUIET, Git, plain_environment
 from patchq.git.objects import Leaf, blob_id, is_regular
@@ -208,21 +207,3 @@ def _text(path: Path) -> str:
         return os.fsdecode(path.read_bytes()).strip()
     except (FileNotFoundError, NotADirectoryError):
         return ""
-
-
-def refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
-    """Renew the times of the paths' entries in the index where the content is the same."""
-    there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
-    if there:
-        checkout.git.run("add", "--refresh", "--", *there, index=index)
-    else:
-        checkout.git.run("update-index", "-q", "--refresh", index=index)
-
-
-def delete(workdir: Path, path: str) -> None:
-    """Remove the file, and like git the directories that it leaves empty."""
-    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        (workdir / path).unlink()
-    with suppress(OSError):
-        for parent in list(PurePath(path).parents)[:-1]:
-            (workdir / parent).rmdir()

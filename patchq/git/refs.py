@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.git import files, packedrefs, records
+from patchq.git import files, records, reffiles
 from patchq.git.identity import Identity
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
 from patchq.git.reffiles import has_below, heads, is_ref_name
@@ -52,7 +52,7 @@ def stage(repo: Repository, oid: str) -> Staged:
 def move(
     repo: Repository,
     ref: str,
-    old: str,
+    old: str | None,
     new: str | Staged,
     message: str,
     identity: Identity,
@@ -61,14 +61,42 @@ def move(
     first: Callable[[], None] = lambda: None,
     wait: float = WAIT_SECONDS,
 ) -> bool:
-    """Move the ref (full name) from `old` to `new`; False if `old` is not its tip.
+    """Move the ref (full name) from `old` (None: from nothing) to `new`; False if `old` is not its
+    tip.
 
     `through` are commits on the way, with their messages: each gets its own reflog entry.  `first`
     is called when nothing else can move the ref any more, and the move is all that is left.  The
     move is atomic at once and durable after `files.barrier`.  `errors.Busy` if others hold the ref
-    for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref.
+    for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref, and for a new one
+    whose name is the directory of another ref, or the reverse.
     """
-    return _swap(repo, ref, old, new, message, identity, wait, through, first)
+    staged = new if isinstance(new, Staged) else stage(repo, new)
+    try:
+        path = _path(repo, ref)
+        if not isinstance(new, Staged):
+            staged.lock.flush()
+        if old is None:
+            _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
+        staged.lock.hold(_lock_of(path), wait)
+        if repo.is_symbolic(ref):
+            raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
+        if repo.ref_target(ref) != old:
+            return False
+        if not repo.exists(staged.oid):
+            raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
+        if old is None:
+            _refuse_neighbours(repo, ref)
+        _make_room(path)
+        _log(repo, ref, old or _NULL, [*through, (staged.oid, message)], identity)
+        first()
+        staged.lock.publish(path)
+    except OSError as error:
+        raise DiskFault(f"cannot write {ref}: {error}") from error
+    finally:
+        staged.lock.unlock()
+        if staged is not new:
+            staged.drop()
+    return True
 
 
 def create(
@@ -80,9 +108,8 @@ def create(
     *,
     wait: float = WAIT_SECONDS,
 ) -> bool:
-    """Like `move`, from nothing; False if the ref exists.  `errors.RepositoryFault` if another
-    ref's name is its directory, or the reverse."""
-    return _swap(repo, ref, None, new, message, identity, wait)
+    """Move the ref from nothing; False if it exists."""
+    return move(repo, ref, None, new, message, identity, wait=wait)
 
 
 def record(
@@ -96,7 +123,7 @@ def record(
     """Set refs below refs/patchq/ that nobody else writes: one by one, or many in one file."""
     if len(refs) >= MOST_LOOSE:
         oids = {name: new if isinstance(new, str) else new.oid for name, new in refs.items()}
-        packedrefs.add(repo.commondir, oids, _SUFFIX, wait)
+        reffiles.pack(repo.commondir, oids, _SUFFIX, wait)
         return
     for name, new in refs.items():
         create(repo, name, new, message, identity, wait=wait)
@@ -111,7 +138,7 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
         if repo.ref_target(ref) != old:
             return False
         # First, as a packed value would come back once the loose one is gone.
-        packedrefs.remove(repo.commondir, ref, _SUFFIX, wait)
+        reffiles.unpack(repo.commondir, ref, _SUFFIX, wait)
         path.unlink(missing_ok=True)
         (repo.commondir / "logs" / ref).unlink(missing_ok=True)
     except OSError as error:
@@ -133,47 +160,6 @@ def clean(commondir: Path) -> list[Path]:
             freed += [lock.lock] if lock.lock else []
         lock.free()
     return freed
-
-
-def _swap(
-    repo: Repository,
-    ref: str,
-    old: str | None,
-    new: str | Staged,
-    message: str,
-    identity: Identity,
-    wait: float,
-    through: Sequence[tuple[str, str]] = (),
-    first: Callable[[], None] = lambda: None,
-) -> bool:
-    staged = new if isinstance(new, Staged) else stage(repo, new)
-    try:
-        path = _path(repo, ref)
-        if not isinstance(new, Staged):
-            staged.lock.flush()
-        if old is None:
-            _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
-        staged.lock.hold(_lock_of(path), wait)
-        if repo.is_symbolic(ref):
-            raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
-        if repo.ref_target(ref) != old:
-            return False
-        if not repo.exists(staged.oid):
-            raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
-        if old is None:
-            _refuse_neighbours(repo, ref)
-        _make_room(path)
-        steps = [*through, (staged.oid, message)]
-        _log(repo, ref, _log_lines(old or _NULL, steps, identity))
-        first()
-        staged.lock.publish(path)
-    except OSError as error:
-        raise DiskFault(f"cannot write {ref}: {error}") from error
-    finally:
-        staged.lock.unlock()
-        if staged is not new:
-            staged.drop()
-    return True
 
 
 def _path(repo: Repository, ref: str) -> Path:
@@ -211,19 +197,18 @@ def _make_room(path: Path) -> None:
         os.rmdir(where)
 
 
-def _log_lines(old: str, steps: Sequence[tuple[str, str]], identity: Identity) -> str:
-    lines = []
-    for new, message in steps:
-        lines.append(f"{old} {new} {identity}\t{' '.join(message.split())}\n")
-        old = new
-    return "".join(lines)
-
-
-def _log(repo: Repository, ref: str, lines: str) -> None:
+def _log(
+    repo: Repository, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
+) -> None:
     """Append to the reflogs: the branch's (new if need be), and of each HEAD on it that has one.
 
     The line comes before the move, as git writes it, so only its old value proves anything.
     """
+    befores = [old, *(new for new, _ in steps)]
+    lines = "".join(
+        f"{before} {new} {identity}\t{' '.join(message.split())}\n"
+        for before, (new, message) in zip(befores, steps, strict=False)
+    )
     own = repo.commondir / "logs" / ref
     if ref.startswith("refs/heads/") and not own.is_file():
         _make_room(own)

@@ -24,7 +24,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from patchq.git import files
 from patchq.git.backup import keep
@@ -32,12 +32,11 @@ from patchq.git.checkout import (
     Checkout,
     busy,
     checkouts,
-    delete,
     dirty,
     holds,
     listed,
     obstacle,
-    refresh,
+    pathspec,
     same_entry,
 )
 from patchq.git.command import complaint
@@ -73,7 +72,7 @@ class Follow:
         self.wait = wait
         self.backup = backup
         self._copies: list[Path] = []
-        self._lock: LinkLock | None = None
+        self._lock: LinkLock
         self._torn = False
         """Whether files and index are not what the branch says."""
         self._swapped = False
@@ -126,7 +125,6 @@ class Follow:
 
     def _begin(self) -> list[str]:
         """Update the files and the copy; the paths that came in the way since they were clean."""
-        assert self._lock is not None
         gitdir = self.checkout.gitdir
         self._lock.append(_BEGUN)
         self._lock.flush()
@@ -154,7 +152,6 @@ class Follow:
 
     @property
     def _copy(self) -> Path:
-        assert self._lock is not None
         return _copy_of(self._lock)
 
     def _paths_in_the_way(self) -> list[str]:
@@ -165,22 +162,19 @@ class Follow:
         """Let git update files and copy.  It checks everything before it writes anything, by the
         times in the index; only if these are stale is the content looked at.  Returns git's
         complaint, or None if it did it."""
-        assert self._lock is not None
         command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
         # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
         done = self.checkout.git.run(*command, index=self._copy, keep=(self._lock.fd,))
         if done.returncode:
-            refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
+            _refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
             done = self.checkout.git.run(*command, index=self._copy, keep=(self._lock.fd,))
         return complaint(done) or f"git gave {done.returncode}" if done.returncode else None
 
     def _free(self) -> None:
-        assert self._lock is not None
         if self._torn:
             os.close(self._lock.fd)
         else:
             _remove(self._lock)
-        self._lock = None
 
 
 def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
@@ -244,12 +238,12 @@ def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> 
     )
     for path, leaf in outdated:
         if leaf is None:
-            delete(checkout.workdir, path)
+            _delete(checkout.workdir, path)
     written = b"".join(os.fsencode(path) + b"\0" for path, leaf in outdated if leaf)
     checkout.git.output(
         "checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written
     )
-    refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
+    _refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
 
 
 def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
@@ -271,6 +265,24 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
     if any(checkout.repo.raw(oid).startswith(text) for oid in oids for text in texts):
         return True
     return checkout.git.run("hash-object", "--", path).stdout.decode().strip() in oids
+
+
+def _refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
+    """Renew the times of the paths' entries in the index where the content is the same."""
+    there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
+    if there:
+        checkout.git.run("add", "--refresh", "--", *there, index=index)
+    else:
+        checkout.git.run("update-index", "-q", "--refresh", index=index)
+
+
+def _delete(workdir: Path, path: str) -> None:
+    """Remove the file, and like git the directories that it leaves empty."""
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        (workdir / path).unlink()
+    with suppress(OSError):
+        for parent in list(PurePath(path).parents)[:-1]:
+            (workdir / parent).rmdir()
 
 
 def _publish(copy: Path, checkout: Checkout) -> None:

@@ -19,18 +19,23 @@ Who wants to survive power cuts, too, keeps this order for any number of claims 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from patchq.git import files
-from patchq.model.asked import Asked
-from patchq.model.errors import DiskFault, UsageError
+from patchq.model.asked import Asked, to_json
+from patchq.model.errors import Busy, DiskFault, UsageError
 from patchq.model.report import Report
+from patchq.model.values import Source
 from patchq.queue import Claim, finished, spool
-from patchq.queue.claims import Claims, Live
+from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.ids import Ids, extension, valid
-from patchq.queue.inbox import Inbox, snapshot
+from patchq.queue.inbox import Inbox, Snapshot, snapshot
 from patchq.queue.lock import Lock, Owner, owner
 from patchq.queue.spool import Folder, disk_faults
 
@@ -53,6 +58,24 @@ def lock_owner(root: Path) -> Owner | None:
     return owner(root / "lock")
 
 
+@dataclass(slots=True)
+class _Live:
+    """What this process knows of a claim of its own."""
+
+    id: str | None = None
+    report: bytes | None = None
+    page: bytes | None = None
+    held: bool = False
+    ending: bool = False
+    """Whether this process means to end the wait."""
+    more: bool = False
+    """Whether a model's answer, or a person's choice, stands beside it."""
+    inherited: bool = False
+    noted: str | None = None
+    """The digest under which the batch was noted."""
+    lock: int | None = None
+
+
 class DirectoryQueue:
     """The queue under `root`, which `create` made.
 
@@ -71,13 +94,16 @@ class DirectoryQueue:
     ) -> None:
         self.root = root
         self._limit = response_bytes
-        self._base = Folder(root, lasting=False)
-        self._waiting = Folder(root / "inbox", lasting=False)
+        self._base, self._incoming = (
+            Folder(path, lasting=False) for path in (root, root / "inbox")
+        )
         self._active, self._done, self._rejected = (Folder(root / name) for name in PUBLIC[1:])
+        self._public = (self._done, self._rejected)
         self._sources = Folder(root / "sources")
         self._ids = Ids(Folder(root / "ids"), taken)
-        self._inbox = Inbox(self._waiting, settle_seconds)
-        self._claims = Claims(self._active, self._done, self._rejected, response_bytes)
+        self._inbox = Inbox(self._incoming, settle_seconds)
+        self._claims = ClaimFiles(self._active, self._public, response_bytes)
+        self._live: dict[str, _Live] = {}
         self._lock = Lock(root / "lock")
 
     @disk_faults
@@ -95,20 +121,30 @@ class DirectoryQueue:
 
     def release(self) -> None:
         self._lock.release()
-        self._claims.release(adopted=False)
+        self._claims.tidy()
+        self._live = {token: live for token, live in self._live.items() if live.lock is not None}
 
     def close(self) -> None:
         """Let go of everything, as the end of the process would."""
         self.release()
-        self._claims.release(adopted=True)
-        for folder in (self._base, self._waiting, self._active, self._done, self._rejected):
+        for live in self._live.values():
+            if live.lock is not None:
+                os.close(live.lock)
+        self._live.clear()
+        for folder in (self._base, self._incoming, self._active, *self._public, self._sources):
             folder.close()
-        self._sources.close()
         self._ids.folder.close()
 
     @disk_faults
     def recover(self) -> list[Claim]:
-        return self._claims.recover()
+        finished.remove_outlived(self._active, self._public)
+        claims = []
+        for token in sorted(self._claims.tokens() - self._live.keys()):
+            with self._claims.locked(token) as dead:
+                if dead and (claim := self._claims.revive(token)):
+                    claims.append(claim)
+                    self._known(claim)
+        return claims
 
     @disk_faults
     def claim(self, limit: int) -> list[Claim]:
@@ -119,12 +155,12 @@ class DirectoryQueue:
             )
         claims: list[Claim] = []
         for name in self._inbox.complete() if limit > 0 else ():
-            claim = self._claims.take(self._waiting, name)
+            claim = self._claims.take(self._incoming, name)
             if claim is not None:
                 claims.append(claim)
             if len(claims) >= limit:
                 break
-        self._claims.own(claims)
+        self._live.update((claim.token, _Live()) for claim in claims)
         return claims
 
     @disk_faults
@@ -136,7 +172,7 @@ class DirectoryQueue:
 
     @disk_faults
     def reserve(self, claim: Claim, wanted: str) -> str:
-        live = self._claims.live(claim)
+        live = self._known(claim)
         if live.id is None:
             live.id = self._ids.reserve(claim.token, wanted, again=live.inherited)
         return live.id
@@ -148,60 +184,90 @@ class DirectoryQueue:
 
     @disk_faults
     def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
-        return self._claims.answer(claim, data, asked)
+        token = claim.token
+        answer = {"asked": to_json(asked), "data": data.decode("utf-8", "surrogateescape")}
+        self._claims.put(token, f"{token}.asked", spool.encode(answer), flush=True)
+        self._claims.put(token, f"{token}.body", data)
+        self._known(claim).more = True
+        source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
+        return replace(claim, source=source, data=data, request=False, asked=asked)
 
     @disk_faults
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
-        self._claims.ending(claim, report["id"])
+        self._end(claim, report["id"])
         self._intend(claim, report, markdown, flush=False)
 
     def _intend(self, claim: Claim, report: Report, markdown: str | None, *, flush: bool) -> None:
-        live, active = self._claims.live(claim), self._active.fd
-        self._remember(claim, live, report["id"])
-        told = spool.encode(report)
-        if told != live.report:
-            self._claims.put(claim.token, f"{claim.token}.json", told, flush=flush)
-            live.report = told
+        live, token = self._known(claim), claim.token
+        self._note(claim, live, report["id"])
+        data = spool.encode(report)
+        if data != live.report:
+            self._claims.put(token, f"{token}.json", data, flush=flush)
+            live.report = data
         if markdown is not None and (page := _page(markdown)) != live.page:
-            files.write(f"{claim.token}.md", page, folder=active, flush=flush)
+            self._active.write(f"{token}.md", page, flush=flush)
             live.page = page
 
     @disk_faults
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
-        live = self._claims.ending(claim, report["id"])
-        active, token = self._active.fd, claim.token
-        place = (self._rejected if report["state"] == "rejected" else self._done).fd
+        live, active, token = self._end(claim, report["id"]), self._active, claim.token
+        place = self._rejected if report["state"] == "rejected" else self._done
         id, body = report["id"], f"{report['id']}{extension(claim.source.name)}"
         self._intend(claim, report, markdown, flush=True)  # what was not intended is not durable
-        spool.move(active, f"{token}.md", place, id + PAGE)
-        if not spool.move(active, f"{token}.body", place, body) and claim.problem:
-            spool.move(active, f"{token}/{claim.source.name}", place, body)
+        active.move(f"{token}.md", place, id + PAGE)
+        if not active.move(f"{token}.body", place, body) and claim.problem:
+            active.move(f"{token}/{claim.source.name}", place, body)
         self._claims.clear(token, claim.source.name)
-        spool.append(self._base.fd, finished.VERDICTS, id)
-        spool.move(active, f"{token}.json", place, id + REPORT)
-        if live.inherited:
-            spool.remove(active, id + PAGE)
-            spool.remove(active, id + REPORT)
-        self._claims.end(token)
+        self._base.append(finished.VERDICTS, id)
+        active.move(f"{token}.json", place, id + REPORT)
+        outlived = [id + PAGE, id + REPORT] if live.inherited else []
+        if live.more or live.ending:
+            outlived += [f"{token}.ends", f"{token}.asked", f"{token}.choice"]
+        for name in outlived:
+            active.remove(name)
+        del self._live[token]
+        if live.lock is None:
+            self._claims.spare(token)
+        else:
+            self._claims.remove_directory(token)
+            os.close(live.lock)
 
     @disk_faults
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
-        live, active, id = self._claims.live(claim), self._active.fd, report["id"]
-        for name in (f"{claim.token}.json", f"{claim.token}.md"):
-            spool.remove(active, name)
+        live, active, token, id = self._known(claim), self._active, claim.token, report["id"]
+        for name in (f"{token}.json", f"{token}.md"):
+            active.remove(name)
         live.report = live.page = None
-        self._claims.hold(claim.token, live, id)
-        self._remember(claim, live, id)
-        self._claims.put(claim.token, id + PAGE, _page(markdown))
-        self._claims.put(claim.token, id + REPORT, spool.encode(report))
+        if live.ending:
+            active.move(f"{token}.ends", active, f"{token}.held")
+            live.ending = False
+        elif not live.held:
+            wait = spool.encode({"id": id, "since": time.time()})
+            self._claims.put(token, f"{token}.held", wait)
+            live.held = True
+        self._note(claim, live, id)
+        self._claims.put(token, id + PAGE, _page(markdown))
+        self._claims.put(token, id + REPORT, spool.encode(report))
 
     @disk_faults
     def held(self) -> list[Claim]:
-        return self._claims.held()
+        claims = []
+        for token in sorted(self._claims.tokens(".held", ".ends")):
+            own = nullcontext(True) if token in self._live else self._claims.locked(token)
+            with own as free:
+                claim = self._claims.read(token) if free else None
+            claims += [claim] if claim is not None and claim.held else []
+        return claims
 
     @disk_faults
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
-        return self._claims.adopt(data, name, choice)
+        token, lock = self._claims.lock()
+        self._live[token] = _Live(lock=lock, more=choice is not None)
+        if choice is not None:
+            self._claims.put(token, f"{token}.choice", spool.encode(choice), flush=True)
+        self._claims.put(token, f"{token}.body", data, flush=True)
+        self._claims.enter(token, name)
+        return claim_of(token, name, Snapshot(data, len(data)), choice=choice)
 
     @disk_faults
     def sync(self) -> None:
@@ -209,16 +275,17 @@ class DirectoryQueue:
 
     @disk_faults
     def load(self, id: str) -> Report | None:
-        place = self._place(id)
-        return spool.report(spool.read(place, id + REPORT)) if place is not None else None
+        folder = self._folder(id)
+        return spool.report(folder.read(id + REPORT)) if folder is not None else None
 
     @disk_faults
     def rewrite(self, report: Report, markdown: str) -> None:
-        place = self._place(report["id"])
-        if place is None:
-            raise DiskFault(f"the report of {report['id']} is not there any more")
-        spool.put(place, report["id"] + PAGE, _page(markdown), flush=True)
-        spool.put(place, report["id"] + REPORT, spool.encode(report), flush=True)
+        id = report["id"]
+        folder = self._folder(id)
+        if folder is None:
+            raise DiskFault(f"the report of {id} is not there any more")
+        folder.put(id + PAGE, _page(markdown), flush=True)
+        folder.put(id + REPORT, spool.encode(report), flush=True)
 
     @disk_faults
     def body(self, id: str) -> bytes | None:
@@ -229,38 +296,36 @@ class DirectoryQueue:
         name = f"{id}{extension(report['source']['name'])}"
         token = self._ids.token(id)
         held = [(self._active, f"{token}.body")] if token else []
-        for folder, file in ((self._done, name), (self._rejected, name), *held):
-            try:
-                taken = snapshot(folder.fd, file, self._limit)
-            except FileNotFoundError:
-                continue
-            return None if taken.problem else taken.data
+        for folder, file in (*((folder, name) for folder in self._public), *held):
+            with suppress(FileNotFoundError):
+                body = snapshot(folder.fd, file, self._limit)
+                return None if body.problem else body.data
         return None
 
     @disk_faults
     def by_source(self, sha256: str) -> Sequence[str]:
-        lines = spool.lines(self._sources.fd, shard(sha256), sha256.encode())
+        lines = self._sources.lines(shard(sha256), sha256.encode())
         return [line.removeprefix(f"{sha256} ") for line in lines]
 
     @disk_faults
     def ids(self) -> Iterator[str]:
         reported = {
             name.removesuffix(REPORT)
-            for folder in (self._done, self._rejected, self._active)
-            for name in spool.listing(folder.fd)
+            for folder in (*self._public, self._active)
+            for name in folder.names()
             if name.endswith(REPORT)
         }
-        known = [id for id in spool.lines(self._base.fd, finished.VERDICTS) if id in reported]
+        known = [id for id in self._base.lines(finished.VERDICTS) if id in reported]
         return iter(dict.fromkeys((*known, *sorted(reported))))
 
     @disk_faults
     def ended(self, id: str) -> float | None:
-        return finished.ended((self._done, self._rejected), id + REPORT, self._ids.token(id))
+        return finished.ended(self._public, id + REPORT, self._ids.token(id))
 
     @disk_faults
     def forget(self, id: str) -> None:
-        for folder in (self._done, self._rejected) if valid(id) else ():
-            report = spool.report(spool.read(folder.fd, id + REPORT))
+        for folder in self._public if valid(id) else ():
+            report = spool.report(folder.read(id + REPORT))
             if report is not None:
                 body = f"{id}{extension(report['source']['name'])}"
                 finished.remove(folder, body, id + PAGE, id + REPORT)
@@ -269,20 +334,35 @@ class DirectoryQueue:
     def submit(self, data: bytes, name: str) -> str:
         return self._inbox.submit(data, name)
 
-    def _place(self, id: str) -> int | None:
-        """The folder that holds the report."""
-        for folder in (self._done, self._rejected, self._active) if valid(id) else ():
+    def _folder(self, id: str) -> Folder | None:
+        """Where the report is."""
+        for folder in (*self._public, self._active) if valid(id) else ():
             if os.access(id + REPORT, os.F_OK, dir_fd=folder.fd, follow_symlinks=False):
-                return folder.fd
+                return folder
         return None
 
-    def _remember(self, claim: Claim, live: Live, id: str) -> None:
+    def _known(self, claim: Claim) -> _Live:
+        """The record of a claim, begun here for one that comes from elsewhere."""
+        more = claim.asked is not None or claim.choice is not None
+        known = _Live(id=claim.id, held=claim.held, more=more, inherited=True)
+        return self._live.setdefault(claim.token, known)
+
+    def _end(self, claim: Claim, id: str) -> _Live:
+        """The record of a claim that is to get its verdict: of a held one, by one process only."""
+        live, active, token = self._known(claim), self._active, claim.token
+        if live.held and not live.ending:
+            if not active.move(f"{token}.held", active, f"{token}.ends"):
+                raise Busy(f"another process gives {id} its verdict", f"see `patchq show {id}`")
+            live.ending = live.inherited = True
+        return live
+
+    def _note(self, claim: Claim, live: _Live, id: str) -> None:
         """Note what the batch was made from, before its report can be seen without that."""
-        sha256 = claim.source.sha256
-        if claim.data and live.noted != sha256:
-            if not (live.inherited and id in self.by_source(sha256)):
-                spool.append(self._sources.fd, shard(sha256), f"{sha256} {id}")
-            live.noted = sha256
+        digest = claim.source.sha256
+        if claim.data and live.noted != digest:
+            if not (live.inherited and id in self.by_source(digest)):
+                self._sources.append(shard(digest), f"{digest} {id}")
+            live.noted = digest
 
 
 def shard(sha256: str) -> str:

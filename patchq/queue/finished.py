@@ -12,7 +12,6 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from patchq.queue import spool
 from patchq.queue.spool import Folder
 
 VERDICTS = "verdicts"
@@ -28,11 +27,8 @@ def ended(folders: Sequence[Folder], report: str, token: str | None) -> float | 
     which there was no verdict, so a batch may seem younger than it is, and never older.
     """
     for folder in folders:
-        try:
-            at = os.stat(report, dir_fd=folder.fd, follow_symlinks=False).st_mtime
-        except FileNotFoundError:
-            continue
-        return max(at, claimed(token) or 0.0)
+        if status := folder.status(report):
+            return max(status.st_mtime, claimed(token) or 0.0)
     return None
 
 
@@ -47,24 +43,21 @@ def claimed(token: str | None) -> float | None:
 def remove(folder: Folder, *names: str) -> None:
     """Remove files in this order; a response may be a directory, as whoever dropped it left it."""
     for name in names:
-        try:
-            mode = os.stat(name, dir_fd=folder.fd, follow_symlinks=False).st_mode
-        except FileNotFoundError:
-            continue
-        if stat.S_ISDIR(mode):
+        status = folder.status(name)
+        if status and stat.S_ISDIR(status.st_mode):
             shutil.rmtree(name, dir_fd=folder.fd)
-        else:
-            spool.remove(folder.fd, name)
+        elif status:
+            folder.remove(name)
 
 
 def remove_outlived(active: Folder, public: Sequence[Folder]) -> None:
     """Remove the reports of held batches whose verdict came right before a crash."""
-    for name in spool.listing(active.fd):
+    for name in active.names():
         if name.endswith(".report.json") and any(
             os.access(name, os.F_OK, dir_fd=folder.fd) for folder in public
         ):
-            spool.remove(active.fd, name.removesuffix("json") + "md")
-            spool.remove(active.fd, name)
+            active.remove(name.removesuffix("json") + "md")
+            active.remove(name)
 
 
 def verdicts(root: Path, start: int = 0) -> tuple[list[str], int]:

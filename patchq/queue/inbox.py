@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from patchq.git.files import being_written, rename_noreplace, write
+from patchq.git.files import being_written, opened, rename_noreplace
 from patchq.model.names import REQUEST
 from patchq.model.values import Problem
 from patchq.queue.spool import Folder, Tokens, read_up_to
@@ -28,7 +28,7 @@ _FREE_NAMES = 9
 _STEM_BYTES, _SUFFIX_BYTES = 180, 40
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
 """What opening says when the entry became another one, or its owner holds a lease on it."""
 
@@ -90,7 +90,7 @@ class Inbox:
         """Add a response under that name, or a free one like it, which is returned."""
         inbox, token = self.folder.fd, self._tokens.next()
         temporary = f".{token}.tmp"
-        write(temporary, data, folder=inbox)
+        self.folder.write(temporary, data)
         for free in _names(name, token):
             with contextlib.suppress(FileExistsError):
                 rename_noreplace(inbox, temporary, free)
@@ -110,29 +110,24 @@ class Inbox:
 
     def _is_complete(self, name: str) -> bool:
         """Whether nobody is still at work on the entry; one that is not a file is complete."""
-        try:
-            folder = self.folder.fd
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
+        status = self.folder.status(name)
+        if status is None:
             self._unsettled.pop(name, None)
             return False
         if not stat.S_ISREG(status.st_mode):
             return True
         if status.st_size == 0 or status.st_nlink > 1:
             return self._settled(name, status)
-        written: bool | None = True
+        written: bool | None
         try:
-            fd = os.open(name, _OPEN, dir_fd=folder)
+            with opened(name, _OPEN, self.folder.fd) as fd:
+                written = being_written(fd)
         except PermissionError:
             written = None
         except OSError as error:
             if error.errno not in _CHANGED:
                 raise
-        else:
-            try:
-                written = being_written(fd)
-            finally:
-                os.close(fd)
+            written = True
         if written:
             self._unsettled[name] = (mark(status), self._clock())
             return False
@@ -199,32 +194,28 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
         if status.st_size > limit:
             return Snapshot(b"", status.st_size, too_large(status.st_size, limit))
         try:
-            fd = os.open(name, _OPEN, dir_fd=folder)
+            with opened(name, _OPEN, folder) as fd:
+                data = read_up_to(fd, limit + 1)
+                whole = mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size
         except PermissionError:
             return Snapshot(b"", status.st_size, _UNREADABLE)
         except OSError as error:
             if error.errno not in _CHANGED:
                 raise
             continue
-        try:
-            data = read_up_to(fd, limit + 1)
-            if mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size:
-                return Snapshot(data, len(data))
-        finally:
-            os.close(fd)
+        if whole:
+            return Snapshot(data, len(data))
     return Snapshot(b"", status.st_size, _RESTLESS)
 
 
 def _not_a_file(mode: int) -> Problem:
-    kind = "a device"
-    for test, word in (
+    kinds = (
         (stat.S_ISLNK, "a symbolic link"),
         (stat.S_ISDIR, "a directory"),
         (stat.S_ISFIFO, "a pipe"),
         (stat.S_ISSOCK, "a socket"),
-    ):
-        if test(mode):
-            kind = word
+    )
+    kind = next((word for test, word in kinds if test(mode)), "a device")
     return Problem(
         "response.not_text",
         f"the entry is {kind}, not a file; it was not opened",

@@ -13,9 +13,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, cast
 
 from patchq.git import files
@@ -32,23 +31,16 @@ _FOREIGN = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO}
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?")
 
 
-class _Guard(contextlib.ContextDecorator):
+@contextlib.contextmanager
+def _guard() -> Iterator[None]:
     """Turns an unexpected OSError into the fault that it is."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, OSError):
-            raise fault(error) from error
+    try:
+        yield
+    except OSError as error:
+        raise fault(error) from error
 
 
-disk_faults = _Guard()
+disk_faults = _guard()
 """Decorates whatever touches the queue's files."""
 
 
@@ -78,13 +70,22 @@ def across_file_systems() -> UsageError:
 
 
 class Folder:
-    """One directory of the queue; `lasting` ones are made again when somebody removed them."""
+    """One directory of the queue; `lasting` ones are made again when somebody removed them.
+
+    Names may lead into a directory inside, and are those of the queue's own files, or safe.
+    """
 
     def __init__(self, path: Path, *, lasting: bool = True) -> None:
         self._path = os.fspath(path)
         self._lasting = lasting
         self._fd: int | None = None
         self._key = (-1, -1)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @property
     def fd(self) -> int:
@@ -113,25 +114,67 @@ class Folder:
             os.close(self._fd)
             self._fd = None
 
+    def names(self, inside: str = ".") -> list[str]:
+        """What is in the directory, or in one inside, sorted; nothing where there is none."""
+        folder = self.fd
+        missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
+        with missing, files.opened(inside, DIRECTORY, folder) as fd:
+            return sorted(os.listdir(fd))
+        return []
 
-def put(
-    folder: int, name: str, data: bytes, *, via: str | None = None, flush: bool = False
-) -> None:
-    """Write a file, or replace it, by way of `NAME.tmp` or `via`; see `files.replace`."""
-    files.replace(name, data, via=via or f"{name}.tmp", folder=folder, flush=flush)
+    def status(self, name: str) -> os.stat_result | None:
+        """Of what has the name, a link itself; None when there is nothing, or no directory."""
+        try:
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
 
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file; None when there is no such file."""
+        folder = self.fd
+        with contextlib.suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
+            return read_up_to(fd, os.fstat(fd).st_size)
+        return None
 
-def append(folder: int, name: str, line: str) -> None:
-    """Add a line to a file; lines of several processes do not mix."""
-    with files.opened(name, _APPEND, folder) as fd:
-        files.write_all(fd, line.encode() + b"\n")
+    def lines(self, name: str, prefix: bytes = b"") -> list[str]:
+        """The lines of a file that `append` wrote which begin with `prefix`, without those that a
+        power cut tore."""
+        data = self.read(name) or b""
+        if prefix not in data:
+            return []
+        found = (line for line in data.split(b"\n") if line and line.startswith(prefix))
+        return [line.decode("utf-8", "replace") for line in found if b"\0" not in line]
 
+    def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
+        """Write a file in place: for names that nobody looks at yet."""
+        files.write(name, data, folder=self.fd, flush=flush)
 
-def read(folder: int, name: str) -> bytes | None:
-    """The bytes of one of the queue's own files; None when there is no such file."""
-    with contextlib.suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
-        return read_up_to(fd, os.fstat(fd).st_size)
-    return None
+    def put(self, name: str, data: bytes, *, via: str | None = None, flush: bool = False) -> None:
+        """Write a file, or replace it, by way of `NAME.tmp` or `via`; see `files.replace`."""
+        files.replace(name, data, via=via or f"{name}.tmp", folder=self.fd, flush=flush)
+
+    def append(self, name: str, line: str) -> None:
+        """Add a line to a file; lines of several processes do not mix."""
+        with files.opened(name, _APPEND, self.fd) as fd:
+            files.write_all(fd, line.encode() + b"\n")
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; False when it was not there."""
+        folder = self.fd
+        try:
+            os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def move(self, name: str, target: Folder, new: str) -> bool:
+        """Rename from this folder into another; False when it was not there."""
+        folders = self.fd, target.fd
+        try:
+            os.rename(name, new, src_dir_fd=folders[0], dst_dir_fd=folders[1])
+        except FileNotFoundError:
+            return False
+        return True
 
 
 def read_up_to(fd: int, size: int) -> bytes:
@@ -140,42 +183,6 @@ def read_up_to(fd: int, size: int) -> bytes:
     while len(data) < size and (more := os.read(fd, size - len(data))):
         data += more
     return data
-
-
-def lines(folder: int, name: str, prefix: bytes = b"") -> list[str]:
-    """The lines of a file that `append` wrote which begin with `prefix`, without those that a
-    power cut tore."""
-    data = read(folder, name) or b""
-    if prefix not in data:
-        return []
-    found = (line for line in data.split(b"\n") if line and line.startswith(prefix))
-    return [line.decode("utf-8", "replace") for line in found if b"\0" not in line]
-
-
-def remove(folder: int, name: str) -> bool:
-    """Remove a file; False when it was not there."""
-    try:
-        os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def move(folder: int, name: str, target: int, new: str) -> bool:
-    """Rename from one folder into another; False when it was not there."""
-    try:
-        os.rename(name, new, src_dir_fd=folder, dst_dir_fd=target)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def listing(folder: int, name: str = ".") -> list[str]:
-    """The names in a directory, sorted; empty when there is no such directory."""
-    missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
-    with missing, files.opened(name, DIRECTORY, folder) as fd:
-        return sorted(os.listdir(fd))
-    return []
 
 
 def encode(value: Mapping[str, Any]) -> bytes:
@@ -212,7 +219,7 @@ class Tokens:
         return f"{self._last:016x}-{os.getpid():x}"
 
 
-def token_of(name: str, suffix: str = "") -> str | None:
+def token_of(name: str, suffix: str | tuple[str, ...] = "") -> str | None:
     """The claim that a file of `active/` belongs to, if it ends so."""
     match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
     return match[1] if match else None

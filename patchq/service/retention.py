@@ -88,14 +88,11 @@ class Retention:
 def _counts_from(root: Path, now: float) -> float:
     """Since when files have become older: the last time that the clock was far ahead of where the
     round before had seen it.  They are no older for that."""
-    folder = Folder(root, lasting=False)
-    try:
-        report = spool.decode(spool.read(folder.fd, NAME)) or {}
+    with Folder(root, lasting=False) as folder:
+        report = spool.decode(folder.read(NAME)) or {}
         seen, begun = report.get("seen"), report.get("from")
         if not isinstance(seen, float) or not isinstance(begun, float):
             seen, begun = now, 0.0
         begun = now if now - seen > _LEAP else min(begun, now)
-        spool.put(folder.fd, NAME, spool.encode({"seen": now, "from": begun}))
+        folder.put(NAME, spool.encode({"seen": now, "from": begun}))
         return begun
-    finally:
-        folder.close()

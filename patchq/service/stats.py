@@ -7,7 +7,6 @@ the ids of the last ones: who dies between counting and removing counts nothing 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -106,16 +105,14 @@ class Kept:
 @disk_faults
 def read(root: Path) -> Kept:
     """The counts beside the queue `root`; empty where there are none that can be read."""
-    folder = Folder(root, lasting=False)
     try:
-        report = spool.decode(spool.read(folder.fd, NAME)) or {}
+        with Folder(root, lasting=False) as folder:
+            report = spool.decode(folder.read(NAME)) or {}
         counts = {tuple(map(str, key)): number for *key, number in report["counts"]}
         good = {key: n for key, n in counts.items() if len(key) == 5 and isinstance(n, int | float)}
         return Kept(Counter(good), frozenset(report["last"]))
     except (FileNotFoundError, KeyError, TypeError, ValueError):
         return Kept()
-    finally:
-        folder.close()
 
 
 @disk_faults
@@ -150,11 +147,8 @@ def _write(root: Path, kept: Kept) -> None:
         "counts": [[*key, number] for key, number in sorted(kept.counts.items())],
         "last": sorted(kept.last),
     }
-    folder = Folder(root, lasting=False)
-    try:
-        spool.put(folder.fd, NAME, json.dumps(report).encode() + b"\n", flush=True)
-    finally:
-        folder.close()
+    with Folder(root, lasting=False) as folder:
+        folder.put(NAME, spool.encode(report), flush=True)
 
 
 def everything(queue: Queue, root: Path) -> Counts:

@@ -241,7 +241,7 @@ import os, signal, sys
 from patchq.cli import main
 from patchq.queue import finished, spool
 point, left = sys.argv[1], int(sys.argv[2])
-module, name = {"put": (spool, "put"), "remove": (finished, "remove")}[point]
+module, name = {"put": (spool.Folder, "put"), "remove": (finished, "remove")}[point]
 plain = getattr(module, name)
 def wrapped(*args, **more):
     global left

@@ -213,21 +213,15 @@ def _to_inbox(root: Path, path: Path) -> None:
 
 
 def _put(path: Path, data: bytes) -> None:
-    folder = spool.Folder(path.parent, lasting=False)
-    try:
-        spool.put(folder.fd, path.name, data, flush=True)
-    finally:
-        folder.close()
+    with spool.Folder(path.parent, lasting=False) as folder:
+        folder.put(path.name, data, flush=True)
 
 
 def _append(path: Path, line: str) -> None:
-    folder = spool.Folder(path.parent, lasting=False)
-    try:
-        data = spool.read(folder.fd, path.name) or b"\n"
+    with spool.Folder(path.parent, lasting=False) as folder:
+        data = folder.read(path.name) or b"\n"
         torn = not data.endswith(b"\n")  # by a power cut
-        spool.append(folder.fd, path.name, f"\n{line}" if torn else line)
-    finally:
-        folder.close()
+        folder.append(path.name, f"\n{line}" if torn else line)
 
 
 def _lines(path: Path) -> list[str]:
