@@ -6,10 +6,7 @@ commit that it cannot read itself, so identities are cleaned here, where they co
 
 from __future__ import annotations
 
-import os
 import re
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,18 +46,3 @@ def parse_identity(text: str) -> Identity | None:
     """`Ada <ada@example.org>`, or None; the time is the epoch."""
     match = re.fullmatch(r"\s*([^<>]*?)\s*<([^<>]*)>\s*", text)
     return make_identity(match[1], match[2]) if match else None
-
-
-def current(role: Role, setting: Callable[[str], str | None]) -> Identity | None:
-    """Who git says acts now: `GIT_<role>_NAME` and `_EMAIL`, else the configuration that `setting`
-    looks up; None if neither says it."""
-    name, email = (
-        os.environ.get(f"GIT_{role}_{field.upper()}")
-        or setting(f"{role.lower()}.{field}")
-        or setting(f"user.{field}")
-        for field in ("name", "email")
-    )
-    now = time.localtime()
-    if not name or not email:
-        return None
-    return make_identity(name, email, int(time.mktime(now)), now.tm_gmtoff // 60)

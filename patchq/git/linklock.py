@@ -15,7 +15,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +85,15 @@ class LinkLock:
         with suppress(FileNotFoundError):
             return os.path.samestat(lock.lstat(), os.fstat(self.fd))
         return False
+
+    def find(self, places: Iterable[Path]) -> Path | None:
+        """Which of the places is the lock that is held; a dead owner's has to be found."""
+        self.lock = next((place for place in places if self.owns(place)), None)
+        return self.lock
+
+    def beside(self, suffix: str) -> Path:
+        """A name beside the own file's, for what belongs to it."""
+        return self.own.with_name(self.own.name + suffix)
 
     def publish(self, path: Path) -> None:
         """The lock becomes `path`, as accessible as what it replaces, or as the directory is."""

@@ -156,8 +156,8 @@ def clean(commondir: Path) -> list[Path]:
             places = [commondir / "packed-refs.lock"]
             for where, _, files in os.walk(commondir / "refs"):
                 places += [Path(where, name) for name in files if name.endswith(".lock")]
-            lock.lock = next((place for place in places if lock.owns(place)), None)
-            freed += [lock.lock] if lock.lock else []
+            place = lock.find(places)
+            freed += [place] if place else []
         lock.free()
     return freed
 

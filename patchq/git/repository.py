@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -28,7 +29,7 @@ from typing import cast
 import pygit2
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
-from patchq.git.identity import Identity, Role, current
+from patchq.git.identity import Identity, Role, make_identity
 from patchq.git.libgit2 import fault, open_repository
 from patchq.git.objects import (
     CommitInfo,
@@ -77,8 +78,18 @@ class Repository:
         return cls(open_repository(path))
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
-        """Who git says acts now, by the environment or the configuration."""
-        return current(role, self.setting)
+        """Who git says acts now: `GIT_<role>_NAME` and `_EMAIL`, else the configuration; None if
+        neither says it."""
+        name, email = (
+            os.environ.get(f"GIT_{role}_{field.upper()}")
+            or self.setting(f"{role.lower()}.{field}")
+            or self.setting(f"user.{field}")
+            for field in ("name", "email")
+        )
+        now = time.localtime()
+        if not name or not email:
+            return None
+        return make_identity(name, email, int(time.mktime(now)), now.tm_gmtoff // 60)
 
     def setting(self, key: str) -> str | None:
         """A value of git's configuration as it stands there, by its dotted key."""
@@ -207,10 +218,6 @@ class Repository:
 
     def changed_paths(self, old: str, new: str) -> set[str]:
         return set(self.changes(old, new))
-
-    def last_touching(self, tip: str, hide: str | None, path: str) -> str | None:
-        """The newest of `touching`."""
-        return next(self.touching(tip, hide, path), None)
 
     def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
         """The commits of `hide..tip` whose `path` is none of its parents', children first."""

@@ -33,8 +33,7 @@ _TRIES = 100
 def clean(objects: Path) -> None:
     """Remove what killed writers left."""
     for own in leftovers(objects, _SUFFIX):
-        keeps = (objects / "pack").glob("*.keep")
-        own.lock = next((keep for keep in keeps if own.owns(keep)), None)
+        own.find((objects / "pack").glob("*.keep"))
         _drop(own)
 
 
@@ -60,7 +59,7 @@ class Unwritten(pygit2.OdbBackend):
             return
         own = LinkLock.write(objects, _SUFFIX, b"")
         self._kept.append(own)
-        scratch = _scratch(own)
+        scratch = own.beside(".d")
         try:
             scratch.mkdir()
             names = self._write(repo, objects, scratch)
@@ -183,12 +182,8 @@ def _publish(file: Path, place: Path) -> None:
 
 def _drop(own: LinkLock) -> None:
     """Remove the own file, unless its directory is still there and says so to the next start."""
-    shutil.rmtree(_scratch(own), ignore_errors=True)
-    if _scratch(own).exists():
+    shutil.rmtree(own.beside(".d"), ignore_errors=True)
+    if own.beside(".d").exists():
         os.close(own.fd)
     else:
         own.free()
-
-
-def _scratch(own: LinkLock) -> Path:
-    return own.own.with_name(f"{own.own.name}.d")

@@ -152,7 +152,7 @@ class Follow:
 
     @property
     def _copy(self) -> Path:
-        return _copy_of(self._lock)
+        return self._lock.beside(".new")
 
     def _paths_in_the_way(self) -> list[str]:
         paths = self.checkout.repo.changed_paths(self.old, self.new)
@@ -197,8 +197,7 @@ def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
 
 def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
     index_lock = gitdir / "index.lock"
-    if lock.owns(index_lock):
-        lock.lock = index_lock
+    held = lock.find([index_lock])
     first, _, rest = lock.own.read_bytes().partition(b"\n")
     if rest != _BEGUN:
         return None
@@ -207,12 +206,12 @@ def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
     places = [at for at in checkouts(repo, branch) if at.gitdir == gitdir]
     if not places:
         return None
-    if lock.lock is None:  # somebody removed the lock by hand, or the work was all but done
+    if held is None:  # somebody removed the lock by hand, or the work was all but done
         lock.hold(index_lock)
     tip = repo.branch_tip(branch)
     moved = tip is not None and repo.is_ancestor(new, tip)
-    _settle(places[0], old, new, new if moved else old, _copy_of(lock))
-    _publish(_copy_of(lock), places[0])
+    _settle(places[0], old, new, new if moved else old, lock.beside(".new"))
+    _publish(lock.beside(".new"), places[0])
     return places[0].workdir
 
 
@@ -291,10 +290,6 @@ def _publish(copy: Path, checkout: Checkout) -> None:
     copy.replace(checkout.gitdir / "index")
 
 
-def _copy_of(lock: LinkLock) -> Path:
-    return lock.own.with_name(f"{lock.own.name}.new")
-
-
 def _copy_index(gitdir: Path, copy: Path) -> None:
     """With its time: git looks at the content of files that are as young as their index."""
     copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)  # of a killed git
@@ -303,7 +298,6 @@ def _copy_index(gitdir: Path, copy: Path) -> None:
 
 
 def _remove(lock: LinkLock) -> None:
-    copy = _copy_of(lock)
-    for rest in (copy, copy.with_name(f"{copy.name}.lock")):
-        rest.unlink(missing_ok=True)
+    for suffix in (".new", ".new.lock"):
+        lock.beside(suffix).unlink(missing_ok=True)
     lock.free()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from patchq.model.names import response_name
 from patchq.queue.spool import Folder
@@ -46,8 +46,10 @@ class Ids:
         token may have one already."""
         if not valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
-        if again and (known := self._find(token, wanted)):
-            return known
+        if again:
+            for id, owner in self._known(wanted):
+                if owner == token:
+                    return id
         number = self._last.get(wanted, 0)
         while True:
             number = self._free_from(wanted) if number == 1 else number + 1
@@ -62,11 +64,7 @@ class Ids:
 
     def next(self, wanted: str) -> str:
         """The id that `reserve` would give now."""
-        for number in itertools.count(1):
-            id = _numbered(wanted, number)
-            if self.token(id) is None and not self._barred(id):
-                return id
-        raise AssertionError("numbers do not end")
+        return next(id for id, owner in self._known(wanted) if owner is None)
 
     def token(self, id: str) -> str | None:
         """The claim that the id was given to."""
@@ -75,15 +73,16 @@ class Ids:
         except OSError:
             return None
 
-    def _find(self, token: str, wanted: str) -> str | None:
+    def _known(self, wanted: str) -> Iterator[tuple[str, str | None]]:
+        """The ids made from `wanted` with their claims, in order, and the first free one, which has
+        none."""
         for number in itertools.count(1):
             id = _numbered(wanted, number)
             owner = self.token(id)
-            if owner == token:
-                return id
-            if owner is None and not self._barred(id):
-                return None
-        return None
+            if owner is not None or not self._barred(id):
+                yield id, owner
+                if owner is None:
+                    return
 
     def _barred(self, id: str) -> bool:
         # `x.report` with the suffix `.json` would be the name of the report of `x`.

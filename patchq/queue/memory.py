@@ -32,7 +32,6 @@ class Store:
     reports: dict[str, Report] = field(default_factory=dict)
     pages: dict[str, str] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
-    verdicts: list[str] = field(default_factory=list)
     ended: dict[str, float] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
     holder: MemoryQueue | None = None
@@ -116,7 +115,6 @@ class MemoryQueue:
         self._end(claim, id)
         self.store.bodies[id] = claim.data
         self._tell(claim, report, markdown)
-        self.store.verdicts.append(id)
         self.store.ended[id] = time.time()
         self.store.active.pop(claim.token, None)
         self.store.adopters.pop(claim.token, None)
@@ -168,8 +166,7 @@ class MemoryQueue:
         return tuple(self.store.sources.get(sha256, ()))
 
     def ids(self) -> Iterator[str]:
-        verdicts = [id for id in self.store.verdicts if id in self.store.reports]
-        return iter(list(dict.fromkeys((*verdicts, *sorted(self.store.reports)))))
+        return iter(dict.fromkeys((*self.store.ended, *sorted(self.store.reports))))
 
     def ended(self, id: str) -> float | None:
         return self.store.ended.get(id)

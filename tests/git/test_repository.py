@@ -293,10 +293,10 @@ def test_history(path: Path, repo: Repository, tip: str) -> None:
     ]
     assert [info.oid for info in repo.commits(merged, None, 1)] == [merged]
     assert repo.changed_paths(tip, merged) == {"src/a.py"}
-    assert repo.last_touching(merged, None, "src/a.py") == side
-    assert repo.last_touching(merged, None, "README") == start
-    assert repo.last_touching(merged, tip, "README") is None
-    assert repo.last_touching(merged, None, "never") is None
+    assert next(repo.touching(merged, None, "src/a.py"), None) == side
+    assert next(repo.touching(merged, None, "README"), None) == start
+    assert next(repo.touching(merged, tip, "README"), None) is None
+    assert next(repo.touching(merged, None, "never"), None) is None
 
 
 def test_missing_objects_are_a_fault(repo: Repository) -> None:

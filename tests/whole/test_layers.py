@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections import defaultdict
 from graphlib import TopologicalSorter
@@ -106,3 +107,16 @@ def test_class_names_are_unique() -> None:
                 homes[node.name].append(module)
     shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
     assert {name: at for name, at in shared.items() if name not in SHARED_NAMES} == {}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nobody_reaches_into_anothers_privates(module: str) -> None:
+    """`os._exit` alone is public and looks private."""
+    reached = [
+        f"{module}:{node.lineno} {ast.unparse(node)}"
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Attribute)
+        and re.match("_(?!_.*__$)", node.attr)
+        and ast.unparse(node.value) not in ("self", "cls")
+    ]
+    assert [place for place in reached if not place.endswith(" os._exit")] == []

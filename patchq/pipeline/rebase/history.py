@@ -84,7 +84,7 @@ def collides_with(
     """The newest commit between two that changed the path, or these lines of it as the tip has
     them, and the batch and agent behind it."""
     commit = _toucher(repo, base, tip, path, lines) if lines else None
-    commit = commit or repo.last_touching(tip, base, path)
+    commit = commit or next(repo.touching(tip, base, path), None)
     if commit is None:
         return Collision(path=path)
     trailers = traces.trailers(repo, commit)
@@ -123,7 +123,7 @@ def named(collision: Collision) -> str:
 
 def lately(repo: Repository, tip: str, path: str) -> str:
     """The newest commit that touched the path, as the end of a sentence."""
-    commit = repo.last_touching(tip, None, path)
+    commit = next(repo.touching(tip, None, path), None)
     if commit is None:
         return ""
     return f"; it was last touched by {commit[:12]} ({subject(repo.message(commit))[:60]})"

@@ -258,7 +258,7 @@ def _leftovers(world: World, root: Path) -> Iterator[Damage]:
     for own in leftovers(objects, ".objects"):
         os.close(own.fd)
         # The file alone is how each process ends that wrote objects.
-        if own.own.with_name(f"{own.own.name}.d").exists():
+        if own.beside(".d").exists():
             yield Damage("scrap", str(own.own), what, mend=partial(unwritten.clean, objects))
     for path in sorted((root / "hooks").glob("probe-*")):
         yield Damage("scrap", str(path), "a trial of a hook's jail", mend=partial(remove, path))
