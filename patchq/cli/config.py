@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import output, places
-from patchq.config import reading
+from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.hooks.flaws import cannot_start
 
@@ -17,17 +17,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     if args.what == "sample":
-        text = reading.sample()
+        text = config_file.sample()
         output.emit(args, {"sample": text}, text.removesuffix("\n"))
     elif args.what == "schema":
-        print(json.dumps(reading.json_schema(), indent=2))
+        print(json.dumps(config_file.json_schema(), indent=2))
     else:
         repo = Repository.open(args.directory)
         path = places.config_path(args, repo)
         config = places.load_config(args, repo)
         if wrong := cannot_start(config):
-            raise reading.ConfigError(
-                [f"{reading.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
+            raise config_file.ConfigError(
+                [f"{config_file.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
             )
         answer = {"config": str(path), "exists": path.exists()}
         output.emit(args, answer, f"{path}: {'ok' if path.exists() else 'not there; defaults'}")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from select import select
 
 from patchq.cli import dry
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.model.errors import UsageError
 from patchq.model.report import USABLE, EditEntry
 from patchq.pipeline.draft import Draft

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from patchq.cli import output, places
-from patchq.config import reading
-from patchq.config.reading import Config
+from patchq.config import config_file
+from patchq.config.schema import Config
 from patchq.git.repository import Repository
 from patchq.model.errors import Fault
 from patchq.service.doctor import finding as checkup
@@ -50,7 +50,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
     if repo is not None:
         try:
             config = places.load_config(args, repo)
-        except reading.ConfigError as error:
+        except config_file.ConfigError as error:
             for problem in error.problems:
                 yield Finding("config", "fatal", problem, error.hint)
         else:

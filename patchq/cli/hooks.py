@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from patchq.cli import arguments, output, places
-from patchq.config import reading
-from patchq.config.reading import Config
+from patchq.config import config_file
+from patchq.config.schema import Config
 from patchq.git import files
 from patchq.git.repository import Repository
 from patchq.hooks import enabling, shipped, staged, wiring
@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
 
 def _load(args: Namespace, repo: Repository) -> Config:
     path = places.config_path(args, repo)
-    return reading.load(path, required=args.config is not None)
+    return config_file.load(path, required=args.config is not None)
 
 
 # ---------------------------------------------------------------- list
@@ -102,7 +102,7 @@ def _enable(args: Namespace, repo: Repository) -> int:
     if enabling.is_enabled(_load(args, repo)):
         return _say(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
     before = path.read_bytes() if path.exists() else None
-    made = reading.sample().encode() if before is None else enabling.enable(before)
+    made = config_file.sample().encode() if before is None else enabling.enable(before)
     if made is None:
         return _say(
             args,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from patchq.cli import output, places
-from patchq.config import reading
+from patchq.config import config_file
 from patchq.git.repository import Repository
 
 
@@ -16,7 +16,7 @@ def run(args: Namespace) -> int:
     path = places.config_path(args, repo)
     created = [str(queue.root)]
     if not path.exists():
-        path.write_text(reading.sample(), encoding="utf-8")
+        path.write_text(config_file.sample(), encoding="utf-8")
         created.append(str(path))
     places.keep_out_of_status(repo, queue.root)
     output.emit(args, {"queue": str(queue.root), "config": str(path)}, *created)

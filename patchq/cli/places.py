@@ -6,8 +6,8 @@ import os
 from argparse import Namespace
 from pathlib import Path
 
-from patchq.config import reading
-from patchq.config.reading import Config
+from patchq.config import config_file
+from patchq.config.schema import Config
 from patchq.git import backup, records
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
@@ -40,11 +40,11 @@ def config_path(args: Namespace, repo: Repository) -> Path:
 def load_config(args: Namespace, repo: Repository) -> Config:
     """The configuration; raises `ConfigError` for one that cannot be used."""
     path = config_path(args, repo)
-    config = reading.load(path, required=args.config is not None)
-    reading.check_kept(path, config)
+    config = config_file.load(path, required=args.config is not None)
+    config_file.check_kept(path, config)
     if "path" in config.queue.model_fields_set and (why := _not_a_queue(repo, config)):
-        where = reading.place(path, "queue", "path")
-        raise reading.ConfigError([f"{where}: expected a directory of its own, {why}"])
+        where = config_file.place(path, "queue", "path")
+        raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
     return config
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from patchq.cli import confirm, output, places
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.model.errors import Fault, QueueLocked, RepositoryFault
 from patchq.model.report import Report
 from patchq.pipeline.world import World

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from patchq.config import reading
-from patchq.config.reading import Config, ConfigError
+from patchq.config import config_file
+from patchq.config.config_file import ConfigError
+from patchq.config.schema import Config
 from patchq.hooks import shipped
 
 GATE = """\
@@ -30,7 +31,7 @@ def is_enabled(config: Config, name: str = shipped.GATE) -> bool:
 def enable(data: bytes) -> bytes | None:
     """The configuration file with the gate; None if its own hooks, or its form, leave no room for
     lines that are surely right.  It raises `ConfigError` for a file that cannot be read."""
-    before = reading.parse(data)
+    before = config_file.parse(data)
     if before.hooks:
         return None
     text = data.decode()
@@ -45,7 +46,7 @@ def enable(data: bytes) -> bytes | None:
         text = f"{text}{gap}\nhooks:\n{GATE}"
     updated = text.replace("\n", end).encode()
     try:
-        after = reading.parse(updated)
+        after = config_file.parse(updated)
     except ConfigError:
         return None
     unchanged = after.model_copy(update={"hooks": ()}) == before

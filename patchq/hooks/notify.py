@@ -15,7 +15,7 @@ from patchq.hooks.engine import Engine
 from patchq.hooks.steps import Step, Steps
 from patchq.model.errors import Fault
 from patchq.model.report import LANDED, Report
-from patchq.report import concern
+from patchq.report import logs
 
 _LOG = logging.getLogger("patchq")
 _AT_ONCE = 2
@@ -47,7 +47,7 @@ class Notifier:
 
     def _run(self, step: Step, report: Report, path: Path) -> None:
         id = report["id"]
-        with concern.about(id):
+        with logs.about(id):
             try:
                 run = self._engine.tell(step, report, path, self._where)
                 if run.exit != 0:

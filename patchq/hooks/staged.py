@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.git.command import Git
 from patchq.git.repository import Repository
 from patchq.hooks import shipped

@@ -27,7 +27,7 @@ from patchq.model.values import EditOutcome, FileChange, Problem
 from patchq.pipeline import stages
 from patchq.pipeline.draft import Draft, Refusal, Settled
 from patchq.pipeline.world import World
-from patchq.report import concern, document
+from patchq.report import document, logs
 from patchq.text import unified
 
 _PULSE_SECONDS = 1.0
@@ -80,7 +80,7 @@ class _Check:
         commit = draft.commit
         assert commit
         try:
-            with concern.about(draft.id):
+            with logs.about(draft.id):
                 self._ask(draft, self.stops[commit])
         except Cancelled:
             return

@@ -19,7 +19,7 @@ from patchq.formats.envelope.opening import open_response
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import BUDGET, Prompt, Task
-from patchq.model.asked import Asked
+from patchq.model.generation import Generation
 from patchq.model.values import Attempt, Envelope, Header, Problem
 from patchq.text.quote import clip, visible
 
@@ -49,7 +49,7 @@ class Answered:
     """The response, None if there is none, and what is told of it."""
 
     data: bytes | None
-    asked: Asked
+    generation: Generation
 
 
 @dataclass
@@ -72,15 +72,15 @@ def ask(job: Job, model: Model) -> Answered:
         answer = model.complete([Message("user", prompt.text)])
         if isinstance(answer, Problem):
             tries.note(prompt.form, answer.code)
-            asked = Asked(tuple(tries.attempts), (answer,), by_hand(job), job.mode)
-            return Answered(None, asked)
+            generation = Generation(tuple(tries.attempts), (answer,), by_hand(job), job.mode)
+            return Answered(None, generation)
         tries.note(prompt.form, answer.stop)
         data = enveloped(answer, job)
         problems = (_cut(answer),) if not answer.whole else unreadable(data, job.known)
         if not problems:
             break
-    asked = Asked(tuple(tries.attempts), problems, None, job.mode, prompt.candidates)
-    return Answered(data, asked)
+    generation = Generation(tuple(tries.attempts), problems, None, job.mode, prompt.candidates)
+    return Answered(data, generation)
 
 
 def by_hand(job: Job) -> str:

@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+CONTEXTUAL = "contextual"
+INDEXED = "indexed"
+"""The forms that decide which of two edits counts, by their names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replace:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from time import perf_counter
 
 from patchq.git import records
-from patchq.model.asked import Asked
+from patchq.model.generation import Generation
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED, Report
 from patchq.model.values import (  # fmt: skip
@@ -89,12 +89,12 @@ class Draft:
     @property
     def mode(self) -> Mode:
         """The configuration's mode; a request may ask for a review where it says `auto`."""
-        return "review" if self.asked.mode == "review" else self.world.config.mode
+        return "review" if self.generation.mode == "review" else self.world.config.mode
 
     @property
-    def asked(self) -> Asked:
+    def generation(self) -> Generation:
         """What came of asking a model, if one was."""
-        return self.claim.asked or Asked()
+        return self.claim.generation or Generation()
 
     def timed(self, name: str, since: float) -> None:
         self.timings[name] = round((perf_counter() - since) * 1000, 3)
@@ -120,8 +120,8 @@ class Draft:
             timings=dict(self.timings),
             hooks=tuple(self.hooks),
             corrections=self.corrections,
-            attempts=self.asked.attempts,
-            prompt=self.asked.prompt,
+            attempts=self.generation.attempts,
+            prompt=self.generation.prompt,
         )
 
 

@@ -14,7 +14,7 @@ from patchq.pipeline.draft import Draft, Refusal, Settled
 from patchq.pipeline.overrides import WHOLE, Choice
 from patchq.pipeline.world import Tips, World
 from patchq.queue import Claim
-from patchq.report import concern
+from patchq.report import logs
 
 
 def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> Draft:
@@ -23,7 +23,7 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = WHOLE) -> D
     Returns the draft of its verdict: `state` is what it will be once the commit has landed.
     """
     draft = Draft(claim, world, choice)
-    with concern.about(claim.id or claim.source.name):
+    with logs.about(claim.id or claim.source.name):
         try:
             envelope = stages.open_envelope(draft)
             stages.choose_target(draft, tips)

@@ -25,7 +25,7 @@ from patchq.llm.client import Model
 from patchq.llm.generate import Answered, Job
 from patchq.llm.prompts import File, Task, aimed
 from patchq.llm.request import Request
-from patchq.model.asked import Asked
+from patchq.model.generation import Generation
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
 from patchq.model.values import Problem, Tree
@@ -71,10 +71,10 @@ class Desk:
             )
             return
         if isinstance(job, Job):
-            asked = Asked(problems=(_NOT_CONFIGURED,), prompt=generate.by_hand(job))
+            generation = Generation(problems=(_NOT_CONFIGURED,), prompt=generate.by_hand(job))
         else:
-            asked = Asked(problems=job)
-        self._put(claim.token, Answered(None, asked))
+            generation = Generation(problems=job)
+        self._put(claim.token, Answered(None, generation))
 
     def answered(self, wait: float = 0.0) -> list[Claim]:
         """The requests that came back, as claims to decide on; what they say is on disk by then.
@@ -91,7 +91,7 @@ class Desk:
                 break  # what was cut short is asked again by the next start
             claim = self._asked[token]
             data = claim.data if answer.data is None else answer.data
-            claims.append(self._world.queue.answer(claim, data, answer.asked))
+            claims.append(self._world.queue.answer(claim, data, answer.generation))
             del self._asked[token]
         return claims
 
@@ -134,7 +134,9 @@ class Desk:
         _LOG.error("asking failed: %s", error, exc_info=error)
         what = f"patchq failed on this request ({type(error).__name__})"
         hint = "ask for something else, and report the defect with the log's traceback"
-        self._put(token, Answered(None, Asked(problems=(Problem("fault.crashed", what, hint),))))
+        self._put(
+            token, Answered(None, Generation(problems=(Problem("fault.crashed", what, hint),)))
+        )
 
     def _put(self, token: str, answer: Answered) -> None:
         self._back.put((token, answer))

@@ -23,7 +23,7 @@ from patchq.pipeline.draft import Draft, Refusal, Settled
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import Tips
 from patchq.plan import batch, selection, syntax
-from patchq.report import concern, message, secrecy
+from patchq.report import logs, message, secrecy
 from patchq.text import unified
 from patchq.text.quote import HIDDEN
 
@@ -40,12 +40,12 @@ def open_envelope(draft: Draft) -> Envelope:
         if draft.choice.retries:
             draft.header = replace(opened.header, retries=draft.choice.retries)
     draft.id = claim.id or draft.world.queue.reserve(claim, draft.wanted_id())
-    concern.turn_to(draft.id)
+    logs.turn_to(draft.id)
     draft.timed("open_ms", began)
     if secrets := secrecy.given(draft.header, draft.stem):
         raise Refusal(*secrets)
-    if draft.asked.problems:
-        raise Refusal(*draft.asked.problems)
+    if draft.generation.problems:
+        raise Refusal(*draft.generation.problems)
     if not isinstance(opened, Envelope):
         raise Refusal(*opened)
     return opened
@@ -129,7 +129,7 @@ def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
     draft.timed("parse_ms", began)
     if any(problem.severity == "error" for problem in parsed.problems):
         raise Refusal(*parsed.problems)
-    if draft.asked.candidates:
+    if draft.generation.candidates:
         parsed = replace(parsed, edits=tuple(_offered(draft, edit) for edit in parsed.edits))
     draft.problems += parsed.problems
     draft.summary, draft.author = parsed.summary, parsed.author
@@ -159,7 +159,7 @@ def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
 
 def _offered(draft: Draft, edit: Edit) -> Edit:
     """The edit with the anchors that its prompt offered, whatever it says of them itself."""
-    listed = draft.asked.candidates.get(edit.path)
+    listed = draft.generation.candidates.get(edit.path)
     if listed is None or not isinstance(edit.op, Anchored):
         return edit
     return replace(edit, op=replace(edit.op, candidates=listed))

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import time
 
 from patchq.config.policy import Policy, Ruling, matcher
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.git import files
 from patchq.git.identity import Identity
 from patchq.git.repository import Repository

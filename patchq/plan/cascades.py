@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from patchq.model.kinds import CONTEXTUAL, INDEXED
-from patchq.model.ops import Occurrences, Op
+from patchq.model.ops import CONTEXTUAL, INDEXED, Occurrences, Op
 from patchq.model.values import Edit, EditOutcome, EditState, Problem
 from patchq.plan.files import File, op_name
 from patchq.plan.targets import Refused

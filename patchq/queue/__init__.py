@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from patchq.model.asked import Asked
+from patchq.model.generation import Generation
 from patchq.model.report import Report
 from patchq.model.values import Problem, Source
 
@@ -40,7 +40,7 @@ class Claim:
     """Seconds since the epoch, of the wall clock, at which the hold began."""
     request: bool = False
     """Whether the bytes ask for a response, and a model has still to be asked."""
-    asked: Asked | None = None
+    generation: Generation | None = None
     """What came of that, once it has; the bytes are then the answer, if there is one."""
     choice: Mapping[str, Any] | None = None
     """How a person wants the response taken (`chosen`), where that differs from what it says."""
@@ -75,7 +75,7 @@ class Queue(Protocol):
         """An id that was never used, from `wanted`: itself, or `-2`, `-3`, … behind it.  The same
         claim gets the same id again."""
 
-    def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
+    def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """The request's claim with what came of it, durably: a crash does not ask twice.  `data`
         are the response, or the request itself where there is none."""
 

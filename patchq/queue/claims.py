@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from patchq.git import files
-from patchq.model.asked import from_json
+from patchq.model.generation import from_json
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
 from patchq.model.values import Source
@@ -164,7 +164,7 @@ class ClaimFiles:
             held=hold is not None,
             held_since=hold["since"] if hold else None,
             request=name.endswith(REQUEST) and answer is None and not body.problem,
-            asked=from_json(answer["asked"]) if answer is not None else None,
+            generation=from_json(answer["asked"]) if answer is not None else None,
             choice=spool.decode(active.read(f"{token}.choice")),
         )
 

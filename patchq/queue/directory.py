@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from patchq.git import files
-from patchq.model.asked import Asked, to_json
 from patchq.model.errors import Busy, DiskFault, UsageError
+from patchq.model.generation import Generation, to_json
 from patchq.model.report import Report
 from patchq.model.values import Source
 from patchq.queue import Claim, finished, spool
@@ -183,14 +183,14 @@ class DirectoryQueue:
         return self._ids.next(wanted)
 
     @disk_faults
-    def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
+    def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         token = claim.token
-        answer = {"asked": to_json(asked), "data": data.decode("utf-8", "surrogateescape")}
+        answer = {"asked": to_json(generation), "data": data.decode("utf-8", "surrogateescape")}
         self._claims.put(token, f"{token}.asked", spool.encode(answer), flush=True)
         self._claims.put(token, f"{token}.body", data)
         self._known(claim).more = True
         source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
-        return replace(claim, source=source, data=data, request=False, asked=asked)
+        return replace(claim, source=source, data=data, request=False, generation=generation)
 
     @disk_faults
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
@@ -343,7 +343,7 @@ class DirectoryQueue:
 
     def _known(self, claim: Claim) -> _Live:
         """The record of a claim, begun here for one that comes from elsewhere."""
-        more = claim.asked is not None or claim.choice is not None
+        more = claim.generation is not None or claim.choice is not None
         known = _Live(id=claim.id, held=claim.held, more=more, inherited=True)
         return self._live.setdefault(claim.token, known)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from patchq.model.asked import Asked
 from patchq.model.errors import Busy, DiskFault, QueueLocked
+from patchq.model.generation import Generation
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
 from patchq.model.values import Problem, Source
@@ -98,9 +98,9 @@ class MemoryQueue:
         self.store.ids[id] = claim.token
         return id
 
-    def answer(self, claim: Claim, data: bytes, asked: Asked) -> Claim:
+    def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
-        fresh = replace(claim, source=source, data=data, request=False, asked=asked)
+        fresh = replace(claim, source=source, data=data, request=False, generation=generation)
         self.store.active[claim.token] = fresh
         return fresh
 

@@ -2,7 +2,7 @@
 
 A line may quote what a response, a hook or a model said.  So hidden characters are written out,
 which also keeps an event on one line, and what reads as a secret is left out.  The batch that a
-line is about is the one that the thread is at work on (`concern`), or the record's own `batch`.
+line is about is the one that the thread is at work on (`about`), or the record's own `batch`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, Literal
 
-from patchq.report import concern, secrecy
+from patchq.report import secrecy
 from patchq.text.quote import clip, visible
 
-FILE_BYTES = 4 * 1024 * 1024
-"""The size at which a log file becomes `<name>.1`, in the place of the one before it."""
 _MOST = 4000
 _FIELDS = ("batch", "state", "target", "commit", "codes", "hook")
 _LOG = logging.getLogger("patchq")
+_BATCH: ContextVar[str] = ContextVar("batch", default="")
 
 Format = Literal["text", "json"]
 
@@ -34,7 +34,11 @@ def setup(
 ) -> None:
     """Send the log of this process to standard error, or to a file with everything else that the
     process says.  `secrets` are texts that no line may hold."""
-    handler = _Bounded(file) if file else logging.StreamHandler(sys.stderr)
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    if file:
+        from patchq.report.log_file import LogFile  # takes long to load, and daemons alone have one
+
+        handler = LogFile(file)
     handler.setFormatter((_Json if format == "json" else _Text)(secrets))
     for old in _LOG.handlers:
         old.close()
@@ -51,21 +55,25 @@ def shares_output() -> bool:
         return False
 
 
-class _Bounded(RotatingFileHandler):
-    """A file and the one before it.  What the process prints goes there, too."""
+def batch() -> str:
+    """The id of the batch that the thread is at work on, or its response's name as long as it has
+    none; empty for none."""
+    return _BATCH.get()
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, maxBytes=FILE_BYTES, backupCount=1, encoding="utf-8", delay=False)
-        self._take_output()
 
-    def doRollover(self) -> None:
-        super().doRollover()
-        self._take_output()
+def turn_to(id: str) -> None:
+    """Say that the batch which the block is about goes by this id now."""
+    _BATCH.set(id)
 
-    def _take_output(self) -> None:
-        assert self.stream
-        for fd in (1, 2):
-            os.dup2(self.stream.fileno(), fd)
+
+@contextmanager
+def about(id: str) -> Iterator[None]:
+    """What is logged inside the block concerns this batch."""
+    before = _BATCH.set(id)
+    try:
+        yield
+    finally:
+        _BATCH.reset(before)
 
 
 class _Formatter(logging.Formatter):
@@ -86,7 +94,7 @@ class _Formatter(logging.Formatter):
 
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         found = {name: getattr(record, name, None) for name in _FIELDS}
-        found["batch"] = found["batch"] or concern.batch()
+        found["batch"] = found["batch"] or batch()
         return {name: _each(self.said, value) for name, value in found.items() if value}
 
 

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.land import worker
 from patchq.model.errors import Fault, UsageError
 from patchq.pipeline.requests import Desk

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from patchq import cli
-from patchq.config import reading as config
+from patchq.config import config_file
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import make_repo
 
@@ -57,7 +57,7 @@ def test_closed_input_is_an_empty_response(repo: Path) -> None:
 @pytest.mark.parametrize("locale", ["ascii", "latin-1", "utf-16"])
 def test_what_is_printed_is_utf_8(repo: Path, locale: str) -> None:
     code, out, err = started(repo, "config sample", PYTHONIOENCODING=locale)
-    assert (code, out, err) == (0, config.sample().encode(), b"")
+    assert (code, out, err) == (0, config_file.sample().encode(), b"")
 
 
 def unread(repo: Path, *words: str) -> tuple[int, bytes]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.config import reading
-from patchq.config.reading import Config
+from patchq.config import config_file
+from patchq.config.schema import Config
 from patchq.hooks import enabling, shipped
 from tests.helpers.command import block, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
@@ -214,11 +214,11 @@ def test_the_gate_is_put_in_and_nothing_else_changes(before: str, after: str | N
 
 
 def test_the_sample_can_be_enabled() -> None:
-    plain = reading.sample().encode()
-    made = plain if enabling.is_enabled(reading.parse(plain)) else enabling.enable(plain)
+    plain = config_file.sample().encode()
+    made = plain if enabling.is_enabled(config_file.parse(plain)) else enabling.enable(plain)
     assert made
-    assert reading.parse(made).model_copy(update={"hooks": ()}) == Config()
-    assert [hook.run for hook in reading.parse(made).hooks] == ["patchq:pre-apply"]
+    assert config_file.parse(made).model_copy(update={"hooks": ()}) == Config()
+    assert [hook.run for hook in config_file.parse(made).hooks] == ["patchq:pre-apply"]
 
 
 @pytest.mark.parametrize("before", [None, "# mine\nhooks: []\n"])
@@ -227,7 +227,7 @@ def test_install_and_uninstall_of_the_gate(before: str | None, repo: Path) -> No
     if before is not None:
         path.write_text(before)
     assert patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
-    assert enabling.is_enabled(reading.load(path))
+    assert enabling.is_enabled(config_file.load(path))
     assert not patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
     patchq("hooks", "uninstall", cwd=repo)
     assert (path.read_text() if path.exists() else None) == before

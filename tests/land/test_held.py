@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from patchq.config import reading
+from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.land import worker
 from patchq.pipeline.world import World
@@ -21,7 +21,7 @@ def hold(path: Path, count: int) -> World:
     repo = make_repo(path, {"a.txt": "a\n"})
     root = repo / ".patchq"
     directory.create(root)
-    settings = reading.parse(b"version: 1\n")
+    settings = config_file.parse(b"version: 1\n")
     world = World(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
     world.queue.acquire()
     text = "---\ndepends_on: [nobody]\n---\n" + block("a.txt", "a\n", "b\n")

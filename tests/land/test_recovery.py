@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patchq.config import reading
+from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.land import landing, worker
 from patchq.pipeline.draft import Draft
@@ -42,7 +42,7 @@ def begin(repo: Path, mode: str = "auto") -> World:
     """What a daemon has when it begins."""
     root = repo / ".patchq"
     directory.create(root)
-    settings = reading.parse(f"version: 1\nmode: {mode}\n".encode())
+    settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
     world = World(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET)
     world.queue.acquire()
     return world

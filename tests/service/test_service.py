@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from patchq.report import concern, logs
+from patchq.report import log_file, logs
 from patchq.service.systemd import Manager
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo
@@ -260,7 +260,7 @@ def written(tmp_path: Path) -> Iterator[Callable[[logs.Format], list[str]]]:
 
     def write(format: logs.Format) -> list[str]:
         logs.setup("info", format, path, ["hunter2hunter2"])
-        with concern.about("b1"):
+        with logs.about("b1"):
             logger.info("evil \x1b[2J \u202e %s", "two\nlines")
             logger.warning("the key is hunter2hunter2")
             logger.warning("aws %s", KEY)
@@ -306,7 +306,7 @@ def test_json_hides_the_same(written: Callable[[logs.Format], list[str]]) -> Non
 def test_log_file_is_bounded(repo: Path) -> None:
     """What it prints goes on into the new file, too."""
     log = repo / ".patchq/daemon.log"
-    log.write_bytes(b"old\n" * (logs.FILE_BYTES // 4))
+    log.write_bytes(b"old\n" * (log_file.FILE_BYTES // 4))
     patchq("watch", "--detach", cwd=repo)
     try:
         drop(repo / ".patchq", {"x.md": BODY})

@@ -15,8 +15,7 @@ import re
 
 from patchq.formats.format import Format
 from patchq.formats.json.members import JsonPlace, Members, whole
-from patchq.model.kinds import CONTEXTUAL
-from patchq.model.ops import InContext, InParagraph
+from patchq.model.ops import CONTEXTUAL, InContext, InParagraph
 from patchq.model.predicate import PredicateError
 from patchq.model.predicate import parse as parse_predicate
 from patchq.model.values import Edit

@@ -14,8 +14,7 @@ from __future__ import annotations
 from patchq.formats.format import Format
 from patchq.formats.json.contextual import kind_of, new_text
 from patchq.formats.json.members import JsonPlace, Members, whole
-from patchq.model.kinds import INDEXED
-from patchq.model.ops import Occurrences
+from patchq.model.ops import INDEXED, Occurrences
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 

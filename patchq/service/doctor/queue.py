@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.git.files import being_written, opened, rename_noreplace
 from patchq.land.recovery import MOST_TRIES, TRIES
 from patchq.model.errors import Fault

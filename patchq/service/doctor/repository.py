@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.git import files
 from patchq.git.repository import Repository
 from patchq.service.doctor.finding import Finding, writable

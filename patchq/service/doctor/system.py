@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from patchq.config.reading import Config
+from patchq.config.schema import Config
 from patchq.git import command
 from patchq.git.repository import Repository
 from patchq.hooks.flaws import cannot_start

@@ -10,7 +10,7 @@ from patchq.model.values import Attempt, Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Generation:
     """The attempts; what refuses the request, if anything does; the prompt to send by hand where
     there was no answer; the mode that was asked for; and the anchors to choose from, by path."""
 
@@ -21,28 +21,28 @@ class Asked:
     candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def to_json(asked: Asked) -> dict[str, Any]:
+def to_json(generation: Generation) -> dict[str, Any]:
     """As JSON keeps it; of a problem, what a request can have."""
     return {
-        "attempts": [asdict(attempt) for attempt in asked.attempts],
+        "attempts": [asdict(attempt) for attempt in generation.attempts],
         "problems": [
-            [one.code, one.message, one.hint, one.path, one.line] for one in asked.problems
+            [one.code, one.message, one.hint, one.path, one.line] for one in generation.problems
         ],
-        "prompt": asked.prompt,
-        "mode": asked.mode,
-        "candidates": {path: list(lines) for path, lines in asked.candidates.items()},
+        "prompt": generation.prompt,
+        "mode": generation.mode,
+        "candidates": {path: list(lines) for path, lines in generation.candidates.items()},
     }
 
 
-def from_json(told: Mapping[str, Any]) -> Asked:
-    """What `to_json` told."""
-    return Asked(
-        tuple(Attempt(**attempt) for attempt in told["attempts"]),
+def from_json(value: Mapping[str, Any]) -> Generation:
+    """What `to_json` kept."""
+    return Generation(
+        tuple(Attempt(**attempt) for attempt in value["attempts"]),
         tuple(
             Problem(code, message, hint, path=path, line=line)
-            for code, message, hint, path, line in told["problems"]
+            for code, message, hint, path, line in value["problems"]
         ),
-        told["prompt"],
-        told["mode"],
-        {path: tuple(lines) for path, lines in told["candidates"].items()},
+        value["prompt"],
+        value["mode"],
+        {path: tuple(lines) for path, lines in value["candidates"].items()},
     )

@@ -14,8 +14,6 @@ from patchq.model.errors import UsageError
 from patchq.model.names import nearest
 from patchq.text import yamlio
 
-__all__ = ["Config", "ConfigError", "json_schema", "load", "parse", "sample"]
-
 # What the schema's checks say, by pydantic's names for them; a test knows that these are all.
 _EXPECTED = {
     "string_type": "text",

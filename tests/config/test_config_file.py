@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import pytest
 
-from patchq.config import reading
-from patchq.config.reading import Config, ConfigError
-from patchq.config.schema import RUNGS, Rung
+from patchq.config import config_file
+from patchq.config.config_file import ConfigError
+from patchq.config.schema import RUNGS, Config, Rung
 from patchq.resolve import readings
 from patchq.text import yamlio
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def problems(text: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        reading.parse(text.encode())
+        config_file.parse(text.encode())
     return caught.value.problems
 
 
@@ -44,14 +44,14 @@ def test_defaults() -> None:
 
 def test_a_missing_file_means_defaults(tmp_path: Path) -> None:
     path = tmp_path / ".patchq.yaml"
-    assert reading.load(path) == Config()
+    assert config_file.load(path) == Config()
     with pytest.raises(ConfigError, match="expected a file, got nothing"):
-        reading.load(path, required=True)
+        config_file.load(path, required=True)
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected a file that can be read"):
-        reading.load(tmp_path)
+        config_file.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     ids=lambda v: repr(v)[:30] if isinstance(v, str) else None,
 )
 def test_what_is_read(text: str, read: Any, value: object) -> None:
-    assert read(reading.parse(text.encode())) == value
+    assert read(config_file.parse(text.encode())) == value
 
 
 def test_hooks_know_their_network() -> None:
@@ -84,7 +84,7 @@ def test_hooks_know_their_network() -> None:
             ("d", "post-reject", ", network: false"),
         ]
     )
-    hooks = reading.parse(text.encode()).hooks
+    hooks = config_file.parse(text.encode()).hooks
     assert [hook.uses_network for hook in hooks] == [False, True, True, False]
     assert hooks[0].timeout_seconds == 600
 
@@ -160,7 +160,7 @@ def test_what_is_refused(text: str, problem: str) -> None:
 
 def test_other_bytes_than_utf8_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"c\.yaml:2:4 expected UTF-8"):
-        reading.parse(b"a: b\nx: \xff", "c.yaml")
+        config_file.parse(b"a: b\nx: \xff", "c.yaml")
 
 
 def test_everything_wrong_is_told_at_once_in_order() -> None:
@@ -201,22 +201,22 @@ def used_keys(value: object, at: str = "") -> Iterator[str]:
 
 
 def test_the_sample_is_the_defaults_and_the_gate() -> None:
-    sample = reading.parse(reading.sample().encode())
+    sample = config_file.parse(config_file.sample().encode())
     assert sample.model_copy(update={"hooks": ()}) == Config()
     assert [(hook.stage, hook.run) for hook in sample.hooks] == [("pre-apply", "patchq:pre-apply")]
 
 
 def test_the_sample_shows_every_key_and_each_is_valid() -> None:
     # `#key:` in place of `# words`; an example in a list stands two blanks behind the `#`.
-    text = re.sub(r"(?m)^( *)#(?! )", r"\1", reading.sample())
+    text = re.sub(r"(?m)^( *)#(?! )", r"\1", config_file.sample())
     text = re.sub(r"(?m)^#(?=  )", "", text)
-    reading.parse(text.encode())
-    schema = reading.json_schema()
+    config_file.parse(text.encode())
+    schema = config_file.json_schema()
     assert set(used_keys(yamlio.plain(yamlio.parse(text)))) == set(schema_keys(schema, schema))
 
 
 def test_the_example_is_the_sample() -> None:
-    assert (ROOT / ".patchq.yaml.example").read_text(encoding="utf-8") == reading.sample()
+    assert (ROOT / ".patchq.yaml.example").read_text(encoding="utf-8") == config_file.sample()
 
 
 def test_the_rungs_are_those_of_the_ladder() -> None:

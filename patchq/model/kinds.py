@@ -1,4 +1,0 @@
-"""The names of forms that decide which of two edits counts."""
-
-CONTEXTUAL = "contextual"
-INDEXED = "indexed"
