@@ -191,4 +191,4 @@ def _no_intent() -> None:
 def _no_dedupe() -> None:
     from patchq.pipeline import stages
 
-    _replace(stages, "recognise", lambda draft: None)
+    _replace(stages, "recognise", lambda aimed: aimed)

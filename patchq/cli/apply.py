@@ -8,8 +8,6 @@ from dataclasses import replace
 from patchq.cli import arguments, confirm, dry, output, places
 from patchq.land import worker
 from patchq.model.report import Report
-from patchq.pipeline import overrides
-from patchq.pipeline.overrides import WHOLE
 from patchq.review import restack
 
 add_arguments = arguments.add_response
@@ -18,14 +16,14 @@ add_arguments = arguments.add_response
 def run(args: Namespace) -> int:
     world = places.open_world(args)
     data, name = arguments.read_response(args.file)
-    choice = WHOLE
+    choice = None
     if args.file != "-" and confirm.possible(args, world.config):
         try:
             choice = confirm.Asker(world)(dry.unread(world, data, name))
         except confirm.Quit:
             return 130
     reports: list[Report] = []
-    claim = world.queue.adopt(data, name, overrides.to_json(choice))
+    claim = world.queue.adopt(data, name, choice.to_json() if choice else None)
     claim = replace(claim, problem=dry.oversize(world, data))
     worker.work([claim], world, reports.append, choice)
     restack.settle(world)

@@ -15,8 +15,8 @@ add_arguments = arguments.add_response
 def run(args: Namespace) -> int:
     world = places.open_world(args, writes=False)
     data, name = arguments.read_response(args.file)
-    draft = dry.preview(world, dry.unread(world, data, name))
-    report = document.to_json(draft.outcome())
+    decision = dry.preview(world, dry.unread(world, data, name))
+    report = document.to_json(decision.outcome())
     if args.json:
         output.say(args, report)
     else:

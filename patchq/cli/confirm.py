@@ -17,8 +17,8 @@ from patchq.cli import dry
 from patchq.config.schema import Config
 from patchq.model.errors import UsageError
 from patchq.model.report import USABLE, EditEntry
-from patchq.pipeline.draft import Draft
-from patchq.pipeline.overrides import Choice
+from patchq.pipeline.choice import Choice
+from patchq.pipeline.decision import Decision
 from patchq.pipeline.world import World
 from patchq.plan import selection
 from patchq.queue import Claim
@@ -47,40 +47,40 @@ class Asker:
         self._world = world
         self._stopped = stopped
 
-    def __call__(self, claim: Claim) -> Choice:
-        """How to take the response; raises `Quit`."""
-        choice = Choice()
+    def __call__(self, claim: Claim) -> Choice | None:
+        """How to take the response, None for as it says itself; raises `Quit`."""
+        choice: Choice | None = None
         while True:
-            draft = dry.preview(self._world, claim, choice)
-            if draft.state != "proposed" or _is_dirty(draft):
-                if choice.edits is None:
-                    return Choice()
-                self._say(*(f"{p.code}: {p.message}" for p in draft.problems))
-                choice = Choice()
+            decision = dry.preview(self._world, claim, choice)
+            if decision.state != "proposed" or _is_dirty(decision):
+                if choice is None:
+                    return None
+                self._say(*(f"{p.code}: {p.message}" for p in decision.problems))
+                choice = None
                 continue
-            self._show(draft)
-            answer = self._answer(f"Land it on {draft.target}? {_ANSWERS}: ")
+            self._show(decision)
+            answer = self._answer(f"Land it on {decision.target}? {_ANSWERS}: ")
             if answer == "y":
-                return replace(choice, accepted=True)
+                return replace(choice or Choice(), accepted=True)
             if answer == "n":
-                return Choice()
+                return None
             if answer == "q":
                 self.quit = True
                 raise Quit
             if answer == "c":
-                choice = self._chosen(draft, claim)
+                choice = self._chosen(claim)
 
-    def _show(self, draft: Draft) -> None:
-        report = document.to_json(draft.outcome())
+    def _show(self, decision: Decision) -> None:
+        report = document.to_json(decision.outcome())
         self._say(
-            f"\n{draft.id}: {draft.subject}",
-            *(f"warning {p.code}: {p.message}" for p in draft.problems),
+            f"\n{decision.id}: {decision.subject}",
+            *(f"warning {p.code}: {p.message}" for p in decision.problems),
             *(f"  edit {_edit(edit)}" for edit in report["edits"]),
             report["diff"].removesuffix("\n"),
         )
 
-    def _chosen(self, draft: Draft, claim: Claim) -> Choice:
-        """The edits that the person names."""
+    def _chosen(self, claim: Claim) -> Choice | None:
+        """The edits that the person names; None for all."""
         edits = document.to_json(dry.preview(self._world, claim).outcome())["edits"]
         names = self._line(f"Which of the edits {', '.join(edit['id'] for edit in edits)}? ")
         only = frozenset(name.strip() for name in names.split(",") if name.strip())
@@ -88,7 +88,7 @@ class Asker:
             chosen = selection.select(edits, only, frozenset())
         except UsageError as error:
             self._say(error.message)
-            return Choice()
+            return None
         return Choice(edits=chosen.taken, left=chosen.left)
 
     def _answer(self, question: str) -> str:
@@ -112,9 +112,9 @@ class Asker:
             print(visible(line, keep="\n\t"), flush=True)
 
 
-def _is_dirty(draft: Draft) -> bool:
+def _is_dirty(decision: Decision) -> bool:
     """Whether it could not land for uncommitted changes."""
-    return any(problem.code == "worktree.dirty" for problem in draft.problems)
+    return any(problem.code == "worktree.dirty" for problem in decision.problems)
 
 
 def _edit(edit: EditEntry) -> str:

@@ -8,8 +8,8 @@ from pathlib import PurePath
 
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Envelope, Problem, Source
-from patchq.pipeline.draft import Draft
-from patchq.pipeline.overrides import WHOLE, Choice
+from patchq.pipeline.choice import Choice
+from patchq.pipeline.decision import Decision
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World
 from patchq.queue import Claim
@@ -18,14 +18,15 @@ from patchq.queue.inbox import too_large
 from patchq.report.secrecy import batch_id
 
 
-def preview(world: World, claim: Claim, choice: Choice = WHOLE) -> Draft:
+def preview(world: World, claim: Claim, choice: Choice | None = None) -> Decision:
     """What would become of a response now; nothing is written, and no id is taken."""
     opened = open_response(claim.data)
     named = opened.header.id if isinstance(opened, Envelope) else None
     id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
     if claim.id is None and isinstance(world.queue, DirectoryQueue):
         id = world.queue.next_id(id)
-    return process(replace(claim, id=id), world, Tips(world), replace(choice, dry_run=True))
+    choice = replace(choice or Choice(), dry_run=True)
+    return process(replace(claim, id=id), world, Tips(world), choice)
 
 
 def unread(world: World, data: bytes, name: str) -> Claim:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from weakref import WeakKeyDictionary
@@ -22,7 +23,7 @@ from patchq.git.repository import Repository
 from patchq.land import reports, supersede
 from patchq.model.report import ProblemEntry, Report, has_commit
 from patchq.model.values import Collision, Problem
-from patchq.pipeline.draft import Draft
+from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.rebase.overlaps import Place, Proposal, changes, collisions
 from patchq.pipeline.world import World
 from patchq.report import document
@@ -39,28 +40,32 @@ _known: WeakKeyDictionary[Repository, dict[tuple[str, str], Proposal | None]] = 
 of them."""
 
 
-def warn(drafts: Sequence[Draft], world: World) -> None:
-    """Name in each draft that is proposed what it collides with: what waits, and the other ones."""
-    fresh = [draft for draft in drafts if draft.state == "proposed" and draft.commit]
-    if not fresh:
-        return
+def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
+    """The decisions, each that proposes with what it collides with: what waits, and the others."""
+    proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
+    if not proposed:
+        return list(decisions)
     board = _waiting(world)
-    for draft in fresh:
-        for id in supersede.replaced(draft.id, draft.header, world):
+    for decision in proposed:
+        for id in supersede.replaced(decision.id, decision.header, world):
             board.pop(id, None)
-    for draft in fresh:
-        board[draft.id] = _proposal(draft, world.repo)
+    board |= {d.id: _proposal(d, d.candidate, world.repo) for d in proposed if d.candidate}
     by_path = _by_path(board.values())
-    for draft in fresh:
-        draft.problems[:] = [p for p in draft.problems if p.code != CODE]
-        draft.problems += _problems(world.repo, board[draft.id], board, by_path)
+    made = []
+    for decision in decisions:
+        if decision.state == "proposed" and decision.candidate:
+            others = [p for p in decision.problems if p.code != CODE]
+            found = _problems(world.repo, board[decision.id], board, by_path)
+            decision = replace(decision, problems=(*others, *found))
+        made.append(decision)
+    return made
 
 
-def spread(drafts: Sequence[Draft], world: World) -> None:
-    """Tell the batches that waited before of drafts which have landed, and of those superseded."""
-    problems = (problem for draft in drafts for problem in draft.problems)
+def spread(decisions: Sequence[Decision], world: World) -> None:
+    """Tell the batches that waited before of those which have landed, and of those superseded."""
+    problems = (problem for decision in decisions for problem in decision.problems)
     named = {p.conflicts_with.batch for p in problems if p.code == CODE and p.conflicts_with}
-    if any(supersede.may_replace(draft.header) for draft in drafts):
+    if any(supersede.may_replace(decision.header) for decision in decisions):
         named |= _beside_what_is_gone(world)
     if named:
         refresh(world, {id for id in named if id})
@@ -138,14 +143,12 @@ def _read(world: World, id: str, commit: str) -> Proposal | None:
     return Proposal(id, report["target"], report["agent"], commit, base, tuple(edits), made)
 
 
-def _proposal(draft: Draft, repo: Repository) -> Proposal:
-    assert draft.commit
-    assert draft.target
-    assert draft.base
-    edits = tuple((edit.id, edit.path, edit.lines) for edit in draft.edits)
-    agent, base = draft.header.agent, draft.base.commit
-    made = changes(repo, draft.commit)
-    return Proposal(draft.id, draft.target, agent, draft.commit, base, edits, made)
+def _proposal(decision: Decision, candidate: CandidateCommit, repo: Repository) -> Proposal:
+    edits = tuple((edit.id, edit.path, edit.lines) for edit in decision.edits)
+    agent, made = decision.header.agent, changes(repo, candidate.commit)
+    return Proposal(
+        decision.id, candidate.target, agent, candidate.commit, candidate.base, edits, made
+    )
 
 
 def _by_path(proposals: Iterable[Proposal]) -> Mapping[tuple[str, str], list[str]]:

@@ -3,63 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from patchq.hooks.verdicts import Fixed
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.pipeline import mode, stages
-from patchq.pipeline.draft import Draft, Refusal
+from patchq.pipeline.decision import CandidateCommit, Decision
+from patchq.pipeline.world import World
 from patchq.plan import targets
 
 
-def take(draft: Draft, hook: str, fixed: Fixed) -> None:
-    """Make the candidate anew with the files as the hook left them, each named as an edit of the
-    hook's.  Raises `Refusal` for what no response may do either, or `Settled`."""
-    world = draft.world
-    assert draft.parent
-    assert draft.commit
-    changes = _changes(draft, fixed)
-    if not changes:
-        raise Refusal(
-            Problem(
-                "hook.refused",
-                f"the hook {hook} takes back everything that the batch changes",
-                "send what the hook leaves as it is",
-            )
-        )
-    tree = world.repo.tree(draft.parent)
-    for path in sorted(fixed):
-        try:
-            targets.check_spelling(path, world.rules, exists=tree.entry(path) is not None)
-        except targets.Refused as refused:
-            raise Refusal(_by_hook(hook, refused.problem)) from None
-    most = world.config.limits.files
-    if len(changes) > most:
-        raise Refusal(
-            Problem(
-                "response.too_large",
-                f"with what the hook {hook} changes, the batch is about {len(changes)} files, more "
-                f"than `limits.files` ({most})",
-                "send the changes in several responses",
-            )
-        )
-    known, plan = draft.paths, Plan(changes)
-    stages.check_results(draft, plan)
-    _choose_mode_again(draft, plan, known)
-    message = world.repo.message(draft.commit)
-    draft.commit, draft.tree = world.repo.amend(draft.commit, draft.parent, changes, message)
-    draft.edits += tuple(_edit(hook, number, path) for number, path in enumerate(sorted(fixed), 1))
+def take(
+    decision: Decision, candidate: CandidateCommit, hook: str, fixed: Fixed, world: World
+) -> Decision:
+    """The decision with the candidate made anew with the files as the hook left them, each named
+    as an edit of the hook's; refused for what no response may do either."""
+    changes = _changes(candidate, fixed, world)
+    problem = _refusal(changes, candidate, hook, fixed, world)
+    if problem:
+        return decision.ended("rejected", problem)
+    before, known = decision.state, candidate.paths
+    decision = stages.checked(decision, changes, world)
+    if not decision.lands:
+        return decision
+    paths = stages.touched(changes)
+    unseen = tuple(path for path in paths if path not in known)
+    decision, follows = mode.ruled(
+        decision, Plan(changes), unseen, candidate.target, candidate.parent, world
+    )
+    if not decision.lands:
+        return decision
+    message = world.repo.message(candidate.commit)
+    return replace(
+        decision,
+        state="proposed" if before == "proposed" else decision.state,
+        candidate=_amended(candidate, changes, message, world, paths, follows),
+        edits=(
+            *decision.edits,
+            *(_edit(hook, number, path) for number, path in enumerate(sorted(fixed), 1)),
+        ),
+    )
 
 
-def say(draft: Draft, message: str) -> None:
-    """Make the candidate anew with another message; its trailers stay, whatever becomes of it."""
-    repo = draft.world.repo
-    assert draft.parent
-    assert draft.commit
+def say(decision: Decision, candidate: CandidateCommit, message: str, world: World) -> Decision:
+    """The decision with the candidate made anew with another message; its trailers stay, whatever
+    becomes of it."""
+    repo = world.repo
     text = message.replace("\0", "").strip() + "\n"
-    text = _with_trailers(text, repo.message(draft.commit))
-    draft.subject = text.split("\n", 1)[0]
-    changes = repo.file_changes(draft.parent, draft.commit)
-    draft.commit, draft.tree = repo.amend(draft.commit, draft.parent, changes, text)
+    text = _with_trailers(text, repo.message(candidate.commit))
+    changes = repo.file_changes(candidate.parent, candidate.commit)
+    made = _amended(candidate, changes, text, world, candidate.paths, candidate.follows)
+    return replace(decision, subject=text.split("\n", 1)[0], candidate=made)
+
+
+def _amended(
+    candidate: CandidateCommit,
+    changes: tuple[FileChange, ...],
+    message: str,
+    world: World,
+    paths: tuple[str, ...],
+    follows: bool,
+) -> CandidateCommit:
+    commit, tree = world.repo.amend(candidate.commit, candidate.parent, changes, message)
+    return replace(candidate, commit=commit, tree=tree, paths=paths, follows=follows)
 
 
 def _with_trailers(text: str, before: str) -> str:
@@ -68,13 +74,11 @@ def _with_trailers(text: str, before: str) -> str:
     return text + ("\n" + "\n".join(lost) + "\n" if lost else "")
 
 
-def _changes(draft: Draft, fixed: Fixed) -> tuple[FileChange, ...]:
+def _changes(candidate: CandidateCommit, fixed: Fixed, world: World) -> tuple[FileChange, ...]:
     """What the batch and the hook do to the parent's files, together."""
-    repo = draft.world.repo
-    assert draft.parent
-    assert draft.commit
-    changes = {change.path: change for change in repo.file_changes(draft.parent, draft.commit)}
-    tree = repo.tree(draft.parent)
+    own = world.repo.file_changes(candidate.parent, candidate.commit)
+    changes = {change.path: change for change in own}
+    tree = world.repo.tree(candidate.parent)
     for path, made in fixed.items():
         entry = tree.entry(path)
         before = tree.read(path) if entry and entry.kind == "file" else None
@@ -87,25 +91,39 @@ def _changes(draft: Draft, fixed: Fixed) -> tuple[FileChange, ...]:
     return tuple(changes[path] for path in sorted(changes))
 
 
-def _choose_mode_again(draft: Draft, plan: Plan, known: Sequence[str]) -> None:
-    """Look at the paths that the batch did not touch before."""
-    before, paths = draft.state, draft.paths
-    draft.paths = tuple(path for path in paths if path not in known)
-    try:
-        mode.choose_mode(draft, plan)
-    finally:
-        draft.paths = paths
-    if before == "proposed":
-        draft.state = before
-
-
-def _by_hook(hook: str, problem: Problem) -> Problem:
-    return Problem(
-        problem.code,
-        f"the hook {hook} changes what no batch may: {problem.message}",
-        "nothing to correct in the response: have the hook looked after",
-        path=problem.path,
-    )
+def _refusal(
+    changes: Sequence[FileChange],
+    candidate: CandidateCommit,
+    hook: str,
+    fixed: Fixed,
+    world: World,
+) -> Problem | None:
+    if not changes:
+        return Problem(
+            "hook.refused",
+            f"the hook {hook} takes back everything that the batch changes",
+            "send what the hook leaves as it is",
+        )
+    tree = world.repo.tree(candidate.parent)
+    for path in sorted(fixed):
+        try:
+            targets.check_spelling(path, world.rules, exists=tree.entry(path) is not None)
+        except targets.Refused as refused:
+            return Problem(
+                refused.problem.code,
+                f"the hook {hook} changes what no batch may: {refused.problem.message}",
+                "nothing to correct in the response: have the hook looked after",
+                path=refused.problem.path,
+            )
+    most = world.config.limits.files
+    if len(changes) > most:
+        return Problem(
+            "response.too_large",
+            f"with what the hook {hook} changes, the batch is about {len(changes)} files, more "
+            f"than `limits.files` ({most})",
+            "send the changes in several responses",
+        )
+    return None
 
 
 def _edit(hook: str, number: int, path: str) -> EditOutcome:

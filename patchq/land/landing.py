@@ -20,32 +20,49 @@ from patchq.git.identity import Identity
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.refs import Staged
 from patchq.model.errors import Busy, Fault
-from patchq.pipeline.draft import Draft
+from patchq.model.report import Report
+from patchq.model.values import Problem
+from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.world import Tips, World, flush
 from patchq.report import document, page
 
 _LOG = logging.getLogger("patchq")
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A decision with the report on it, as JSON and as a page."""
+
+    decision: Decision
+    report: Report
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
 class Landed:
-    """What became of a group: the drafts whose verdict is true now and waits for `publish`, and
-    those to decide again since their branch, their work tree or a batch before them was changed by
-    somebody else."""
+    """What became of a group: the verdicts that are true now and wait for `publish`, and those to
+    decide again since their branch, their work tree or a batch before them was changed by somebody
+    else."""
 
-    done: list[Draft] = field(default_factory=list)
-    again: list[Draft] = field(default_factory=list)
+    done: list[Publication] = field(default_factory=list)
+    again: list[Decision] = field(default_factory=list)
 
 
-def land(drafts: Sequence[Draft], world: World, tips: Tips) -> Landed:
-    """Make the verdicts of `drafts` true, in order.  `tips` are read anew where one was lost."""
-    if not drafts:
+def publication(decision: Decision) -> Publication:
+    report = document.to_json(decision.outcome())
+    return Publication(decision, report, page.to_markdown(report))
+
+
+def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
+    """Make the verdicts true, in order.  `tips` are read anew where one was lost."""
+    if not decisions:
         return Landed()
-    left = [draft for draft in drafts if _intended(draft, world)]
-    if len(left) < len(drafts):
+    written = list(map(publication, decisions))
+    left = [one.decision for one in written if _intended(one, world)]
+    if len(left) < len(written):
         tips.forget()
         return Landed(again=left)
-    moves = _moves(drafts, world)
+    moves = _moves(decisions, world)
     try:
         flush(world)
         for move in moves:
@@ -56,86 +73,91 @@ def land(drafts: Sequence[Draft], world: World, tips: Tips) -> Landed:
     finally:
         for move in moves:
             move.drop()
-    not_made = {id(draft): move for move in moves if not move.made for draft in move.drafts}
+    not_made = {batch.id: move for move in moves if not move.made for batch in move.batches}
     if not_made:
         tips.forget()
-    return _sorted(drafts, not_made)
+    return _sorted(written, not_made)
 
 
-def _intended(draft: Draft, world: World) -> bool:
+def _intended(written: Publication, world: World) -> bool:
     """Whether the verdict is still to be had: a person may have decided on a held batch meanwhile,
     and then it does not land."""
-    _tell(draft)
-    if draft.state == "held":
+    decision = written.decision
+    if decision.state == "held":
         return True
     try:
-        world.queue.intend(draft.claim, draft.told, draft.page)
+        world.queue.intend(decision.claim, written.report, written.page)
     except Busy as busy:
-        _LOG.warning("%s", busy.message, extra={"batch": draft.id})
+        _LOG.warning("%s", busy.message, extra={"batch": decision.id})
         return False
     return True
 
 
-def _sorted(drafts: Sequence[Draft], not_made: Mapping[int, _Move]) -> Landed:
-    """A draft that saw the branch as a lost one would have left it is to be decided again, too."""
+def _sorted(written: Sequence[Publication], not_made: Mapping[str, _Move]) -> Landed:
+    """One that saw the branch as a lost one would have left it is to be decided again, too."""
     landed, lost = Landed(), set()
-    for draft in drafts:
-        move = not_made.get(id(draft))
+    for one in written:
+        decision, move = one.decision, not_made.get(one.decision.id)
         if move is not None:
-            lost.add(draft.target)
+            lost.add(decision.target)
         if move is not None and move.busy is not None:
-            _hold(draft, move)
-            landed.done.append(draft)
-        elif draft.parent and draft.target in lost:
-            landed.again.append(draft)
+            landed.done.append(publication(_held(decision, move.busy)))
+        elif decision.tip and decision.target in lost:
+            landed.again.append(decision)
         else:
-            landed.done.append(draft)
+            landed.done.append(one)
     return landed
 
 
-def publish(draft: Draft, world: World) -> None:
+def publish(written: Publication, world: World) -> None:
     """Let a verdict that `land` made true be seen."""
-    finish = world.queue.hold if draft.state == "held" else world.queue.publish
-    finish(draft.claim, draft.told, draft.page)
+    finish = world.queue.hold if written.decision.state == "held" else world.queue.publish
+    finish(written.decision.claim, written.report, written.page)
 
 
-def _tell(draft: Draft) -> None:
-    draft.told = document.to_json(draft.outcome())
-    draft.page = page.to_markdown(draft.told)
-
-
-def _hold(draft: Draft, move: _Move) -> None:
+def _held(decision: Decision, busy: Busy) -> Decision:
     """Somebody else holds the branch's lock: the batch waits, and is decided again."""
-    assert move.busy is not None
-    draft.commit, draft.tree = None, None
-    draft.state = "held"
     hint = "nothing to send: the batch lands by itself once that lock is gone"
-    more = f" ({move.busy.hint})" if move.busy.hint else ""
-    draft.warn("target.busy", move.busy.message, hint + more)
-    _tell(draft)
+    more = f" ({busy.hint})" if busy.hint else ""
+    problem = Problem("target.busy", busy.message, hint + more, severity="warning")
+    return decision.ended("held", problem)
 
 
-def hold_on(draft: Draft, world: World) -> None:
+def hold_on(decision: Decision, world: World) -> None:
     """Let the report of a held batch say what it waits for now."""
-    _tell(draft)
-    known = world.queue.load(draft.id)
-    if known is None or known["problems"] != draft.told["problems"]:
-        world.queue.hold(draft.claim, draft.told, draft.page)
+    written = publication(decision)
+    known = world.queue.load(decision.id)
+    if known is None or known["problems"] != written.report["problems"]:
+        world.queue.hold(decision.claim, written.report, written.page)
 
 
-def _moves(drafts: Sequence[Draft], world: World) -> list[_Move]:
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What of a decision is about its commit."""
+
+    id: str
+    proposed: bool
+    held: bool
+    """Whether it waited before."""
+    log: str
+    candidate: CandidateCommit
+
+
+def _moves(decisions: Sequence[Decision], world: World) -> list[_Move]:
     """The ref moves that make the verdicts true; batches on one branch that follow each other, and
     that no work tree has to follow, move it together."""
     moves: list[_Move] = []
-    for draft in drafts:
-        if not draft.commit:
+    for it in decisions:
+        if it.candidate is None:
             continue
-        before = [move for move in moves if move.target == draft.target]
-        if before and before[-1].goes_on_with(draft):
-            before[-1].drafts.append(draft)
+        log, proposed = f"patchq: {it.id}: {it.subject}", it.state == "proposed"
+        batch = _Batch(it.id, proposed, it.claim.held, log, it.candidate)
+        before = [move for move in moves if move.target == it.candidate.target]
+        if before and before[-1].goes_on_with(batch):
+            before[-1].batches.append(batch)
         else:
-            stacked = [move for move in before if move.drafts[-1].state == "applied"]
-            moves.append(_Move(world, [draft], stacked))
+            stacked = [move for move in before if not move.last.proposed]
+            moves.append(_Move(world, [batch], stacked))
     for move in moves:
         move.stage()
     return moves
@@ -147,7 +169,7 @@ class _Move:
     the flush, so that the flush makes it durable."""
 
     world: World
-    drafts: list[Draft]
+    batches: list[_Batch]
     after: list[_Move]
     """The moves of the same branch before this one."""
     made: bool = False
@@ -155,21 +177,23 @@ class _Move:
     value: Staged | None = None
 
     @property
-    def target(self) -> str | None:
-        return self.drafts[0].target
+    def target(self) -> str:
+        return self.batches[0].candidate.target
 
-    def goes_on_with(self, draft: Draft) -> bool:
-        last = self.drafts[-1]
+    @property
+    def last(self) -> _Batch:
+        return self.batches[-1]
+
+    def goes_on_with(self, batch: _Batch) -> bool:
         return (
-            last.state == draft.state == "applied"
-            and last.commit == draft.parent
-            and not draft.follows
+            not self.last.proposed
+            and not batch.proposed
+            and self.last.candidate.commit == batch.candidate.parent
+            and not batch.candidate.follows
         )
 
     def stage(self) -> None:
-        commit = self.drafts[-1].commit
-        assert commit
-        self.value = refs.stage(self.world.repo, commit)
+        self.value = refs.stage(self.world.repo, self.last.candidate.commit)
 
     def make(self) -> None:
         """Move the ref, unless it, or a work tree on it, is not as it should be, or those before
@@ -179,25 +203,20 @@ class _Move:
             self.busy = lost.busy
             return
         try:
-            self.made = self._moved()
+            self.made = self.value is not None and self._moved(self.value)
         except Busy as busy:
             self.busy = busy
 
-    def _moved(self) -> bool:
-        first, last = self.drafts[0], self.drafts[-1]
-        repo, who = self.world.repo, self.world.identity()
-        assert self.value
-        if first.state == "proposed":
+    def _moved(self, value: Staged) -> bool:
+        first, who = self.batches[0], self.world.identity()
+        if first.proposed:
             name = records.branch_ref(first.id)
-            return refs.create(repo, name, self.value, _log(first), who)
-        assert first.parent
-        assert first.target
-        through = [(draft.commit or "", _log(draft)) for draft in self.drafts[:-1]]
+            return refs.create(self.world.repo, name, value, first.log, who)
+        through = [(batch.candidate.commit, batch.log) for batch in self.batches[:-1]]
         # A batch that waited for a lock already looks again soon, so it need not stand and wait.
-        wait = 0.0 if first.claim.held else WAIT_SECONDS
-        return move_target(
-            self.world, first.target, first.parent, self.value, _log(last), who, through, wait
-        )
+        wait = 0.0 if first.held else WAIT_SECONDS
+        tip = first.candidate.parent
+        return move_target(self.world, self.target, tip, value, self.last.log, who, through, wait)
 
     def drop(self) -> None:
         if self.value is not None:
@@ -208,16 +227,11 @@ def _record(moves: Sequence[_Move], world: World) -> None:
     """Remember each batch by a ref of its own."""
     commits: dict[str, str | Staged] = {}
     for move in (move for move in moves if move.made):
-        for draft in move.drafts:
-            name = records.waiting if draft.state == "proposed" else records.landed
-            assert draft.commit
-            assert move.value
-            commits[name(draft.id)] = move.value if len(move.drafts) == 1 else draft.commit
+        for batch in move.batches:
+            name = records.waiting if batch.proposed else records.landed
+            alone = move.value if len(move.batches) == 1 else None
+            commits[name(batch.id)] = alone or batch.candidate.commit
     refs.record(world.repo, commits, "patchq: record", world.identity())
-
-
-def _log(draft: Draft) -> str:
-    return f"patchq: {draft.id}: {draft.subject}"
 
 
 def move_target(

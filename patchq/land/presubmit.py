@@ -7,9 +7,9 @@ on it are dropped at once, to be decided again without it; all others keep their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event, Lock
 from typing import TypeVar
@@ -22,10 +22,10 @@ from patchq.hooks.steps import Step
 from patchq.hooks.verdicts import Verdict
 from patchq.land import fixes
 from patchq.model.errors import Fault
-from patchq.model.report import COMMITTED, BatchDocument
+from patchq.model.report import BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Problem
-from patchq.pipeline import stages
-from patchq.pipeline.draft import Draft, Refusal, Settled
+from patchq.pipeline.decision import CandidateCommit, Decision
+from patchq.pipeline.progress import crashed
 from patchq.pipeline.world import World
 from patchq.report import document, logs
 from patchq.text import unified
@@ -40,24 +40,36 @@ def group_size(world: World, usual: int) -> int:
     return 2 * processors() if world.hooks.parallel else usual
 
 
-def check(drafts: Sequence[Draft], world: World, *, as_it_stands: bool = False) -> list[Draft]:
-    """Ask the hooks about every commit of `drafts` that is to land, and refuse what they refuse.
+@dataclass(frozen=True, slots=True)
+class Presubmit:
+    """What the hooks leave of a group: the decisions that go on, and those that were built on one
+    which does not land as it was, and are to be decided again."""
 
-    Returns the drafts that were built on one which does not land as it was: they are to be decided
-    again.  `as_it_stands`: hooks may not change the commit.  Raises `HookFault` if a hook cannot be
+    kept: list[Decision]
+    dropped: list[Decision]
+
+
+def check(decisions: Sequence[Decision], world: World, *, as_it_stands: bool = False) -> Presubmit:
+    """Ask the hooks about every commit that is to land, and refuse what they refuse.
+
+    `as_it_stands`: hooks may not change the commit.  Raises `HookFault` if a hook cannot be
     started.
     """
     steps = world.hooks
-    asked = [draft for draft in drafts if draft.commit and draft.state in COMMITTED]
+    asked = {d.candidate.commit: d for d in decisions if d.candidate and d.lands}
     if not asked or not steps.before:
-        return []
-    check = _Check(world, as_it_stands, {draft.commit: Event() for draft in asked if draft.commit})
+        return Presubmit(list(decisions), [])
+    parents = {d.candidate.commit: d.candidate.parent for d in asked.values() if d.candidate}
+    check = _Check(world, as_it_stands, parents, {commit: Event() for commit in asked})
     if steps.parallel:
-        _together(lambda draft: check.one(draft, asked), asked, check.stop_all, world.pulse)
+        made = _together(check.one, list(asked.values()), check.stop_all, world.pulse)
     else:
-        for draft in asked:
-            check.one(draft, asked)
-    return [draft for draft in drafts if draft.parent in check.gone]
+        made = [check.one(decision) for decision in asked.values()]
+    after = {id(before): now for before, now in zip(asked.values(), made, strict=True)}
+    return Presubmit(
+        [after.get(id(d), d) for d in decisions if d.tip not in check.gone],
+        [d for d in decisions if d.tip in check.gone],
+    )
 
 
 @dataclass
@@ -66,7 +78,9 @@ class _Check:
 
     world: World
     as_it_stands: bool
-    stops: dict[str, Event]
+    parents: Mapping[str, str]
+    """Of the group's commits, in their order."""
+    stops: Mapping[str, Event]
     gone: set[str] = field(default_factory=set)
     """Commits that do not land."""
     lock: Lock = field(default_factory=Lock)
@@ -76,118 +90,106 @@ class _Check:
         for stop in self.stops.values():
             stop.set()
 
-    def one(self, draft: Draft, group: Sequence[Draft]) -> None:
-        commit = draft.commit
-        assert commit
+    def one(self, before: Decision) -> Decision:
+        decision, commit = before, before.commit or ""
         try:
-            with logs.about(draft.id):
-                self._ask(draft, self.stops[commit])
+            with logs.about(before.id):
+                for after in self._asked(before, self.stops[commit]):
+                    decision = after
         except Cancelled:
-            return
-        except Refusal as refusal:
-            draft.problems += refusal.problems
-            draft.state, draft.commit, draft.tree = "rejected", None, None
-        except Settled:
-            draft.commit, draft.tree = None, None
+            return before
         except Fault:
             raise
         except Exception as error:
-            stages.crashed(draft, error)
-            draft.commit, draft.tree = None, None
-        if draft.commit != commit:
-            self._drop_those_on(commit, group)
+            decision = crashed(decision, error)
+        if decision.commit != commit:
+            self._drop_those_on(commit)
+        return decision
 
-    def _drop_those_on(self, commit: str, group: Sequence[Draft]) -> None:
+    def _drop_those_on(self, commit: str) -> None:
         with self.lock:
             self.gone.add(commit)
-            for other in group:
-                if other.parent in self.gone and other.commit in self.stops:
-                    self.gone.add(other.commit)
-                    self.stops[other.commit].set()
+            for other, parent in self.parents.items():
+                if parent in self.gone:
+                    self.gone.add(other)
+                    self.stops[other].set()
 
-    def _ask(self, draft: Draft, stop: Event) -> None:
-        steps = self.world.hooks
-        candidate = self._candidate(draft)
-        self._all(steps.plan, draft, candidate, stop)
-        for step in steps.fixing:
-            for verdict in self._all((step,), draft, candidate, stop):
-                if verdict.fixed or verdict.message is not None:
-                    with self.lock:
-                        self._change(draft, step, verdict)
-                    candidate = self._candidate(draft)
-        self._all(steps.checking, draft, candidate, stop)
+    def _asked(self, decision: Decision, stop: Event) -> Iterator[Decision]:
+        """The decision after each round of hooks: those that look at the plan, each that may fix
+        something, and those that check the result."""
+        steps, asked = self.world.hooks, None
+        fixing = (((step,), step) for step in steps.fixing)
+        for group, fixer in ((steps.plan, None), *fixing, (steps.checking, None)):
+            candidate = decision.candidate
+            if candidate is None:
+                return
+            asked = asked or self._candidate(decision, candidate)
+            wanted = [step for step in group if step.git or step.wants(asked.paths)]
+            ask = partial(self._verdict, candidate=asked, stop=stop)
+            verdicts = _together(ask, wanted, stop.set) if wanted else []
+            runs = (verdict.run for verdict in verdicts)
+            decision = replace(decision, hooks=(*decision.hooks, *runs))
+            problems = [problem for verdict in verdicts for problem in verdict.problems]
+            if problems:
+                decision = decision.ended("rejected", *problems)
+            elif fixer and verdicts and (verdicts[0].fixed or verdicts[0].message is not None):
+                with self.lock:
+                    decision = self._changed(decision, candidate, fixer, verdicts[0])
+                asked = None
+            yield decision
 
-    def _all(
-        self, steps: Sequence[Step], draft: Draft, candidate: HookInput, stop: Event
-    ) -> list[Verdict]:
-        """Ask hooks that do not depend on each other; `Refusal` if any of them refuses."""
-        wanted = [step for step in steps if step.git or step.wants(candidate.paths)]
-        if not wanted:
-            return []
-
-        def ask(step: Step) -> Verdict:
-            return self.world.engine.ask(step, candidate, stop)
-
-        verdicts = _together(ask, wanted, stop.set)
-        draft.hooks += [verdict.run for verdict in verdicts]
-        problems = [problem for verdict in verdicts for problem in verdict.problems]
-        if problems:
-            raise Refusal(*problems)
-        return verdicts
+    def _verdict(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
+        return self.world.engine.ask(step, candidate, stop)
 
     def _unwritten(self, commit: str) -> Objects:
         with self.lock:
             return self.world.repo.unwritten.needed([commit])
 
-    def _change(self, draft: Draft, step: Step, verdict: Verdict) -> None:
+    def _changed(
+        self, decision: Decision, candidate: CandidateCommit, step: Step, verdict: Verdict
+    ) -> Decision:
         if self.as_it_stands and verdict.fixed:
             changed = ", ".join(sorted(verdict.fixed))
-            raise Refusal(
+            return decision.ended(
+                "rejected",
                 Problem(
                     "hook.refused",
                     f"the hook {step.id} would change {changed}, and the branch lands as it stands",
-                    f"commit that change on {records.branch(draft.id)}, or discard the batch",
-                )
+                    f"commit that change on {records.branch(decision.id)}, or discard the batch",
+                ),
             )
         if verdict.fixed:
-            fixes.take(draft, step.id, verdict.fixed)
-        elif verdict.message is not None and not self.as_it_stands:
-            fixes.say(draft, verdict.message)
+            return fixes.take(decision, candidate, step.id, verdict.fixed, self.world)
+        if verdict.message is not None and not self.as_it_stands:
+            return fixes.say(decision, candidate, verdict.message, self.world)
+        return decision
 
-    def _candidate(self, draft: Draft) -> HookInput:
+    def _candidate(self, decision: Decision, candidate: CandidateCommit) -> HookInput:
+        """What the hooks are told."""
         repo = self.world.repo
-        assert draft.commit
-        assert draft.tree
-        assert draft.parent
         with self.lock:
             return HookInput(
-                id=draft.id,
-                target=draft.target or "",
-                base=draft.base.commit if draft.base else draft.parent,
-                parent=draft.parent,
-                parent_tree=repo.tree(draft.parent).root,
-                commit=draft.commit,
-                tree=draft.tree,
-                paths=draft.paths,
-                message=repo.message(draft.commit),
-                plan=_plan(draft, self.world),
-                lend=partial(self._unwritten, draft.commit),
+                id=decision.id,
+                target=candidate.target,
+                base=candidate.base,
+                parent=candidate.parent,
+                parent_tree=repo.tree(candidate.parent).root,
+                commit=candidate.commit,
+                tree=candidate.tree,
+                paths=candidate.paths,
+                message=repo.message(candidate.commit),
+                plan=_plan(decision, candidate, self.world),
+                lend=partial(self._unwritten, candidate.commit),
             )
 
 
-def _plan(draft: Draft, world: World) -> BatchDocument:
-    """`patchq.plan/1` of a draft, or of a branch which is all that is known of one."""
-    if draft.edits:
-        return document.to_plan(draft.outcome())
-    assert draft.parent
-    assert draft.commit
-    changes = world.repo.file_changes(draft.parent, draft.commit)
-    before = draft.edits, draft.diff
-    draft.edits, draft.diff = tuple(map(_as_edit, changes)), unified.unified(changes)
-    try:
-        return document.to_plan(draft.outcome())
-    finally:
-        draft.edits, draft.diff = before
+def _plan(decision: Decision, candidate: CandidateCommit, world: World) -> BatchDocument:
+    """`patchq.plan/1` of a batch, or of a branch which is all that is known of one."""
+    if not decision.edits:
+        changes = world.repo.file_changes(candidate.parent, candidate.commit)
+        edits = tuple(map(_as_edit, changes))
+        decision = replace(decision, edits=edits, diff=unified.unified(changes))
+    return document.to_plan(decision.outcome())
 
 
 def _as_edit(change: FileChange) -> EditOutcome:

@@ -10,11 +10,11 @@ from time import monotonic
 
 from patchq.git import refs, unwritten, worktree
 from patchq.land import collisions, landing, presubmit, recovery, supersede
+from patchq.land.landing import Publication
 from patchq.model.report import REPLACING, Report
 from patchq.model.values import Problem
-from patchq.pipeline import overrides
-from patchq.pipeline.draft import Draft
-from patchq.pipeline.overrides import WHOLE, Choice
+from patchq.pipeline.choice import Choice, recorded
+from patchq.pipeline.decision import Decision
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World
 from patchq.queue import Claim
@@ -59,7 +59,7 @@ def look_at_held(world: World, tell: Tell) -> int:
     return work(world.queue.held(), world, tell)
 
 
-def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice = WHOLE) -> int:
+def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | None = None) -> int:
     """Give every claim its verdict, in order; how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
@@ -67,54 +67,53 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice = WHO
     are two batches that a work tree has to follow: it shows only what has landed.
     """
     tips, ended, most = Tips(world), 0, presubmit.group_size(world, GROUP)
-    group: list[Draft] = []
+    group: list[Decision] = []
     began = monotonic()
     for claim in claims:
         if claim.request and world.desk:
             world.desk.take(claim)
             continue
-        same = any(draft.claim.source.sha256 == claim.source.sha256 for draft in group)
+        same = any(before.claim.source.sha256 == claim.source.sha256 for before in group)
         if same or len(group) >= most or (group and monotonic() - began > _GROUP_SECONDS):
             ended += _settle(group, world, tips, tell)
             group, began = [], monotonic()
-        if world.ask and choice is WHOLE:
+        if world.ask and choice is None:
             ended += _settle(group, world, tips, tell)
             group = []
-        draft = _decide(claim, world, tips, choice)
-        if draft.state == "held" and claim.held:
-            landing.hold_on(draft, world)
+        decision = _decide(claim, world, tips, choice)
+        if decision.state == "held" and claim.held:
+            landing.hold_on(decision, world)
             continue
-        if _sees_what_has_not_landed(draft, group):
+        if _sees_what_has_not_landed(decision, group):
             ended += _settle(group, world, tips, tell)
             group, began = [], monotonic()
-            draft = _decide(claim, world, tips, draft.choice)
-        group.append(draft)
-        if draft.commit and draft.follows and not world.hooks.parallel:
+            decision = _decide(claim, world, tips, decision.choice)
+        group.append(decision)
+        if decision.follows and not world.hooks.parallel:
             ended += _settle(group, world, tips, tell)
             group, began = [], monotonic()
     return ended + _settle(group, world, tips, tell)
 
 
-def _sees_what_has_not_landed(draft: Draft, group: Sequence[Draft]) -> bool:
-    """Whether the work tree looks dirty to the draft because it still has to follow another."""
-    follows = any(before.follows and before.target == draft.target for before in group)
-    return follows and any(problem.code == "worktree.dirty" for problem in draft.problems)
+def _sees_what_has_not_landed(decision: Decision, group: Sequence[Decision]) -> bool:
+    """Whether the work tree looks dirty to it because that still has to follow another."""
+    follows = any(before.follows and before.target == decision.target for before in group)
+    return follows and any(problem.code == "worktree.dirty" for problem in decision.problems)
 
 
-def _decide(claim: Claim, world: World, tips: Tips, choice: Choice) -> Draft:
-    if choice is WHOLE:
-        choice = overrides.of(claim)
-    if world.ask and choice is WHOLE:
+def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> Decision:
+    choice = choice or recorded(claim)
+    if world.ask and choice is None:
         choice = world.ask(claim)
     world.pulse()
-    draft = process(claim, world, tips, choice)
-    if draft.state == "applied" and draft.commit and draft.target:
-        tips.move(draft.target, draft.commit)
-    return draft
+    decision = process(claim, world, tips, choice)
+    if decision.state == "applied" and decision.candidate:
+        tips.move(decision.candidate.target, decision.candidate.commit)
+    return decision
 
 
 def _settle(
-    group: Sequence[Draft], world: World, tips: Tips, tell: Tell, tries: int = _TRIES
+    group: Sequence[Decision], world: World, tips: Tips, tell: Tell, tries: int = _TRIES
 ) -> int:
     """Have a group checked, and land it.
 
@@ -122,62 +121,62 @@ def _settle(
     the branch away from is decided again, too, in two halves: the smaller a group is, the sooner
     it lands.
     """
-    dropped = presubmit.check(group, world)
-    stays = [draft for draft in group if not any(draft is other for other in dropped)]
-    collisions.warn(stays, world)
-    landed = landing.land(stays, world, tips)
+    checked = presubmit.check(group, world)
+    landed = landing.land(collisions.warned(checked.kept, world), world, tips)
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
-    ended = sum(_publish(draft, world, tell) for draft in landed.done)
-    collisions.spread(landed.done, world)
+    ended = sum(_publish(written, world, tell) for written in landed.done)
+    collisions.spread([written.decision for written in landed.done], world)
     lost = landed.again
     middle = len(lost) // 2
     for half in (lost[:middle], lost[middle:]):
         for again in _decided_again(half, world, tips):
             if len(half) == 1 and tries == 1:
-                _give_up(again[0])
+                again = [_given_up(again[0]), *again[1:]]
             left = tries - 1 if len(lost) == 1 else tries
             ended += _settle(again, world, tips, tell, left)
-    for again in _decided_again(dropped, world, tips):
+    for again in _decided_again(checked.dropped, world, tips):
         ended += _settle(again, world, tips, tell, tries)
     return ended
 
 
-def _decided_again(drafts: Sequence[Draft], world: World, tips: Tips) -> Iterator[list[Draft]]:
-    """New drafts in place of these, in groups, each of which has to be settled before the next."""
-    group: list[Draft] = []
-    for old in drafts:
-        draft = _decide(old.claim, world, tips, old.choice)
-        if _sees_what_has_not_landed(draft, group):
+def _decided_again(
+    decisions: Sequence[Decision], world: World, tips: Tips
+) -> Iterator[list[Decision]]:
+    """New decisions in place of these, in groups, each of which has to be settled before the
+    next."""
+    group: list[Decision] = []
+    for old in decisions:
+        decision = _decide(old.claim, world, tips, old.choice)
+        if _sees_what_has_not_landed(decision, group):
             yield group
             group = []
-            draft = _decide(old.claim, world, tips, old.choice)
-        group.append(draft)
+            decision = _decide(old.claim, world, tips, old.choice)
+        group.append(decision)
     if group:
         yield group
 
 
-def _publish(draft: Draft, world: World, tell: Tell) -> bool:
+def _publish(written: Publication, world: World, tell: Tell) -> bool:
     """Whether the claim ended."""
-    if draft.state in REPLACING:
-        supersede.by(draft.id, draft.header, world)
-    landing.publish(draft, world)
-    if draft.state != "held" or not draft.claim.held:
-        tell(draft.told)
-        world.tell(draft.told)
-    if draft.state == "rejected" and world.desk:
-        world.desk.refused(draft.told)
-    return draft.state != "held"
+    decision, report = written.decision, written.report
+    if decision.state in REPLACING:
+        supersede.by(decision.id, decision.header, world)
+    landing.publish(written, world)
+    if decision.state != "held" or not decision.claim.held:
+        tell(report)
+        world.tell(report)
+    if decision.state == "rejected" and world.desk:
+        world.desk.refused(report)
+    return decision.state != "held"
 
 
-def _give_up(draft: Draft) -> None:
-    if not draft.commit:
-        return
-    draft.state, draft.commit, draft.tree = "rejected", None, None
-    draft.problems.append(
-        Problem(
-            "target.moved",
-            f"{draft.target} moved {_TRIES} times while the batch was to land",
-            "send the response again when the branch is quieter",
-        )
+def _given_up(decision: Decision) -> Decision:
+    if decision.candidate is None:
+        return decision
+    problem = Problem(
+        "target.moved",
+        f"{decision.target} moved {_TRIES} times while the batch was to land",
+        "send the response again when the branch is quieter",
     )
+    return decision.ended("rejected", problem)

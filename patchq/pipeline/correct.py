@@ -11,40 +11,37 @@ from patchq.llm import escaping, quotes
 from patchq.llm.questioner import Questioner
 from patchq.llm.repair import PlannedBatch
 from patchq.model.ops import halves
-from patchq.model.values import Correction, Edit, EditOutcome, Parsed, Plan
-from patchq.pipeline.draft import Draft
+from patchq.model.values import Correction, Edit, EditOutcome, Plan
+from patchq.pipeline.progress import Read
 from patchq.plan import escapes
 from patchq.resolve.readings import unescape
 
 
-def run(draft: Draft, parsed: Parsed, plan: Plan) -> tuple[Parsed, Plan]:
+def run(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:
     """The response's edits and their plan, corrected with the configured model's help where that
-    makes them apply; else both as they are, with a warning if the model gave no answer.
-
-    Tells the draft every correction of the plan, the program's own as well.
-    """
-    model, base = draft.world.model, draft.base
-    assert base is not None
-    report: tuple[Correction, ...] = ()
+    makes them apply; else both as they are, with a warning if the model gave no answer.  With every
+    correction of the plan, the program's own as well."""
+    model = read.world.model
+    corrections: tuple[Correction, ...] = ()
     if model is not None:
         began = perf_counter()
-        cache, edits = draft.world.answers, draft.choice.of(parsed.edits)
-        tree, declared = draft.world.repo.tree(base.commit), base.how == "declared"
-        batch = PlannedBatch(edits, plan, tree, draft.world.rules, declared)
-        questioner = Questioner(model, cache, draft.world.pulse)
+        cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
+        batch = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
+        questioner = Questioner(model, cache, read.world.pulse)
         repair = (quotes if plan.refused else escaping).correct(batch, questioner)
-        draft.problems += questioner.problems
+        read = read.warned(*questioner.problems)
         if repair is not None:
             by_id = {edit.id: edit for edit in repair.batch.edits}
-            parsed = replace(parsed, edits=tuple(by_id.get(edit.id, edit) for edit in parsed.edits))
-            plan, report = repair.batch.plan, repair.corrections
-            for name in () if draft.choice.dry_run else questioner.used:
+            edits = tuple(by_id.get(edit.id, edit) for edit in read.parsed.edits)
+            read = replace(read, parsed=replace(read.parsed, edits=edits))
+            plan, corrections = repair.batch.plan, repair.corrections
+            for name in () if read.choice.dry_run else questioner.used:
                 cache.keep(name)
         if questioner.tried:
-            draft.timed("model_ms", began)
-    if not plan.refused:
-        draft.corrections = (*report, *by_program(parsed.edits, plan.edits))
-    return parsed, plan
+            read = read.timed("model_ms", began)
+    if plan.refused:
+        return read, plan, ()
+    return read, plan, (*corrections, *by_program(read.parsed.edits, plan.edits))
 
 
 def by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterator[Correction]:

@@ -13,28 +13,37 @@ from patchq.formats.envelope.opening import open_response
 from patchq.model.report import LANDED, OVER, REPLACED
 from patchq.model.values import Collision, Envelope, Problem, State
 from patchq.pipeline import traces
-from patchq.pipeline.draft import Draft
+from patchq.pipeline.decision import Decision
+from patchq.pipeline.progress import Aimed
 from patchq.pipeline.world import World
 
 
-def check(draft: Draft) -> Problem | None:
+def wait(aimed: Aimed) -> Aimed | Decision:
+    """Hold the batch until those that it depends on have landed; refuse it if one never will."""
+    problem = _waits(aimed)
+    if problem is None:
+        return aimed
+    return aimed.end("held" if problem.severity == "warning" else "rejected", problem)
+
+
+def _waits(aimed: Aimed) -> Problem | None:
     """What the batch waits for (a warning) or waits for in vain (an error); None when nothing.
 
     What it waits for in vain counts first, and there is no sense in waiting any longer.
     """
-    header = draft.header
-    open = [id for id in header.depends_on if _standing(draft.world, id)[1] not in LANDED]
+    header = aimed.header
+    open = [id for id in header.depends_on if _standing(aimed.world, id)[1] not in LANDED]
     if not open:
         return None
     if header.retries in open:
         return _failed(
             header.retries or "", f"the batch depends on {header.retries}, whose place it takes"
         )
-    circle = _circle(draft)
+    circle = _circle(aimed)
     if circle:
         round = " -> ".join(circle)
         return _failed(circle[1], f"these batches wait for each other: {round}")
-    waits = [_look_at(draft, id) for id in open]
+    waits = [_look_at(aimed, id) for id in open]
     return next((problem for problem in waits if problem.severity == "error"), waits[0])
 
 
@@ -49,15 +58,15 @@ def held(world: World) -> dict[str, dict[str, State | None]]:
     return found
 
 
-def _look_at(draft: Draft, id: str) -> Problem:
+def _look_at(aimed: Aimed, id: str) -> Problem:
     """What a dependency that has not landed means."""
-    world = draft.world
+    world = aimed.world
     last, state = _standing(world, id)
     name = id if last == id else f"{id}, whose place {last} took,"
     why = f"{name} is {state}" if state else f"no batch {last} is known"
     if state in OVER:
         return _failed(id, f"the batch depends on {id}, and {why}")
-    waited = world.clock() - (draft.claim.held_since or world.clock())
+    waited = world.clock() - (aimed.claim.held_since or world.clock())
     if state is None and waited > world.config.queue.hold_seconds:
         return _failed(id, f"the batch depends on {id}, and {why} after {waited:.0f} s")
     return Problem(
@@ -86,17 +95,17 @@ def _standing(world: World, id: str) -> tuple[str, State | None]:
     return id, "discarded"
 
 
-def _circle(draft: Draft) -> list[str]:
+def _circle(aimed: Aimed) -> list[str]:
     """The way from the batch over others that wait back to itself, both ends included; else
     nothing.  Only what is on the way is read: very many may be held."""
     before: dict[str, str] = {}
-    front = [draft.id]
+    front = [aimed.id]
     while front:
         id = front.pop()
-        for named in draft.header.depends_on if id == draft.id else _needs(draft.world, id):
-            other = named if named == draft.id else _standing(draft.world, named)[0]
-            if other == draft.id:
-                return [draft.id, *_way(before, id), draft.id]
+        for named in aimed.header.depends_on if id == aimed.id else _needs(aimed.world, id):
+            other = named if named == aimed.id else _standing(aimed.world, named)[0]
+            if other == aimed.id:
+                return [aimed.id, *_way(before, id), aimed.id]
             if other not in before:
                 before[other] = id
                 front.append(other)

@@ -1,12 +1,12 @@
 """The stages of the pipeline, one function each; `pipeline.process` tells their order.
 
-Each fills in its part of the draft, or raises `Refusal` with what the report will say, or `Settled`
-when the verdict is known before the end.
+Each takes what the one before it gives, and gives a value that knows more, or a `Decision` when the
+verdict is known before the end.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import perf_counter
@@ -16,50 +16,57 @@ from patchq.formats.envelope.opening import open_response
 from patchq.git.identity import Identity, parse_identity
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored
-from patchq.model.report import Delivery
-from patchq.model.values import Edit, Envelope, Parsed, Plan, Problem, Tree
-from patchq.pipeline import base, correct, dependencies, traces
-from patchq.pipeline.draft import Draft, Refusal, Settled
+from patchq.model.values import Edit, Envelope, FileChange, Header, Problem
+from patchq.pipeline import base, correct, traces
+from patchq.pipeline.decision import CandidateCommit, Decision
+from patchq.pipeline.progress import (  # fmt: skip
+    Aimed,
+    Based,
+    Checked,
+    Incoming,
+    Planned,
+    Read,
+    Response,
+    timed,
+)
 from patchq.pipeline.rebase import history
-from patchq.pipeline.world import Tips
+from patchq.pipeline.world import World
 from patchq.plan import batch, selection, syntax
 from patchq.report import logs, message, secrecy
 from patchq.text import unified
 from patchq.text.quote import HIDDEN
 
-_LOG = logging.getLogger("patchq")
 
-
-def open_envelope(draft: Draft) -> Envelope:
-    """The header and the text; gives the draft its id, which even an unreadable response gets."""
+def open_envelope(incoming: Incoming) -> Response | Decision:
+    """The header and the text, and the id, which even an unreadable response gets."""
     began = perf_counter()
-    claim = draft.claim
+    claim, retries = incoming.claim, incoming.choice.retries
     opened = (claim.problem,) if claim.problem else open_response(claim.data)
-    if isinstance(opened, Envelope):
-        draft.header = opened.header
-        if draft.choice.retries:
-            draft.header = replace(opened.header, retries=draft.choice.retries)
-    draft.id = claim.id or draft.world.queue.reserve(claim, draft.wanted_id())
-    logs.turn_to(draft.id)
-    draft.timed("open_ms", began)
-    if secrets := secrecy.given(draft.header, draft.stem):
-        raise Refusal(*secrets)
-    if draft.generation.problems:
-        raise Refusal(*draft.generation.problems)
-    if not isinstance(opened, Envelope):
-        raise Refusal(*opened)
-    return opened
+    envelope, unreadable = (
+        (opened, ()) if isinstance(opened, Envelope) else (Envelope(Header(), ""), opened)
+    )
+    header = envelope.header
+    if retries and not unreadable:
+        header = replace(header, retries=retries)
+    wanted = secrecy.batch_id(header.id or incoming.stem)
+    id = claim.id or incoming.world.queue.reserve(claim, wanted)
+    logs.turn_to(id)
+    response = Response(
+        **vars(incoming.timed("open_ms", began)), id=id, header=header, envelope=envelope
+    )
+    problems = secrecy.given(header, incoming.stem) or incoming.generation.problems or unreadable
+    return response.refuse(*problems) if problems else response
 
 
-def choose_target(draft: Draft, tips: Tips) -> None:
+def choose_target(response: Response) -> Aimed | Decision:
     """The branch that the batch is for, and its tip."""
-    world, wanted = draft.world, draft.header.target
-    default = draft.choice.target or world.target
+    world, choice = response.world, response.choice
+    default = choice.target or world.target
     allowed = [default, *world.config.targets]
-    target = draft.choice.target or wanted or default
+    target = choice.target or response.header.target or default
     if not any(target == name or fnmatchcase(target, name) for name in allowed):
         likely = nearest(target, allowed)
-        raise Refusal(
+        return response.refuse(
             Problem(
                 "frontmatter.target",
                 f"the branch {target!r} is not one that responses may name; allowed: "
@@ -67,219 +74,187 @@ def choose_target(draft: Draft, tips: Tips) -> None:
                 f"did you mean {likely}?" if likely else "leave `target` out",
             )
         )
-    draft.target = target
-    draft.parent = tips.of(target)
-    if draft.parent is None:
-        raise Refusal(
-            Problem(
-                "frontmatter.target",
-                f"there is no branch {target!r} in this repository",
-                "name a branch that exists, or leave `target` out",
-            )
+    tip = response.tips.of(target)
+    if tip is None:
+        problem = Problem(
+            "frontmatter.target",
+            f"there is no branch {target!r} in this repository",
+            "name a branch that exists, or leave `target` out",
         )
+        return replace(response.refuse(problem), target=target)
+    return Aimed(**vars(response), target=target, tip=tip)
 
 
-def recognise(draft: Draft) -> None:
+def recognise(aimed: Aimed) -> Aimed | Decision:
     """Whether the same bytes wait or have landed already; then the batch is a duplicate."""
-    if draft.choice.accepted:
-        return
-    for id in reversed(draft.world.queue.by_source(draft.claim.source.sha256)):
-        if id in (draft.id, draft.header.retries):
+    repo, queue, sha256 = aimed.world.repo, aimed.world.queue, aimed.claim.source.sha256
+    for id in () if aimed.choice.accepted else reversed(queue.by_source(sha256)):
+        if id in (aimed.id, aimed.header.retries):
             continue
-        report = draft.world.queue.load(id) or _remembered(draft, id)
-        if report is None or report["target"] != draft.target:
+        report = queue.load(id) or traces.landed(aimed.world, id, sha256, aimed.target, aimed.tip)
+        if report is None or report["target"] != aimed.target:
             continue
-        earlier = history.standing(report, draft.world.repo, draft.parent or "")
-        if earlier == "gone":
-            continue
+        earlier = history.standing(report, repo, aimed.tip)
         if earlier == "touched":
-            raise Refusal(history.touched_since(report, draft.world.repo, draft.parent or ""))
-        draft.duplicate_of = id
-        draft.state = "duplicate"
-        raise Settled
+            return aimed.refuse(history.touched_since(report, repo, aimed.tip))
+        if earlier != "gone":
+            return replace(aimed.end("duplicate"), duplicate_of=id)
+    return aimed
 
 
-def _remembered(draft: Draft, id: str) -> Delivery | None:
-    """What git says of a batch whose report is gone."""
-    source = draft.claim.source.sha256
-    return traces.landed(draft.world, id, source, draft.target, draft.parent or "")
-
-
-def await_dependencies(draft: Draft) -> None:
-    """Hold the batch until those that it depends on have landed; refuse it if one never will."""
-    waits = dependencies.check(draft)
-    if waits is None:
-        return
-    if waits.severity == "error":
-        raise Refusal(waits)
-    draft.problems.append(waits)
-    draft.state = "held"
-    raise Settled
-
-
-def parse(draft: Draft, envelope: Envelope, tree: Tree) -> Parsed:
+def parse(based: Based) -> Read | Decision:
     """The edits of the text; lines are counted from the response's first."""
     began = perf_counter()
 
     def known(path: str) -> bool:
-        entry = tree.entry(path) if path and "\0" not in path else None
+        entry = based.tree.entry(path) if path and "\0" not in path else None
         return entry is not None and entry.kind != "tree"
 
-    parsed = formats.parse(envelope.text, known, draft.header.file, envelope.first_line)
-    draft.timed("parse_ms", began)
+    envelope, candidates = based.envelope, based.generation.candidates
+    parsed = formats.parse(envelope.text, known, based.header.file, envelope.first_line)
+    based = based.timed("parse_ms", began)
     if any(problem.severity == "error" for problem in parsed.problems):
-        raise Refusal(*parsed.problems)
-    if draft.generation.candidates:
-        parsed = replace(parsed, edits=tuple(_offered(draft, edit) for edit in parsed.edits))
-    draft.problems += parsed.problems
-    draft.summary, draft.author = parsed.summary, parsed.author
+        return based.refuse(*parsed.problems)
+    if candidates:
+        offered = tuple(_offered(edit, candidates.get(edit.path)) for edit in parsed.edits)
+        parsed = replace(parsed, edits=offered)
+    read = Read(**vars(based.warned(*parsed.problems)), parsed=parsed)
     if not parsed.edits:
-        raise Refusal(
+        return read.refuse(
             Problem(
                 "response.no_edits",
                 "the response holds no edit",
                 "send every change as a SEARCH/REPLACE block",
             )
         )
-    limits = draft.world.config.limits
+    limits = based.world.config.limits
     for count, most, what in (
         (len(parsed.edits), limits.edits, "edits"),
         (len({edit.path for edit in parsed.edits}), limits.files, "files"),
     ):
         if count > most:
-            raise Refusal(
+            return read.refuse(
                 Problem(
                     "response.too_large",
                     f"the response holds {count} {what}, more than `limits.{what}` ({most})",
                     "send the changes in several responses",
                 )
             )
-    return parsed
+    return read
 
 
-def _offered(draft: Draft, edit: Edit) -> Edit:
+def _offered(edit: Edit, listed: tuple[str, ...] | None) -> Edit:
     """The edit with the anchors that its prompt offered, whatever it says of them itself."""
-    listed = draft.generation.candidates.get(edit.path)
     if listed is None or not isinstance(edit.op, Anchored):
         return edit
     return replace(edit, op=replace(edit.op, candidates=listed))
 
 
-def resolve(draft: Draft, parsed: Parsed, tree: Tree) -> tuple[Parsed, Plan]:
+def resolve(read: Read) -> Planned | Decision:
     """Every edit's place on its base, and the files' new bytes; with the edits as they were
-    corrected for that."""
+    corrected for that, and the base that was inferred for it."""
     began = perf_counter()
-    assert draft.base is not None
-    declared = draft.base.how == "declared"
-    choice, taken = draft.choice, draft.choice.of(parsed.edits)
-    plan = batch.plan(taken, tree, draft.world.rules, declared=declared)
+    choice, edits = read.choice, read.choice.among(read.parsed.edits)
+    plan = batch.plan(edits, read.tree, read.world.rules, declared=read.declared)
     if plan.refused:
-        plan = base.infer(draft, taken, plan) or plan
-    parsed, plan = correct.run(draft, parsed, plan)
-    draft.edits = selection.with_left_out(plan.edits, parsed.edits, choice.edits, choice.left)
-    draft.timed("resolve_ms", began)
-    if plan.refused:
-        raise Refusal(*plan.problems)
-    draft.problems += plan.problems
-    if not declared:
-        plan = replace(plan, blind=(*plan.blind, *base.lost(draft, parsed.edits, plan)))
-    return parsed, plan
+        read, plan = base.infer(read, edits, plan)
+    read, plan, corrections = correct.run(read, plan)
+    outcomes = selection.with_left_out(plan.edits, read.parsed.edits, choice.edits, choice.left)
+    read = read.timed("resolve_ms", began)
+    if not (plan.refused or read.declared):
+        plan = replace(plan, blind=(*plan.blind, *base.lost(read, plan)))
+    planned = Planned(**vars(read), plan=plan, edits=outcomes, corrections=corrections)
+    return planned.refuse(*plan.problems) if plan.refused else planned.warned(*plan.problems)
 
 
-def check_results(draft: Draft, plan: Plan) -> None:
+def check_results(planned: Planned) -> Checked | Decision:
     """Whether there is anything to do, and whether every file still makes sense to its language."""
-    draft.paths = tuple(
-        path for c in plan.changes for path in (c.renamed_from, c.path) if path is not None
-    )
-    _check_sizes(draft, plan)
-    draft.diff = unified.unified(plan.changes)
-    if not plan.changes:
-        draft.state = "duplicate"
-        raise Settled
-    if secrets := [*secrecy.added_paths(plan.changes), *secrecy.added(draft.diff)]:
-        raise Refusal(*secrets)
-    began = perf_counter()
-    validate, world = draft.world.config.validate_, draft.world
-    if not validate.syntax:
-        return
-    wrong = [
-        problem
-        for change in plan.changes
-        if not world.unparsed(change.path) and (problem := syntax.check(change))
-    ]
-    draft.timed("syntax_ms", began)
-    if wrong:
-        raise Refusal(*wrong)
+    changes = planned.plan.changes
+    decision = checked(planned.end("applied"), changes, planned.world)
+    if not decision.lands:
+        return decision
+    return Checked(**vars(planned), decision=decision, paths=touched(changes))
 
 
-def _check_sizes(draft: Draft, plan: Plan) -> None:
-    most = draft.world.config.limits.file_bytes
-    for change in plan.changes:
+def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
+    """The paths on which something changes."""
+    return tuple(path for c in changes for path in (c.renamed_from, c.path) if path is not None)
+
+
+def checked(decision: Decision, changes: Sequence[FileChange], world: World) -> Decision:
+    """The decision with the changes' diff, ended where the results are not to be."""
+    most, validate = world.config.limits.file_bytes, world.config.validate_
+    for change in changes:
         if change.after is not None and len(change.after) > most:
-            raise Refusal(
+            return decision.ended(
+                "rejected",
                 Problem(
                     "response.too_large",
                     f"{change.path} would have {len(change.after)} bytes, more than "
                     f"`limits.file_bytes` ({most})",
                     "put less into one file",
                     path=change.path,
-                )
+                ),
             )
+    decision = replace(decision, diff=unified.unified(changes))
+    if not changes:
+        return decision.ended("duplicate")
+    if secrets := [*secrecy.added_paths(changes), *secrecy.added(decision.diff)]:
+        return decision.ended("rejected", *secrets)
+    if not validate.syntax:
+        return decision
+    began = perf_counter()
+    judged = (change for change in changes if not world.unparsed(change.path))
+    wrong = [problem for change in judged if (problem := syntax.check(change))]
+    decision = replace(decision, timings=timed(decision.timings, "syntax_ms", began))
+    return decision.ended("rejected", *wrong) if wrong else decision
 
 
-def commit(draft: Draft, plan: Plan, prose: str) -> None:
+def commit(checked: Checked) -> Decision:
     """The candidate commit, on the target's tip; not reachable from anywhere yet."""
     began = perf_counter()
-    world = draft.world
-    assert draft.base is not None
-    assert draft.parent is not None
+    world, parsed, changes = checked.world, checked.parsed, checked.plan.changes
     text = message.compose(
-        header=draft.header,
-        edits=draft.edits,
-        changes=plan.changes,
-        prose=prose if world.config.commit.prose else "",
-        id=draft.id,
-        source=draft.claim.source,
-        base=draft.base.commit,
-        summary=draft.summary,
-        corrections=draft.corrections,
+        header=checked.header,
+        edits=checked.edits,
+        changes=changes,
+        prose=parsed.prose if world.config.commit.prose else "",
+        id=checked.id,
+        source=checked.claim.source,
+        base=checked.base.commit,
+        summary=parsed.summary,
+        corrections=checked.corrections,
     )
-    draft.subject = message.subject(text)
+    decision = replace(checked.decision, subject=message.subject(text))
     now = world.identity()
     # A clock that was set back makes no commit that is older than its parent.
-    committer = replace(now, when=max(now.when, world.repo.time(draft.parent)))
-    author = _author(draft, committer)
+    committer = replace(now, when=max(now.when, world.repo.time(checked.tip)))
+    author = _author(checked, committer)
     named = secrecy.said(f"{author.name} {author.email}", "the author")
     if secrets := [*secrecy.said(text, "the commit message"), *named]:
-        raise Refusal(*secrets)
-    if draft.choice.dry_run:
-        return
-    draft.commit, draft.tree = world.repo.write_commit(
-        draft.parent, plan.changes, text, author, committer
+        return decision.ended("rejected", *secrets)
+    if checked.choice.dry_run:
+        return decision
+    made, tree = world.repo.write_commit(checked.tip, changes, text, author, committer)
+    return replace(
+        decision,
+        candidate=CandidateCommit(
+            target=checked.target,
+            parent=checked.tip,
+            base=checked.base.commit,
+            commit=made,
+            tree=tree,
+            paths=checked.paths,
+            follows=checked.follows,
+        ),
+        timings=timed(decision.timings, "commit_ms", began),
     )
-    draft.timed("commit_ms", began)
 
 
-def _author(draft: Draft, committer: Identity) -> Identity:
-    config = draft.world.config.commit
-    named = draft.header.author or draft.author if config.author_from_response else None
-    author = parse_identity(HIDDEN.sub("", named) if named else config.author or "")
+def _author(checked: Checked, committer: Identity) -> Identity:
+    config = checked.world.config.commit
+    said = checked.header.author or checked.parsed.author if config.author_from_response else None
+    author = parse_identity(HIDDEN.sub("", said) if said else config.author or "")
     if author is None:
         return committer
     return replace(author, when=committer.when, offset=committer.offset)
-
-
-def crashed(draft: Draft, error: Exception) -> None:
-    """A defect of patchq's own: the response is refused, so that it is neither lost nor retried
-    for ever, and the log has the traceback."""
-    _LOG.error("%s: %s", draft.id or draft.claim.source.name, error, exc_info=error)
-    draft.id = draft.id or draft.claim.id or draft.world.queue.reserve(draft.claim, "response")
-    draft.state = "rejected"
-    draft.problems.append(
-        Problem(
-            "fault.crashed",
-            f"patchq failed on this response ({type(error).__name__}); nothing was applied",
-            "send the changes in another form or in smaller parts, and report the defect with the "
-            "log's traceback",
-        )
-    )

@@ -20,7 +20,7 @@ from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
 from patchq.llm.client import Model, Stop
 from patchq.model.report import Report
-from patchq.pipeline.overrides import Choice
+from patchq.pipeline.choice import Choice
 from patchq.plan.targets import Rules
 from patchq.queue import Claim, Desk, Queue
 
@@ -37,7 +37,7 @@ class World:
     config: Config
     target: str
     clock: Callable[[], float] = time
-    ask: Callable[[Claim], Choice] | None = None
+    ask: Callable[[Claim], Choice | None] | None = None
     """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
     pulse: Callable[[], None] = lambda: None
     """Called often by the thread that does the work, as a sign that it goes on."""

@@ -15,7 +15,8 @@ from patchq.model.errors import Fault, UsageError
 from patchq.model.report import CommittedReport, Report, ReportChanges, has_commit
 from patchq.model.values import Problem
 from patchq.pipeline import traces
-from patchq.pipeline.draft import Draft
+from patchq.pipeline.choice import Choice
+from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, flush
 from patchq.plan import selection
@@ -52,16 +53,18 @@ def accept(
         busy = worktree.busy(world.repo, target)
         if busy:
             return Decided(told, (_busy(target, busy),))
-        draft = _landing(world, told, tip, branch, only, without)
-        presubmit.check([draft], world, as_it_stands=draft.commit == branch)
-        if draft.state == "rejected" or not draft.commit:
-            errors = tuple(p for p in draft.problems if p.severity == "error")
-            return Decided(told, errors or tuple(draft.problems) or (_is_there(id, target),))
-        dirty = _dirty(world, target, tip, draft.paths)
+        decision = _landing(world, told, tip, branch, only, without)
+        checked = presubmit.check([decision], world, as_it_stands=decision.commit == branch)
+        (decision,) = checked.kept
+        candidate = decision.candidate
+        if candidate is None:
+            errors = tuple(p for p in decision.problems if p.severity == "error")
+            return Decided(told, errors or decision.problems or (_is_there(id, target),))
+        dirty = _dirty(world, target, tip, candidate.paths)
         if dirty:
             return Decided(told, (_uncommitted(id, dirty),))
-        log = f"patchq: {id}: {draft.subject}"
-        value, who = refs.stage(world.repo, draft.commit), world.identity()
+        log = f"patchq: {id}: {decision.subject}"
+        value, who = refs.stage(world.repo, candidate.commit), world.identity()
         flush(world)
         try:
             with reports.locked(world):
@@ -73,15 +76,19 @@ def accept(
             value.drop()
         if moved:
             flush(world)
-            hooks = report.hook_runs(draft.hooks) or told["hooks"]
-            fields: ReportChanges = {"commit": draft.commit, "tree": draft.tree, "hooks": hooks}
+            hooks = report.hook_runs(decision.hooks) or told["hooks"]
+            changes: ReportChanges = {
+                "commit": candidate.commit,
+                "tree": candidate.tree,
+                "hooks": hooks,
+            }
             back: list[str] = []
-            if draft.commit != commit and branch == commit:
-                made = report.to_json(draft.outcome())
-                fields = {**fields, "edits": made["edits"], "diff": made["diff"]}
+            if candidate.commit != commit and branch == commit:
+                made = report.to_json(decision.outcome())
+                changes = {**changes, "edits": made["edits"], "diff": made["diff"]}
                 back = selection.brought_back(told["edits"], made["edits"])
             how = _choice_made(only, without)
-            fresh = reconcile.close(world, told, "accepted", branch, how, **fields)
+            fresh = reconcile.close(world, told, "accepted", branch, how, **changes)
             _let_follow(world)
             world.tell(fresh)
             return Decided(fresh, back=tuple(back))
@@ -114,38 +121,39 @@ def _landing(
     branch: str,
     only: frozenset[str] | None,
     without: frozenset[str],
-) -> Draft:
+) -> Decision:
     """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
-    id, repo = report["id"], world.repo
-    draft = Draft(
-        restack.claim_of(report, world), world, id=id, target=report["target"], parent=tip
+    id, repo, target = report["id"], world.repo, report["target"]
+    claim, mode = restack.claim_of(report, world), world.config.mode
+    as_it_is = Decision(
+        claim=claim, choice=Choice(), id=id, mode=mode, state="applied", target=target, tip=tip
     )
     whole = only is None and not without
     own = branch == report["commit"]
     if whole and (repo.parents(branch) == (tip,) if own else repo.is_ancestor(tip, branch)):
-        draft.commit, draft.tree, draft.state = branch, repo.tree(branch).root, "applied"
-        draft.subject = repo.message(branch).split("\n", 1)[0]
-        draft.paths = tuple(sorted(repo.changed_paths(tip, branch)))
-        return draft
-    if not own:
-        draft.problems.append(
-            Problem(
-                "target.moved",
-                f"{records.branch(id)} holds commits of a person, and "
-                + (
-                    "only whole branches can land then"
-                    if not whole
-                    else f"{report['target']} moved"
-                ),
-                f"merge or rebase the branch by hand: git merge {records.branch(id)}",
-            )
+        candidate = CandidateCommit(
+            target=target,
+            parent=tip,
+            base=tip,
+            commit=branch,
+            tree=repo.tree(branch).root,
+            paths=tuple(sorted(repo.changed_paths(tip, branch))),
         )
-        return draft
-    chosen = None if whole else selection.select(report["edits"], only, without)
+        subject = repo.message(branch).split("\n", 1)[0]
+        return replace(as_it_is, candidate=candidate, subject=subject)
+    if not own:
+        moved = f"{target} moved" if whole else "only whole branches can land then"
+        problem = Problem(
+            "target.moved",
+            f"{records.branch(id)} holds commits of a person, and {moved}",
+            f"merge or rebase the branch by hand: git merge {records.branch(id)}",
+        )
+        return as_it_is.ended("rejected", problem)
     choice = replace(restack.choice_of(report), accepted=True)
-    if chosen is not None:
-        choice = replace(choice, edits=chosen.taken, left=chosen.left)
-    return process(draft.claim, world, Tips(world), choice)
+    if not whole:
+        taken = selection.select(report["edits"], only, without)
+        choice = replace(choice, edits=taken.taken, left=taken.left)
+    return process(claim, world, Tips(world), choice)
 
 
 def _let_follow(world: World) -> None:

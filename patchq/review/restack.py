@@ -27,8 +27,8 @@ from patchq.model.errors import Fault, UsageError
 from patchq.model.report import IDLE, CommittedReport, Report
 from patchq.model.values import Base, Problem, Source
 from patchq.pipeline import traces
-from patchq.pipeline.draft import Draft
-from patchq.pipeline.overrides import Choice
+from patchq.pipeline.choice import Choice
+from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, flush
 from patchq.queue import Claim
@@ -109,31 +109,31 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     if not follows and (where := worktree.checkouts(repo, records.branch(id))):
         fresh = document.with_problems(fresh, _checked_out(report, tip, where[0].workdir))
     elif not follows or report["commit"] != branch:
-        draft = _made(report, world)
-        if isinstance(draft, Fault):
-            fresh = document.with_problems(fresh, _lost(report, tip, draft))
-        elif draft.commit:
-            commit = _same(draft, branch, world) or draft.commit
-            fresh = _fresh(report, draft, commit)
-        elif draft.state == "held":
+        made = _made(report, world)
+        if isinstance(made, Fault):
+            fresh = document.with_problems(fresh, _lost(report, tip, made))
+        elif made.candidate:
+            commit = branch if _is_same(made.candidate, branch, world) else made.candidate.commit
+            fresh = _fresh(report, made, commit)
+        elif made.state == "held":
             return None  # a work tree rebases the target, which moves again soon
         else:
-            fresh = document.with_problems(fresh, _stays(report, tip, draft))
+            fresh = document.with_problems(fresh, _stays(report, tip, made))
     if agree and commit == branch and fresh == report:
         return None
     return _Step(id, branch, waits, commit, fresh)
 
 
-def _made(report: CommittedReport, world: World) -> Draft | Fault:
+def _made(report: CommittedReport, world: World) -> Decision | Fault:
     """The batch on the target's tip; the fault if the queue does not hold what it was made from."""
     try:
         claim, choice = claim_of(report, world), choice_of(report)
     except Fault as fault:
         return fault
-    draft = process(claim, world, Tips(world), choice)
+    decision = process(claim, world, Tips(world), choice)
     if world.hooks.fixing:  # `accept` asks the others, about the tree that lands
-        presubmit.check([draft], world)
-    return draft
+        (decision,) = presubmit.check([decision], world).kept
+    return decision
 
 
 def choice_of(report: CommittedReport) -> Choice:
@@ -173,11 +173,10 @@ def claim_of(report: Report, world: World) -> Claim:
     )
 
 
-def _same(draft: Draft, branch: str, world: World) -> str | None:
-    """The branch's commit, if it is what the draft's would be: a crash came before its report."""
+def _is_same(candidate: CandidateCommit, branch: str, world: World) -> bool:
+    """Whether the branch's commit is what the candidate is: a crash came before its report."""
     repo = world.repo
-    same = repo.parents(branch) == (draft.parent,) and repo.tree(branch).root == draft.tree
-    return branch if same else None
+    return repo.parents(branch) == (candidate.parent,) and repo.tree(branch).root == candidate.tree
 
 
 def _as_it_is(report: Report, branch: str, world: World) -> Report:
@@ -186,9 +185,9 @@ def _as_it_is(report: Report, branch: str, world: World) -> Report:
     return {**report, "commit": branch, "tree": tree, "problems": problems}
 
 
-def _fresh(report: Report, draft: Draft, commit: str) -> Report:
+def _fresh(report: Report, decision: Decision, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
-    made = document.to_json(draft.outcome())
+    made = document.to_json(decision.outcome())
     said = {problem["code"] for problem in made["problems"]}
     said |= set() if report["mode"] == "auto" else {"worktree.dirty"}
     kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in said]
@@ -221,16 +220,16 @@ def _lost(report: Report, tip: str, fault: Fault) -> Problem:
     return Problem(_MOVED, _since(report, tip) + fault.message, fault.hint, severity="warning")
 
 
-def _stays(report: Report, tip: str, draft: Draft) -> Problem:
+def _stays(report: Report, tip: str, decision: Decision) -> Problem:
     id = report["id"]
-    if draft.state == "duplicate":
+    if decision.state == "duplicate":
         return Problem(
             _MOVED,
             _since(report, tip) + "all that it changes is there already",
             f"nothing is left to land: `patchq discard {id}`",
             severity="warning",
         )
-    error = next(problem for problem in draft.problems if problem.severity == "error")
+    error = next(problem for problem in decision.problems if problem.severity == "error")
     return replace(
         error,
         code=_MOVED,

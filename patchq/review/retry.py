@@ -13,8 +13,7 @@ from patchq.land import worker
 from patchq.model.errors import UsageError
 from patchq.model.names import response_name
 from patchq.model.report import LANDED, Report
-from patchq.pipeline import overrides
-from patchq.pipeline.overrides import Choice
+from patchq.pipeline.choice import Choice
 from patchq.pipeline.world import World
 from patchq.plan import selection
 from patchq.review import from_git
@@ -40,7 +39,7 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
         selected = selection.select(report["edits"], None, without)
         choice = replace(choice, edits=selected.taken, left=selected.left)
     name = response_name(report["source"]["name"] or "")
-    worker.work([world.queue.adopt(body, name, overrides.to_json(choice))], world, tell, choice)
+    worker.work([world.queue.adopt(body, name, choice.to_json())], world, tell, choice)
 
 
 def _unknown(world: World, id: str) -> UsageError:

@@ -14,8 +14,8 @@ from patchq.model.errors import UsageError
 from patchq.model.names import batch_id
 from patchq.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.model.values import FileChange, Problem, Source
-from patchq.pipeline import notes, overrides, traces
-from patchq.pipeline.overrides import Choice
+from patchq.pipeline import notes, traces
+from patchq.pipeline.choice import Choice
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World
 from patchq.queue import Claim
@@ -49,7 +49,7 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     if problem:
         return Decided(report, (problem,))
     made: list[Report] = []
-    claim = world.queue.adopt(data, name, overrides.to_json(choice))
+    claim = world.queue.adopt(data, name, choice.to_json())
     worker.work([claim], gate, made.append, choice)
     for verdict in made:
         tell(verdict)
@@ -143,12 +143,13 @@ def _for_what_was_there(world: World) -> World:
 def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem | None:
     """What keeps the batch from landing now, found without writing anything."""
     claim = Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3]))
-    draft = process(claim, world, Tips(world), replace(choice, dry_run=True))
-    if draft.state == "applied":
+    decision = process(claim, world, Tips(world), replace(choice, dry_run=True))
+    state, problems = decision.state, decision.problems
+    if state == "applied":
         return None
-    problem = next((p for p in draft.problems if p.severity == "error"), None)
-    if problem is None and draft.problems:  # busy or dirty: a warning for what could wait
-        problem = replace(draft.problems[-1], severity="error", hint=_HINTS.get(draft.state))
+    problem = next((p for p in problems if p.severity == "error"), None)
+    if problem is None and problems:  # busy or dirty: a warning for what could wait
+        problem = replace(problems[-1], severity="error", hint=_HINTS.get(state))
     return problem or Problem(
         "match.identical", f"nothing of the batch is left on {choice.target}", "nothing to do"
     )

@@ -187,10 +187,10 @@ import os, signal, sys
 from patchq.pipeline import stages
 from patchq.cli import main
 whole = stages.parse
-def parse(draft, *rest):
-    if draft.claim.source.name == "deadly.md":
+def parse(based, *rest):
+    if based.claim.source.name == "deadly.md":
         os.kill(os.getpid(), signal.SIGSEGV)
-    return whole(draft, *rest)
+    return whole(based, *rest)
 stages.parse = parse
 sys.exit(main(["run"]))
 """

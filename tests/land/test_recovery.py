@@ -11,7 +11,7 @@ import pytest
 from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.land import landing, worker
-from patchq.pipeline.draft import Draft
+from patchq.pipeline.decision import Decision
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, flush
 from patchq.queue import directory
@@ -48,36 +48,36 @@ def begin(repo: Path, mode: str = "auto") -> World:
     return world
 
 
-def decide(world: World, responses: dict[str, str]) -> list[Draft]:
+def decide(world: World, responses: dict[str, str]) -> list[Decision]:
     """Take the responses, and record the verdicts that are intended."""
     drop(world.queue_root, responses)
-    tips, drafts = Tips(world), []
+    tips, decisions = Tips(world), []
     for claim in world.queue.claim(9):
-        draft = process(claim, world, tips)
-        assert draft.commit
-        if draft.state == "applied":
-            tips.move(TARGET, draft.commit)
-        told = to_json(draft.outcome())
+        decision = process(claim, world, tips)
+        assert decision.commit
+        if decision.state == "applied":
+            tips.move(TARGET, decision.commit)
+        told = to_json(decision.outcome())
         world.queue.intend(claim, told, to_markdown(told))
-        drafts.append(draft)
-    return drafts
+        decisions.append(decision)
+    return decisions
 
 
 def die_before_the_move(repo: Path, mode: str = "auto") -> list[str]:
     """The commits of the batches, whose objects are there."""
     world = begin(repo, mode)
-    drafts = decide(world, RESPONSES)
+    decisions = decide(world, RESPONSES)
     flush(world)
     world.queue.close()
-    return [str(draft.commit) for draft in drafts]
+    return [str(decision.commit) for decision in decisions]
 
 
 def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.md"]) -> str:
     """The commit that landed and was not told of."""
     world = begin(repo, mode)
-    (draft,) = decide(world, {"x.md": text})
-    commit = str(draft.commit)
-    landing.land([draft], world, Tips(world))
+    (decision,) = decide(world, {"x.md": text})
+    commit = str(decision.commit)
+    landing.land([decision], world, Tips(world))
     world.queue.close()
     return commit
 
@@ -314,11 +314,11 @@ def test_held_batch_that_landed_lands_once(repo: Path) -> None:
     assert report(repo / ".patchq", "x")["state"] == "held"
     (repo / ".git/BISECT_START").unlink()
     (claim,) = world.queue.held()
-    draft = process(claim, world, Tips(world))
-    landing.land([draft], world, Tips(world))
+    decision = process(claim, world, Tips(world))
+    landing.land([decision], world, Tips(world))
     world.queue.close()
     told = recover(repo)
-    assert (told["state"], told["commit"]) == ("applied", draft.commit)
+    assert (told["state"], told["commit"]) == ("applied", decision.commit)
     assert batches(repo) == ["x"]
 
 
@@ -328,14 +328,14 @@ def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -
     drop(repo / ".patchq", RESPONSES)
     worker.turn(world, lambda told: None)
     (repo / ".git/BISECT_START").unlink()
-    tips, drafts = Tips(world), []
+    tips, decisions = Tips(world), []
     for claim in world.queue.held():
-        drafts.append(process(claim, world, tips))
-        tips.move(TARGET, str(drafts[-1].commit))
+        decisions.append(process(claim, world, tips))
+        tips.move(TARGET, str(decisions[-1].commit))
     patchq("discard", "x", cwd=repo)
-    landed = landing.land(drafts, world, tips)
-    assert (landed.done, [draft.id for draft in landed.again]) == ([], ["y"])
-    worker.work([draft.claim for draft in landed.again], world, lambda told: None)
+    landed = landing.land(decisions, world, tips)
+    assert (landed.done, [decision.id for decision in landed.again]) == ([], ["y"])
+    worker.work([decision.claim for decision in landed.again], world, lambda told: None)
     world.queue.close()
     assert report(repo / ".patchq", "x")["state"] == "discarded"
     assert report(repo / ".patchq", "y")["state"] == "applied"

@@ -10,38 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from patchq.model.values import (  # fmt: skip
-    Base,
-    Edit,
-)
+from patchq.model.values import Base, Edit
 from patchq.queue import Claim
-
-
-def to_json(choice: Choice) -> Mapping[str, Any] | None:
-    """What `of` makes the choice of again; None for a response that is taken as it says itself."""
-    if choice == WHOLE:
-        return None
-    return {
-        "edits": None if choice.edits is None else sorted(choice.edits),
-        "left": dict(choice.left),
-        "target": choice.target,
-        "accepted": choice.accepted,
-        "retries": choice.retries,
-    }
-
-
-def of(claim: Claim) -> Choice:
-    """The choice that was recorded with the claim, or `WHOLE`."""
-    report = claim.choice
-    if report is None:
-        return WHOLE
-    edits = None if report["edits"] is None else frozenset(report["edits"])
-    return Choice(**{**report, "edits": edits})
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How a person wants a response taken, where that differs from what it says itself."""
+    """How a person wants a response taken, where that differs from what it says itself.
+
+    Where nobody chose anything, `None` stands for it.
+    """
 
     edits: frozenset[str] | None = None
     """The ids of the edits to take; None for all."""
@@ -58,9 +36,24 @@ class Choice:
     retries: str | None = None
     """The batch that is tried again."""
 
-    def of(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Those of the edits that are to be taken."""
         return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
 
+    def to_json(self) -> Mapping[str, Any]:
+        """What `recorded` makes the choice of again; its base and a dry run are not kept."""
+        return {
+            "edits": None if self.edits is None else sorted(self.edits),
+            "left": dict(self.left),
+            "target": self.target,
+            "accepted": self.accepted,
+            "retries": self.retries,
+        }
 
-WHOLE = Choice()
+
+def recorded(claim: Claim) -> Choice | None:
+    """The choice that was recorded with the claim, if one was."""
+    if claim.choice is None:
+        return None
+    edits = claim.choice["edits"]
+    return Choice(**{**claim.choice, "edits": None if edits is None else frozenset(edits)})

@@ -1,0 +1,189 @@
+"""What is known of a response after each stage; the types say which stage that is.
+
+A stage takes one of these values and gives the next, or a `Decision` where the verdict is known
+before the end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from time import perf_counter
+from typing import Self, TypeVar
+
+from patchq.model.errors import Fault, disk_fault
+from patchq.model.generation import Generation
+from patchq.model.names import response_name
+from patchq.model.values import (  # fmt: skip
+    Base,
+    Correction,
+    EditOutcome,
+    Envelope,
+    Header,
+    Mode,
+    Parsed,
+    Plan,
+    Problem,
+    State,
+    Tree,
+)
+from patchq.pipeline.choice import Choice
+from patchq.pipeline.decision import Decision
+from patchq.pipeline.world import Tips, World
+from patchq.queue import Claim
+
+_LOG = logging.getLogger("patchq")
+_Next = TypeVar("_Next")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incoming:
+    """A response as it came, and how it is to be taken; `problems` are warnings so far."""
+
+    claim: Claim
+    world: World
+    tips: Tips
+    choice: Choice
+    problems: tuple[Problem, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds, by stage."""
+
+    def then(self, stage: Callable[[Self], _Next]) -> _Next | Decision:
+        """The next stage.  A defect of patchq's own refuses the response, so that it is neither
+        lost nor retried for ever; a fault is raised."""
+        try:
+            return stage(self)
+        except Fault:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and (broken := disk_fault(error)):
+                raise broken from error
+            return crashed(self.end("rejected"), error)
+
+    def end(self, state: State, *problems: Problem) -> Decision:
+        """The verdict, with what is known of the response by now."""
+        return Decision(
+            claim=self.claim,
+            choice=self.choice,
+            id=self.claim.id or self.world.queue.reserve(self.claim, "response"),
+            mode=self.mode,
+            state=state,
+            problems=(*self.problems, *problems),
+            timings=self.timings,
+        )
+
+    def refuse(self, *problems: Problem) -> Decision:
+        return self.end("rejected", *problems)
+
+    def warned(self, *problems: Problem) -> Self:
+        return replace(self, problems=(*self.problems, *problems))
+
+    def timed(self, name: str, since: float) -> Self:
+        return replace(self, timings=timed(self.timings, name, since))
+
+    @property
+    def stem(self) -> str:
+        """The name of the response's file, without its suffix."""
+        return PurePath(response_name(self.claim.source.name)).stem
+
+    @property
+    def generation(self) -> Generation:
+        """What came of asking a model, if one was."""
+        return self.claim.generation or Generation()
+
+    @property
+    def mode(self) -> Mode:
+        """The configuration's mode; a request may ask for a review where it says `auto`."""
+        return "review" if self.generation.mode == "review" else self.world.config.mode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response(Incoming):
+    """Opened: it has an id, and its text can be read."""
+
+    id: str
+    header: Header
+    envelope: Envelope
+
+    def end(self, state: State, *problems: Problem) -> Decision:
+        return replace(super().end(state, *problems), id=self.id, header=self.header)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aimed(Response):
+    """It has a branch to land on, and that branch a tip (hex)."""
+
+    target: str
+    tip: str
+
+    def end(self, state: State, *problems: Problem) -> Decision:
+        return replace(super().end(state, *problems), target=self.target, tip=self.tip)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Based(Aimed):
+    """The commit is known that its author saw, or is taken to have seen, with its tree."""
+
+    base: Base
+    tree: Tree
+
+    @property
+    def declared(self) -> bool:
+        return self.base.how == "declared"
+
+    def end(self, state: State, *problems: Problem) -> Decision:
+        return replace(super().end(state, *problems), base=self.base)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(Based):
+    """Its edits and its prose are known, as it says them."""
+
+    parsed: Parsed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned(Read):
+    """It is known what becomes of each edit, and of the tree."""
+
+    plan: Plan
+    edits: tuple[EditOutcome, ...]
+    """Those that a choice leaves out as well."""
+    corrections: tuple[Correction, ...]
+
+    def end(self, state: State, *problems: Problem) -> Decision:
+        made = super().end(state, *problems)
+        return replace(made, edits=self.edits, corrections=self.corrections)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked(Planned):
+    """Nothing speaks against the results; `decision` is the verdict but for its commit."""
+
+    decision: Decision
+    paths: tuple[str, ...]
+    follows: bool = False
+
+    def end(self, state: State, *problems: Problem) -> Decision:
+        return self.decision.ended(state, *problems)
+
+
+def timed(timings: Mapping[str, float], name: str, since: float) -> Mapping[str, float]:
+    """The timings with the milliseconds since then."""
+    return {**timings, name: round((perf_counter() - since) * 1000, 3)}
+
+
+def crashed(decision: Decision, error: Exception) -> Decision:
+    """The refusal of a response on which patchq failed; the log has the traceback."""
+    _LOG.error("%s: %s", decision.id, error, exc_info=error)
+    return decision.ended(
+        "rejected",
+        Problem(
+            "fault.crashed",
+            f"patchq failed on this response ({type(error).__name__}); nothing was applied",
+            "send the changes in another form or in smaller parts, and report the defect with the "
+            "log's traceback",
+        ),
+    )
