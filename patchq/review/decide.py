@@ -76,17 +76,8 @@ def accept(
             value.drop()
         if moved:
             flush(world)
-            hooks = report.hook_runs(decision.hooks) or told["hooks"]
-            changes: ReportChanges = {
-                "commit": candidate.commit,
-                "tree": candidate.tree,
-                "hooks": hooks,
-            }
-            back: list[str] = []
-            if candidate.commit != commit and branch == commit:
-                made = report.to_json(decision.outcome())
-                changes = {**changes, "edits": made["edits"], "diff": made["diff"]}
-                back = selection.brought_back(told["edits"], made["edits"])
+            changes = _changes(told, decision, candidate, anew=candidate.commit != commit == branch)
+            back = selection.brought_back(told["edits"], changes.get("edits", told["edits"]))
             how = _choice_made(only, without)
             fresh = reconcile.close(world, told, "accepted", branch, how, **changes)
             _let_follow(world)
@@ -98,6 +89,18 @@ def accept(
         f"run `patchq accept {id}` again",
     )
     return Decided(told, (problem,))
+
+
+def _changes(
+    before: Report, decision: Decision, candidate: CandidateCommit, anew: bool
+) -> ReportChanges:
+    """What the report says otherwise from now on; `anew`: the batch was made again."""
+    hooks = report.hook_runs(decision.hooks) or before["hooks"]
+    landed: ReportChanges = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
+    if not anew:
+        return landed
+    made = report.to_json(decision.outcome())
+    return {**landed, "edits": made["edits"], "diff": made["diff"]}
 
 
 def _check_that_it_waits(world: World, id: str) -> None:
