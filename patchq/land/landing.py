@@ -132,7 +132,7 @@ def hold_on(decision: Decision, world: World) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _Landing:
     """What of a decision is about its commit."""
 
     id: str
@@ -151,7 +151,7 @@ def _moves(decisions: Sequence[Decision], world: World) -> list[_Move]:
         if it.candidate is None:
             continue
         log, proposed = f"patchq: {it.id}: {it.subject}", it.state == "proposed"
-        batch = _Batch(it.id, proposed, it.claim.held, log, it.candidate)
+        batch = _Landing(it.id, proposed, it.claim.held, log, it.candidate)
         before = [move for move in moves if move.target == it.candidate.target]
         if before and before[-1].goes_on_with(batch):
             before[-1].batches.append(batch)
@@ -169,7 +169,7 @@ class _Move:
     the flush, so that the flush makes it durable."""
 
     world: World
-    batches: list[_Batch]
+    batches: list[_Landing]
     after: list[_Move]
     """The moves of the same branch before this one."""
     made: bool = False
@@ -181,10 +181,10 @@ class _Move:
         return self.batches[0].candidate.target
 
     @property
-    def last(self) -> _Batch:
+    def last(self) -> _Landing:
         return self.batches[-1]
 
-    def goes_on_with(self, batch: _Batch) -> bool:
+    def goes_on_with(self, batch: _Landing) -> bool:
         return (
             not self.last.proposed
             and not batch.proposed
