@@ -9,7 +9,7 @@ from patchq.cli import output, places, prompt
 from patchq.land import worker
 from patchq.llm import request
 from patchq.model.names import REQUEST, batch_id
-from patchq.pipeline.requests import Desk
+from patchq.pipeline.requests import RequestDesk
 
 _LONGEST_NAME = 40
 
@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
     question = request.write(prompt.question(args, world.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)
-    world.desk = desk = Desk(world)
+    world.desk = desk = RequestDesk(world)
     args.opened.callback(desk.close)
     desk.take(replace(world.queue.adopt(question, name + REQUEST), request=True))
     while desk.open:

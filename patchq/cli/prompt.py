@@ -12,7 +12,7 @@ from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
 from patchq.llm.request import Request
 from patchq.model.errors import UsageError
-from patchq.pipeline.requests import job_of
+from patchq.pipeline.requests import query_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,12 +41,12 @@ def add_request(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     world = places.open_world(args, writes=False)
-    job = job_of(world, question(args, world.repo))
-    if isinstance(job, tuple):
-        raise UsageError(f"{job[0].code}: {job[0].message}", job[0].hint)
-    assert job.task is not None
-    prompt = prompts.build(job.task, budget=args.budget)
-    answer = {"form": prompt.form, "base": job.base, "prompt": prompt.text}
+    query = query_of(world, question(args, world.repo))
+    if isinstance(query, tuple):
+        raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
+    assert query.task is not None
+    prompt = prompts.build(query.task, budget=args.budget)
+    answer = {"form": prompt.form, "base": query.base, "prompt": prompt.text}
     output.emit(args, answer, prompt.text.removesuffix("\n"))
     return 0
 

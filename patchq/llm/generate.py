@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from patchq import formats
 from patchq.formats.envelope import frontmatter
@@ -30,7 +30,7 @@ _TRUNCATED_HINT = "ask for less at once: fewer files, or a task in smaller steps
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Query:
     """What to ask for: a task, or a prompt that is sent as it stands; and what patchq says of the
     response.  `max_attempts` is how often it is asked again in diff mode."""
 
@@ -45,66 +45,60 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Reply:
     """The response, None if there is none, and what is told of it."""
 
     data: bytes | None
     generation: Generation
 
 
-@dataclass
-class _Tries:
-    attempts: list[Attempt] = field(default_factory=list)
-
-    def note(self, form: str, stop: str) -> None:
-        self.attempts.append(Attempt(len(self.attempts) + 1, form, clip(visible(stop), 60)))
-
-
-def ask(job: Job, model: Model) -> Answered:
+def ask(query: Query, model: Model) -> Reply:
     """Ask until an answer can be read, or the attempts are used up.  It blocks; it knows neither
     the repository nor the queue, so it may run in a thread of its own."""
-    tries = _Tries()
+    attempts: list[Attempt] = []
     data: bytes | None = None
     problems: tuple[Problem, ...] = ()
     prompt = Prompt("", "diff")
-    for form, budget in _forms(job):
-        prompt = _prompt(job, form, budget, problems)
+    for form, budget in _forms(query):
+        prompt = _prompt(query, form, budget, problems)
         answer = model.complete([Message("user", prompt.text)])
+        end = answer.code if isinstance(answer, Problem) else answer.stop
+        attempts.append(Attempt(len(attempts) + 1, prompt.form, clip(visible(end), 60)))
         if isinstance(answer, Problem):
-            tries.note(prompt.form, answer.code)
-            generation = Generation(tuple(tries.attempts), (answer,), by_hand(job), job.mode)
-            return Answered(None, generation)
-        tries.note(prompt.form, answer.stop)
-        data = enveloped(answer, job)
-        problems = (_cut(answer),) if not answer.whole else unreadable(data, job.known)
+            generation = Generation(tuple(attempts), (answer,), by_hand(query), query.mode)
+            return Reply(None, generation)
+        data = enveloped(answer, query)
+        problems = unreadable(data, query.known) if answer.whole else (_cut(answer),)
         if not problems:
             break
-    generation = Generation(tuple(tries.attempts), problems, None, job.mode, prompt.candidates)
-    return Answered(data, generation)
+    generation = Generation(tuple(attempts), problems, None, query.mode, prompt.candidates)
+    return Reply(data, generation)
 
 
-def by_hand(job: Job) -> str:
+def by_hand(query: Query) -> str:
     """The prompt as a report can carry it, for who sends it by hand."""
-    return job.prompt if job.task is None else prompts.build(job.task, budget=BUDGET // 2).text
+    return (
+        query.prompt if query.task is None else prompts.build(query.task, budget=BUDGET // 2).text
+    )
 
 
-def _forms(job: Job) -> Iterator[tuple[str | None, int]]:
+def _forms(query: Query) -> Iterator[tuple[str | None, int]]:
     """The form (None: the task's own) and the budget of each attempt."""
     yield None, BUDGET
     budget = BUDGET
-    for _ in range(job.max_attempts):
+    for _ in range(query.max_attempts):
         budget = max(budget // 2, _LEAST_BUDGET)
         yield "diff", budget
-    if job.task is not None:
+    if query.task is not None:
         yield "whole", BUDGET
 
 
-def _prompt(job: Job, form: str | None, budget: int, problems: Sequence[Problem]) -> Prompt:
+def _prompt(query: Query, form: str | None, budget: int, problems: Sequence[Problem]) -> Prompt:
     flaw = problems[0].message if problems else ""
-    if job.task is not None:
-        return prompts.build(job.task, form=form, budget=budget, flaw=flaw)
+    if query.task is not None:
+        return prompts.build(query.task, form=form, budget=budget, flaw=flaw)
     again = f"\n\nYour last answer could not be used: {flaw}\n" if flaw else ""
-    return Prompt(job.prompt + again, "diff")
+    return Prompt(query.prompt + again, "diff")
 
 
 def _cut(answer: Answer) -> Problem:
@@ -118,10 +112,10 @@ def _cut(answer: Answer) -> Problem:
 
 def unreadable(data: bytes, known: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
     """Why a response cannot be read; empty if it holds edits.  `known` are paths that exist."""
-    opened = open_response(data)
-    if not isinstance(opened, Envelope):
-        return opened
-    parsed = formats.parse(opened.text, known.__contains__, None, opened.first_line)
+    envelope = open_response(data)
+    if not isinstance(envelope, Envelope):
+        return envelope
+    parsed = formats.parse(envelope.text, known.__contains__, None, envelope.first_line)
     errors = tuple(problem for problem in parsed.problems if problem.severity == "error")
     if errors or parsed.edits:
         return errors
@@ -129,21 +123,21 @@ def unreadable(data: bytes, known: frozenset[str] = frozenset()) -> tuple[Proble
     return (Problem("response.no_edits", "the answer holds no edit", hint),)
 
 
-def enveloped(answer: Answer, job: Job) -> bytes:
+def enveloped(answer: Answer, query: Query) -> bytes:
     """The answer as a response, with the front matter that says what it answers.
 
     Half a surrogate pair, which no file can hold, becomes bytes that are no text, and is refused.
     """
     own, text = _own_header(answer.text)
-    said: Mapping[str, str | None] = {
-        "target": job.target,
-        "base": job.base,
+    header: Mapping[str, str | None] = {
+        "target": query.target,
+        "base": query.base,
         "message": own.message,
         "agent": AGENT,
         "model": visible(clip(answer.model, 200)),
-        "retries": job.retries,
+        "retries": query.retries,
     }
-    lines = [f"{key}: {json.dumps(value)}\n" for key, value in said.items() if value]
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in header.items() if value]
     return f"---\n{''.join(lines)}---\n{text}".encode("utf-8", "surrogatepass")
 
 

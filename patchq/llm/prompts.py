@@ -30,7 +30,7 @@ _MODULES = {"diff": "find_replace", "edit-script": "edit_script", "whole": "whol
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ShownFile:
     """A file to show, with `\\n` for line ends; `text` is None for one that is to be created.
     `line` (1-based) is where the change is to be, if that is known."""
 
@@ -44,10 +44,10 @@ class Task:
     """What a model is asked to do; `tests` are shown and not to be changed."""
 
     text: str
-    files: tuple[File, ...]
+    files: tuple[ShownFile, ...]
     base: str
     form: str = "auto"
-    tests: tuple[File, ...] = ()
+    tests: tuple[ShownFile, ...] = ()
     large_lines: int = _LARGE_LINES
     large_bytes: int = _LARGE_BYTES
 
@@ -78,7 +78,9 @@ def build(task: Task, *, form: str | None = None, budget: int = BUDGET, flaw: st
     shares = _shares(task, asked, budget)
     forms = {file.path: _form(task, file, asked, shares[file.path]) for file in task.files}
     listed = {
-        file.path: _candidates(file) for file in task.files if forms[file.path] == "edit-script"
+        file.path: ranked(file.path, file.text or "", file.line)[:MOST_CANDIDATES]
+        for file in task.files
+        if forms[file.path] == "edit-script"
     }
     text = "\n\n".join(
         [
@@ -117,7 +119,7 @@ def _shares(task: Task, form: str, budget: int) -> dict[str, int]:
     return shares
 
 
-def _form(task: Task, file: File, form: str, share: int) -> Form:
+def _form(task: Task, file: ShownFile, form: str, share: int) -> Form:
     if file.text is None or form == "whole":
         return "whole"
     if form == "edit-script":
@@ -129,7 +131,7 @@ def _form(task: Task, file: File, form: str, share: int) -> Form:
 # ---------------------------------------------------------------- what is shown
 
 
-def _file(file: File, share: int, candidates: Sequence[Ranked] | None) -> Iterator[str]:
+def _file(file: ShownFile, share: int, candidates: Sequence[Ranked] | None) -> Iterator[str]:
     if file.text is None:
         yield f"### {inline(file.path)}\n\nIt does not exist yet."
         return
@@ -142,7 +144,7 @@ def _file(file: File, share: int, candidates: Sequence[Ranked] | None) -> Iterat
         )
 
 
-def _shown(file: File, share: int) -> str:
+def _shown(file: ShownFile, share: int) -> str:
     text = file.text or ""
     if len(text) <= share:
         missing = "" if text.endswith("\n") or not text else ", the last without a line end"
@@ -159,15 +161,11 @@ def _shown(file: File, share: int) -> str:
 
 
 def _row(one: Ranked) -> str:
-    told = {"type": one.type, "selected": one.line, "name": one.name, "line": one.lineno}
-    return json.dumps({key: value for key, value in told.items() if value}, ensure_ascii=False)
+    row = {"type": one.type, "selected": one.line, "name": one.name, "line": one.lineno}
+    return json.dumps({key: value for key, value in row.items() if value}, ensure_ascii=False)
 
 
-def _candidates(file: File) -> list[Ranked]:
-    return ranked(file.path, file.text or "", file.line)[:MOST_CANDIDATES]
-
-
-def _tests(tests: Sequence[File], budget: int) -> Iterator[str]:
+def _tests(tests: Sequence[ShownFile], budget: int) -> Iterator[str]:
     if tests:
         yield "## Tests that the result has to pass; do not change them"
     for number, file in enumerate(tests):
@@ -176,13 +174,13 @@ def _tests(tests: Sequence[File], budget: int) -> Iterator[str]:
         yield _shown(file, share)
 
 
-def aimed(file: File, task: str) -> File:
+def aimed(file: ShownFile, task: str) -> ShownFile:
     """The file with the line of the first definition that the task names, if no line is known."""
     if file.line is not None or file.text is None:
         return file
     words = set(re.findall(r"\w+", task))
     named = (part.header + 1 for part in parts(file.path, file.text) or () if part.name in words)
-    return File(file.path, file.text, next(named, None))
+    return ShownFile(file.path, file.text, next(named, None))
 
 
 # ---------------------------------------------------------------- how to answer

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from patchq.llm.prompts import FORMS
@@ -42,23 +42,15 @@ class Request:
     retries: str | None = None
 
 
-class _Unfit(Exception):
+class _Misfit(Exception):
     """A value of the wrong kind; the argument says what was expected."""
 
 
 def write(request: Request) -> bytes:
     """The request as a file; `read` gives it back."""
-    said: dict[str, Any] = {
-        "files": [{"path": path, "line": line} if line else path for path, line in request.files],
-        "task": request.task,
-        "form": request.form,
-        "mode": request.mode,
-        "target": request.target,
-        "base": request.base,
-        "tests": list(request.tests),
-        "retries": request.retries,
-    }
-    return "".join(f"{k}: {json.dumps(v)}\n" for k, v in said.items() if v).encode()
+    files = [{"path": path, "line": line} if line else path for path, line in request.files]
+    lines = {**asdict(request), "files": files}
+    return "".join(f"{k}: {json.dumps(v)}\n" for k, v in lines.items() if v).encode()
 
 
 def read(data: bytes) -> Request | tuple[Problem, ...]:
@@ -101,9 +93,9 @@ def _values(root: yamlio.Mapping) -> tuple[dict[str, Any], list[Problem]]:
         else:
             try:
                 values[name] = _READ[name](node)
-            except _Unfit as unfit:
-                told = f"`{name}`: expected {unfit}, got {yamlio.describe(node)}"
-                problems.append(_flaw(told, node.line))
+            except _Misfit as misfit:
+                message = f"`{name}`: expected {misfit}, got {yamlio.describe(node)}"
+                problems.append(_flaw(message, node.line))
     return values, problems
 
 
@@ -114,16 +106,16 @@ def _flaw(message: str, line: int) -> Problem:
 
 def _text(node: yamlio.Node, what: str = "text") -> str:
     if not isinstance(node, yamlio.Scalar) or node.value is None or not node.text.strip():
-        raise _Unfit(what)
+        raise _Misfit(what)
     if len(node.text) > _LONGEST_TASK or "\0" in node.text:
-        raise _Unfit(f"at most {_LONGEST_TASK} characters, none of them NUL")
+        raise _Misfit(f"at most {_LONGEST_TASK} characters, none of them NUL")
     return node.text
 
 
 def _one_of(*words: str) -> Callable[[yamlio.Node], str]:
     def read(node: yamlio.Node) -> str:
         if not isinstance(node, yamlio.Scalar) or node.text not in words:
-            raise _Unfit(f"one of {', '.join(words)}")
+            raise _Misfit(f"one of {', '.join(words)}")
         return node.text
 
     return read
@@ -132,27 +124,31 @@ def _one_of(*words: str) -> Callable[[yamlio.Node], str]:
 def _files(node: yamlio.Node) -> tuple[tuple[str, int | None], ...]:
     found = tuple(map(_file, _items(node)))
     if len({path for path, _ in found}) < len(found):
-        raise _Unfit("each file once")
+        raise _Misfit("each file once")
     return found
 
 
 def _items(node: yamlio.Node) -> tuple[yamlio.Node, ...]:
     items = node.items if isinstance(node, yamlio.Sequence) else (node,)
     if not 0 < len(items) <= MOST_FILES:
-        raise _Unfit(f"1 to {MOST_FILES} paths")
+        raise _Misfit(f"1 to {MOST_FILES} paths")
     return items
 
 
 def _file(node: yamlio.Node) -> tuple[str, int | None]:
     if not isinstance(node, yamlio.Mapping):
         return _text(node, "paths"), None
-    said = {key.text: value for key, value in node.entries}
-    line = said.get("line")
+    entries = {key.text: value for key, value in node.entries}
+    line = entries.get("line")
     number = line.value if isinstance(line, yamlio.Scalar) else None
     is_line = isinstance(number, int) and not isinstance(number, bool) and number > 0
-    if said.keys() - {"path", "line"} or "path" not in said or (line is not None and not is_line):
-        raise _Unfit("`{path: …, line: …}` with a line from 1")
-    return _text(said["path"], "a path"), number if isinstance(number, int) else None
+    if (
+        entries.keys() - {"path", "line"}
+        or "path" not in entries
+        or (line is not None and not is_line)
+    ):
+        raise _Misfit("`{path: …, line: …}` with a line from 1")
+    return _text(entries["path"], "a path"), number if isinstance(number, int) else None
 
 
 _READ: dict[str, Callable[[yamlio.Node], Any]] = {

@@ -22,8 +22,8 @@ from queue import Empty, SimpleQueue
 from patchq.llm import generate, request
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Model
-from patchq.llm.generate import Answered, Job
-from patchq.llm.prompts import File, Task, aimed
+from patchq.llm.generate import Query, Reply
+from patchq.llm.prompts import ShownFile, Task, aimed
 from patchq.llm.request import Request
 from patchq.model.generation import Generation
 from patchq.model.names import REQUEST
@@ -40,7 +40,7 @@ _NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.d
 """Codes of refusals that no other answer would mend."""
 
 
-class Desk:
+class RequestDesk:
     """Asks for one world; `ring` is called, from any thread, when an answer is there.  `model`
     takes the place of the configured one."""
 
@@ -50,7 +50,7 @@ class Desk:
         self._world, self._ring, self._model = world, ring, model
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
         self._asked: dict[str, Claim] = {}
-        self._back: SimpleQueue[tuple[str, Answered]] = SimpleQueue()
+        self._back: SimpleQueue[tuple[str, Reply]] = SimpleQueue()
 
     @property
     def open(self) -> int:
@@ -63,18 +63,18 @@ class Desk:
         self._asked[claim.token] = claim
         if known:
             return
-        job = prepared(self._world, claim.data)
+        query = prepared(self._world, claim.data)
         model = self._the_model()
-        if isinstance(job, Job) and model is not None:
-            self._pool.submit(generate.ask, job, model).add_done_callback(
+        if isinstance(query, Query) and model is not None:
+            self._pool.submit(generate.ask, query, model).add_done_callback(
                 lambda future: self._note(claim.token, future)
             )
             return
-        if isinstance(job, Job):
-            generation = Generation(problems=(_NOT_CONFIGURED,), prompt=generate.by_hand(job))
+        if isinstance(query, Query):
+            generation = Generation(problems=(_NOT_CONFIGURED,), prompt=generate.by_hand(query))
         else:
-            generation = Generation(problems=job)
-        self._put(claim.token, Answered(None, generation))
+            generation = Generation(problems=query)
+        self._put(claim.token, Reply(None, generation))
 
     def answered(self, wait: float = 0.0) -> list[Claim]:
         """The requests that came back, as claims to decide on; what they say is on disk by then.
@@ -124,7 +124,7 @@ class Desk:
             return Chat(llm, self._world.stop)
         return self._model
 
-    def _note(self, token: str, future: Future[Answered]) -> None:
+    def _note(self, token: str, future: Future[Reply]) -> None:
         if future.cancelled():
             return
         error = future.exception()
@@ -134,11 +134,10 @@ class Desk:
         _LOG.error("asking failed: %s", error, exc_info=error)
         what = f"patchq failed on this request ({type(error).__name__})"
         hint = "ask for something else, and report the defect with the log's traceback"
-        self._put(
-            token, Answered(None, Generation(problems=(Problem("fault.crashed", what, hint),)))
-        )
+        problem = Problem("fault.crashed", what, hint)
+        self._put(token, Reply(None, Generation(problems=(problem,))))
 
-    def _put(self, token: str, answer: Answered) -> None:
+    def _put(self, token: str, answer: Reply) -> None:
         self._back.put((token, answer))
         self._ring()
 
@@ -165,7 +164,7 @@ def _tried(world: World, report: Report) -> int:
 # ---------------------------------------------------------------- what is asked
 
 
-def prepared(world: World, data: bytes) -> Job | tuple[Problem, ...]:
+def prepared(world: World, data: bytes) -> Query | tuple[Problem, ...]:
     """What to ask for a request, with its files as they are at its base; or why it cannot be."""
     asked = request.read(data)
     if isinstance(asked, tuple):
@@ -175,11 +174,11 @@ def prepared(world: World, data: bytes) -> Job | tuple[Problem, ...]:
         return (Problem("frontmatter.value", message, "leave `mode` out, or say `review`"),)
     if asked.retries is not None:
         return _again(world, asked.retries, asked)
-    return job_of(world, asked)
+    return query_of(world, asked)
 
 
-def job_of(world: World, asked: Request) -> Job | tuple[Problem, ...]:
-    """The job of a request that names files."""
+def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
+    """The query of a request that names files."""
     target = asked.target or world.target
     base = world.repo.resolve_commit(asked.base) if asked.base else world.repo.branch_tip(target)
     if base is None:
@@ -207,19 +206,19 @@ def job_of(world: World, asked: Request) -> Job | tuple[Problem, ...]:
     )
     known = frozenset(file.path for file in (*files, *tests) if file.text is not None)
     most = world.config.llm.max_attempts
-    return Job(
+    return Query(
         task, "", base, asked.target, asked.retries, asked.mode, max_attempts=most, known=known
     )
 
 
 def _files(
     world: World, tree: Tree, paths: list[tuple[str, int | None]], problems: list[Problem]
-) -> list[File]:
+) -> list[ShownFile]:
     """The files to show; a path that no response may touch is shown to no model either."""
     found = []
     for path, line in paths:
         try:
-            found.append(File(path, _text(world, tree, path), line))
+            found.append(ShownFile(path, _text(world, tree, path), line))
         except Refused as refused:
             problems.append(refused.problem)
     return found
@@ -239,8 +238,8 @@ def _text(world: World, tree: Tree, path: str) -> str | None:
         raise Refused(Problem("file.encoding", message, "leave this file out", path=path)) from None
 
 
-def _again(world: World, id: str, asked: Request) -> Job | tuple[Problem, ...]:
-    """The job that sends the retry prompt of a refused batch, with the response that it is of."""
+def _again(world: World, id: str, asked: Request) -> Query | tuple[Problem, ...]:
+    """The query that sends the retry prompt of a refused batch, with the response that it is of."""
     report, body = world.queue.load(id), world.queue.body(id)
     prompt = report["retry"]["prompt"] if report is not None else None
     if report is None or body is None or prompt is None:
@@ -258,4 +257,4 @@ def _again(world: World, id: str, asked: Request) -> Job | tuple[Problem, ...]:
     )
     mode = asked.mode or ("review" if report["mode"] == "review" else None)
     most = world.config.llm.max_attempts
-    return Job(None, text, base, report["target"], id, mode, max_attempts=most)
+    return Query(None, text, base, report["target"], id, mode, max_attempts=most)

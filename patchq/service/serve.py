@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from patchq.config.schema import Config
 from patchq.land import worker
 from patchq.model.errors import Fault, UsageError
-from patchq.pipeline.requests import Desk
+from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
 from patchq.review import restack
 from patchq.service.upkeep import Upkeep
@@ -77,7 +77,7 @@ def serve(
     queue = world.config.queue
     doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
     control.doorbell, control.cut_short = doorbell, world.stop.set
-    world.desk = desk = Desk(world, doorbell.ring)
+    world.desk = desk = RequestDesk(world, doorbell.ring)
     if doorbell.warning:
         _LOG.warning("%s", doorbell.warning)
     upkeep.ready()
@@ -162,7 +162,7 @@ def drain(
     """Work off what waits, then return.  A file that is still being written is waited for as long
     as a quiet one takes to count as complete, and no longer."""
     control.cut_short = world.stop.set
-    with closing(Desk(world)) as world.desk:
+    with closing(RequestDesk(world)) as world.desk:
         _drain(world, control, tell, progress)
         restack.settle(world)
     upkeep.finish()

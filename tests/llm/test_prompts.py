@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.formats.registry import FORMATS
-from patchq.llm.prompts import File, Task, aimed, build, is_large_file
+from patchq.llm.prompts import ShownFile, Task, aimed, build, is_large_file
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import git, make_repo
 
@@ -21,7 +21,7 @@ SMALL = "def f():\n    return 1\n"
 LARGE = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(200))
 
 
-def task(*files: File, **more: object) -> Task:
+def task(*files: ShownFile, **more: object) -> Task:
     return replace(Task("Do it", files, BASE), **more)  # type: ignore[arg-type]
 
 
@@ -46,22 +46,27 @@ def test_thresholds_are_given() -> None:
     assert is_large_file("x" * 11, bytes=10)
 
 
-NEW = File("new.py", None)
+NEW = ShownFile("new.py", None)
 FORMS = {
-    "small": ((File("a.py", SMALL),), "auto", {"whole_file"}, "whole"),
-    "large": ((File("a.py", LARGE),), "auto", {"find_replace"}, "diff"),
+    "small": ((ShownFile("a.py", SMALL),), "auto", {"whole_file"}, "whole"),
+    "large": ((ShownFile("a.py", LARGE),), "auto", {"find_replace"}, "diff"),
     "new": ((NEW,), "auto", {"whole_file"}, "whole"),
     "new in diff mode": ((NEW,), "diff", {"whole_file"}, "whole"),
-    "large and new": ((File("a.py", LARGE), NEW), "auto", {"find_replace", "whole_file"}, "diff"),
-    "small as diff": ((File("a.py", SMALL),), "diff", {"find_replace"}, "diff"),
-    "large as whole": ((File("a.py", LARGE),), "whole", {"whole_file"}, "whole"),
-    "script": ((File("a.py", SMALL),), "edit-script", {"edit_script"}, "edit-script"),
+    "large and new": (
+        (ShownFile("a.py", LARGE), NEW),
+        "auto",
+        {"find_replace", "whole_file"},
+        "diff",
+    ),
+    "small as diff": ((ShownFile("a.py", SMALL),), "diff", {"find_replace"}, "diff"),
+    "large as whole": ((ShownFile("a.py", LARGE),), "whole", {"whole_file"}, "whole"),
+    "script": ((ShownFile("a.py", SMALL),), "edit-script", {"edit_script"}, "edit-script"),
 }
 
 
 @pytest.mark.parametrize(("files", "form", "formats", "kind"), FORMS.values(), ids=FORMS)
 def test_the_form_follows_the_file(
-    files: tuple[File, ...], form: str, formats: set[str], kind: str
+    files: tuple[ShownFile, ...], form: str, formats: set[str], kind: str
 ) -> None:
     prompt = build(task(*files, form=form))
     told = {name for name, module in FORMATS.items() if module.instructions.rstrip() in prompt.text}
@@ -71,24 +76,24 @@ def test_the_form_follows_the_file(
 
 
 def test_each_of_several_forms_names_its_files() -> None:
-    text = build(task(File("a.py", LARGE), File("b.py", SMALL))).text
+    text = build(task(ShownFile("a.py", LARGE), ShownFile("b.py", SMALL))).text
     assert re.search("For `a.py`:\n\nAnswer with the file's path", text)
     assert re.search("For `b.py`:\n\nAnswer with the whole text", text)
 
 
 def test_a_file_of_which_a_part_is_shown_is_never_asked_for_whole() -> None:
-    prompt = build(task(File("a.py", "x = 1\n" * 400)), budget=600)
+    prompt = build(task(ShownFile("a.py", "x = 1\n" * 400)), budget=600)
     assert prompt.form == "diff"
     assert "lines 1-100 of 400" in prompt.text
     assert "Left out here, and to stay as they are: lines 101-400." in prompt.text
 
 
 def test_a_file_that_is_asked_for_whole_is_shown_whole() -> None:
-    assert LARGE in build(task(File("a.py", LARGE)), form="whole", budget=10).text
+    assert LARGE in build(task(ShownFile("a.py", LARGE)), form="whole", budget=10).text
 
 
 def test_the_target_line_is_shown() -> None:
-    text = build(task(File("a.py", LARGE, 401)), budget=400).text
+    text = build(task(ShownFile("a.py", LARGE, 401)), budget=400).text
     assert "def f100():" in text
     assert "def f0():" not in text
     assert "def f199():" not in text
@@ -96,25 +101,25 @@ def test_the_target_line_is_shown() -> None:
 
 
 def test_a_definition_that_the_task_names_is_the_target() -> None:
-    assert aimed(File("a.py", LARGE), "Rename f100 to g").line == 401
-    assert aimed(File("a.py", LARGE, 7), "Rename f100 to g").line == 7
-    assert aimed(File("a.py", LARGE), "Rename it").line is None
+    assert aimed(ShownFile("a.py", LARGE), "Rename f100 to g").line == 401
+    assert aimed(ShownFile("a.py", LARGE, 7), "Rename f100 to g").line == 7
+    assert aimed(ShownFile("a.py", LARGE), "Rename it").line is None
 
 
 def test_files_share_the_budget() -> None:
-    files = (File("big.py", LARGE), File("a.py", SMALL), File("other.py", LARGE))
+    files = (ShownFile("big.py", LARGE), ShownFile("a.py", SMALL), ShownFile("other.py", LARGE))
     text = build(task(*files), budget=2000).text
     assert SMALL in text
     assert len(text) < 2000 + 3000
 
 
 def test_tests_are_shown_and_no_form_is_asked_for_them() -> None:
-    text = build(task(File("a.py", SMALL), tests=(File("test_a.py", "import a\n"),))).text
+    text = build(task(ShownFile("a.py", SMALL), tests=(ShownFile("test_a.py", "import a\n"),))).text
     assert "do not change them\n\n### `test_a.py`, all of its 1 lines\n\n```\nimport a\n```" in text
 
 
 def test_a_script_selects_from_the_ranked_candidates() -> None:
-    prompt = build(task(File("big.py", LARGE, 401)), form="edit-script")
+    prompt = build(task(ShownFile("big.py", LARGE, 401)), form="edit-script")
     (offered,) = prompt.candidates.values()
     assert offered[:2] == ("def f100():", "f100")
     assert '{"type": "function_definition", "selected": "def f100():"' in prompt.text
@@ -122,13 +127,13 @@ def test_a_script_selects_from_the_ranked_candidates() -> None:
 
 
 def test_what_was_wrong_is_said() -> None:
-    text = build(task(File("a.py", SMALL)), flaw="it was cut").text
+    text = build(task(ShownFile("a.py", SMALL)), flaw="it was cut").text
     assert "It could not be used: it was cut" in text
 
 
 @given(st.text(alphabet="`~\n #-=a", max_size=80), st.text(alphabet="`\n#a", max_size=40))
 def test_no_content_ends_its_quotation(content: str, said: str) -> None:
-    text = build(Task(said, (File("a.py", content),), BASE)).text
+    text = build(Task(said, (ShownFile("a.py", content),), BASE)).text
     for quoted in (content, said):
         fences = re.findall("`+", quoted)
         fence = "`" * max(3, 1 + max(map(len, fences), default=0))

@@ -21,6 +21,7 @@ SOLE_IMPORTERS = {
     "pygit2": "patchq.git",
     "yaml": "patchq.text.yamlio",
     "watchdog": "patchq.service.doorbell",
+    "openai": "patchq.llm.completions",
 }
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {
@@ -34,8 +35,8 @@ SHELF = 500
 MOST_ENTRIES = 20
 """Of a room at one level; `cli` has one for each verb."""
 SHARED_NAMES = {
-    "Asker", "Candidate", "Decided", "Desk", "File", "Heading", "Job", "Numbers", "Place", "Queue",
-    "Text", "Unreadable", "Wanted", "_Reader", "_Unfit",
+    "Decided", "File", "Heading", "Numbers", "Place", "Queue",
+    "Text", "Unreadable", "_Reader",
 }  # fmt: skip
 """Class names that stand for several classes still."""
 

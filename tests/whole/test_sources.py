@@ -14,7 +14,7 @@ import pytest
 from patchq import formats
 from patchq.formats import find_replace
 from patchq.formats.envelope.opening import open_response
-from patchq.llm.prompts import File, Task, build, is_large_file
+from patchq.llm.prompts import ShownFile, Task, build, is_large_file
 from patchq.llm.quotes import NEW, OLD
 from patchq.model.values import Edit, Envelope, Plan, Problem
 from patchq.plan import batch
@@ -145,7 +145,7 @@ def test_t110_truncation() -> None:
 
 
 def test_t120_prompt_with_instructions() -> None:
-    prompt = build(Task("Do it", (File("a.py", ORIGINAL * 100),), "c0" * 20))
+    prompt = build(Task("Do it", (ShownFile("a.py", ORIGINAL * 100),), "c0" * 20))
     assert prompt.form == "diff"
     assert find_replace.INSTRUCTIONS.rstrip() in prompt.text
     assert "FIND:" in prompt.text
