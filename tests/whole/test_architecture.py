@@ -9,7 +9,7 @@ import pytest
 
 from patchq.git import records
 from patchq.queue.directory import PRIVATE, PUBLIC
-from tests.helpers import rooms
+from tests.helpers import rooms, walk
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo
@@ -36,6 +36,10 @@ TRANSIENT = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_what_is_made_from_the_code_is_as_it_is(name: str) -> None:
     assert part(ARCHITECTURE, name) == DRAWN[name], "run: python -m tests.helpers.rooms"
+
+
+def test_the_response_goes_the_way_that_is_told() -> None:
+    assert part(ARCHITECTURE, "walk") == walk.parts()["walk"], "run: python -m tests.helpers.walk"
 
 
 def test_the_glossary_has_every_word_once_and_the_code_has_it() -> None:
