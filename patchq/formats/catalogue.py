@@ -79,7 +79,7 @@ class Catalogue(Mapping[str, Format]):
         if not self._may_begin(line):
             return NOTHING
         if mark := fence(line):
-            fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark, line)]
+            fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark)]
             reads = tuple([f.read for f in fences if not f.quotes])
             return Beginning(reads, mark, tuple([f.read for f in fences if f.quotes]))
         letter = line.lstrip()[0]

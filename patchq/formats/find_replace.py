@@ -344,7 +344,7 @@ FORMAT = Format(
     openings=(
         Opening(read, (r"[\d#*_`>+-]", "[Cc][Hh]", "[Ff][Ii`*_]", "[Rr][Ee`*_]"), may_label),
     ),
-    fences=(FenceOpening(read, lambda _, line: may_label(line), turn=2),),  # behind the ticks
+    fences=(FenceOpening(read, lambda mark: may_label(mark.kind * mark.length + mark.info), 2),),
     signs=(
         Sign(
             "a part of a FIND/REPLACE pair",

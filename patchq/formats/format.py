@@ -48,12 +48,11 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class FenceOpening:
-    """Fence lines on which a format may begin: those that it stands under, with its text in the
-    fence, or on."""
+    """Fence lines on which a format may begin."""
 
     read: Read
-    may_begin: Callable[[Fence, str], bool] | None = None
-    """As an `Opening`'s, of the line as a fence and as it stands."""
+    may_begin: Callable[[Fence], bool] | None = None
+    """Whether it may begin on the line, by its text alone.  None: always."""
     turn: int = 1
     """Which of several formats is asked first: the lower turn, then the registry's order.  0 is for
     a fence whose language names the format, 2 for one that nothing else may stand in."""

@@ -8,9 +8,7 @@ edits.  Landing the rest of the response would be a silent partial apply, so all
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterable
 
 from patchq.formats.format import Format, Sign
 from patchq.formats.marks.fences import Fence, OpenFences, fence
@@ -33,55 +31,38 @@ _TAGS = Sign(
     "an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"
 )
 _COMMENT = re.compile(r"\s*(?:#(?!!)|//)")
-_NEVER = r"(?!)"
-Seeks = Callable[[str], re.Match[str] | None]
-
-
-class _Kind(Enum):
-    """What a line is by its text alone."""
-
-    BLANK = 0
-    PLAIN = 1
-    MARKED = 2
-    """A fence line, or one with a sign of an edit."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """A sign, ready to be sought on a line, and what to send instead."""
-
-    sign: Sign
-    seeks: Seeks
-    seeks_behind: Seeks | None
-    hint: str
 
 
 class Signs:
     """What resembles edits of some formats, the narrower first: signs in certain fences, those at
-    a line's start, those anywhere."""
+    a line's start, those anywhere.  Each has a hint: what to send instead."""
 
     def __init__(self, formats: Iterable[Format]) -> None:
-        named = [(sign, _hint(form.name)) for form in formats for sign in form.signs]
-        named = sorted(
-            [*named, (_TAGS, _HINT)], key=lambda one: (not one[0].languages, one[0].anywhere)
-        )
-        self.searches = tuple(_search(sign, hint) for sign, hint in named)
-        self.languages = frozenset().union(*(sign.languages for sign, _ in named))
-        plain = [sign for sign, _ in named if not sign.languages]
-        self._starts = _any_of(sign.pattern for sign in plain if not sign.anywhere).match
-        self._holds = _any_of(
-            pattern
-            for sign in plain
-            for pattern in (sign.pattern if sign.anywhere else None, sign.behind)
-            if pattern
+        hints = [
+            (sign, f"write it as `patchq formats {form.name}` shows, or {_HINT}")
+            for form in formats
+            for sign in form.signs
+        ]
+        self.fenced = [(sign, hint) for sign, hint in hints if sign.languages]
+        others = [(sign, hint) for sign, hint in hints if not sign.languages]
+        self.others = sorted([*others, (_TAGS, _HINT)], key=lambda other: other[0].anywhere)
+        self.languages = frozenset().union(*(sign.languages for sign, _ in self.fenced))
+        anywhere = [sign for sign, _ in self.others if sign.anywhere]
+        self._starts = re.compile(
+            "|".join(sign.pattern for sign, _ in self.others if not sign.anywhere)
+        ).match
+        # Alternatives that begin alike are sought as fast as one.
+        self._holds = re.compile(
+            "|".join(filter(None, (p for sign in anywhere for p in (sign.pattern, sign.behind))))
+            or r"(?!)"
         ).search
 
-    def kind(self, line: str) -> _Kind:
-        """What the line is, wherever it stands."""
+    def mark(self, line: str) -> bool | None:
+        """Whether the line is a fence line or has a sign, wherever it stands; None if it is
+        blank."""
         if not line.strip():
-            return _Kind.BLANK
-        marked = fence(line) or self._starts(line) or self._holds(line)
-        return _Kind.MARKED if marked else _Kind.PLAIN
+            return None
+        return bool(fence(line) or self._starts(line) or self._holds(line))
 
 
 def find(prose: Iterable[tuple[int, str]], signs: Signs, known: Known) -> Problem | None:
@@ -94,22 +75,6 @@ def find(prose: Iterable[tuple[int, str]], signs: Signs, known: Known) -> Proble
     number, what, hint = reader.found
     message = f"line {number}, column 1: this looks like {what}, but cannot be read as one"
     return Problem("response.unreadable_edit", message, hint, line=number)
-
-
-def _hint(name: str) -> str:
-    """What to send instead of an edit of the format of that name."""
-    return f"write it as `patchq formats {name}` shows, or {_HINT}"
-
-
-def _search(sign: Sign, hint: str) -> _Search:
-    pattern = re.compile(sign.pattern)
-    behind = re.compile(sign.behind).search if sign.behind else None
-    return _Search(sign, pattern.search if sign.anywhere else pattern.match, behind, hint)
-
-
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for any of them; a beginning that all of them share makes it fast."""
-    return re.compile("|".join(patterns) or _NEVER)
 
 
 class _ProseReader:
@@ -136,21 +101,21 @@ class _ProseReader:
     def read(self, prose: Iterable[tuple[int, str]]) -> None:
         """Take in the lines up to the first that is none of prose; numbers that are missing stand
         for blocks."""
-        kinds: dict[str, _Kind] = {}
+        marks: dict[str, bool | None] = {}
         for number, line in prose:
             if number != self.number + 1:
                 self.above, self.file_at, self.opened = "", 0, False
             self.number = number
-            kind = kinds.get(line)
-            if kind is None:
-                kind = kinds[line] = self.signs.kind(line)
-            if kind is _Kind.BLANK:
+            if line not in marks:
+                marks[line] = self.signs.mark(line)
+            marked = marks[line]
+            if marked is None:
                 continue
-            mark = fence(line) if kind is _Kind.MARKED else None
+            mark = fence(line) if marked else None
             if mark:
                 self._fence(mark)
-            elif kind is _Kind.MARKED or self.opened or self.language:
-                self._line(line)
+            elif marked or self.opened or self.language:
+                self._line(line, marked)
             self.above = "" if mark else line
             if self.found:
                 return
@@ -183,17 +148,18 @@ class _ProseReader:
             named = self.named[line] = path is not None
         return named
 
-    def _line(self, line: str) -> None:
+    def _line(self, line: str, marked: bool) -> None:
         if self.opened and _COMMENT.match(line):
             path = undress(line)[0]
             if is_path(path, self.known) and ("." in path or self.known(path)):
                 self.file_at = self.number
         self.opened = False
-        for search in self.signs.searches:
-            sign = search.sign
-            if sign.behind and search.seeks_behind and search.seeks_behind(line):
+        for sign, hint in self.signs.fenced if self.language else ():
+            if self.language in sign.languages and re.match(sign.pattern, line):
+                self._find(self.number, sign.what, hint)
+        for sign, hint in self.signs.others if marked else ():
+            if sign.behind and re.search(sign.behind, line):
                 self.met.add(sign.behind)
-            if sign.languages and self.language not in sign.languages:
-                continue
-            if (not sign.behind or sign.behind in self.met) and search.seeks(line):
-                self._find(self.number, sign.what, search.hint)
+            seek = re.search if sign.anywhere else re.match
+            if (not sign.behind or sign.behind in self.met) and seek(sign.pattern, line):
+                self._find(self.number, sign.what, hint)

@@ -8,7 +8,6 @@ resembles an edit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from patchq.formats import leftovers
@@ -20,7 +19,6 @@ from patchq.formats.envelope.thinking import (
     opens_thought,
     without_close,
 )
-from patchq.formats.format import Read
 from patchq.formats.marks.blocks import is_cut
 from patchq.formats.marks.fences import fence
 from patchq.formats.marks.lines import line_above
@@ -83,10 +81,10 @@ class _ResponseReader:
         self.quoting = quoting
         """Whether to take what may be a mere excerpt for an edit."""
         self.found = Reading()
-        self.prose: list[tuple[int, int]] = []
-        """The lines outside edits before `behind`, as runs: the first index, and that behind."""
-        self.behind = 0
-        """The first line (index) behind what was left out of the prose last."""
+        self.left_out: list[range] = []
+        """The lines (indices) of edits and thoughts, which are no prose."""
+        self.kept: set[int] = set()
+        """Those of them that are prose all the same."""
         self.quotes = False
         """Whether there is anything that would be taken otherwise with `quoting`."""
         self.drafted = False
@@ -136,9 +134,9 @@ class _ResponseReader:
 
     def finish(self) -> Reading:
         """The reading, once nothing in the prose resembles an edit; raises `Unreadable`."""
-        lines, wrappers = self.doc.lines, self.doc.open_fences.wrappers
-        runs = [*self.prose, (self.behind, len(lines))]
-        prose = [(k + 1, lines[k]) for a, b in runs for k in range(a, b) if k not in wrappers]
+        others = {k for run in self.left_out for k in run} - self.kept
+        others |= self.doc.open_fences.wrappers
+        prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
         if problem := leftovers.find(prose, self.formats.signs, self.doc.known):
             raise Unreadable.of(problem)
         self.found.prose = "\n".join(line for _, line in prose).strip()
@@ -149,43 +147,28 @@ class _ResponseReader:
         for read in begun.reads:
             if piece := read(self.doc, i):
                 return piece
-        for read in begun.quotes:
-            if self.quoting:
-                if piece := read(self.doc, i):
-                    return piece
-            elif not (self.quotes or self.found.edits):
-                self._look_for_quote(read, i)
+        if self.quoting:
+            return next((piece for read in begun.quotes if (piece := read(self.doc, i))), None)
+        if begun.quotes and not (self.quotes or self.found.edits):
+            # A reading with `quoting` may come to this line, as long as there are no edits.
+            try:
+                self.quotes = any(read(self.doc, i) for read in begun.quotes)
+            except Unreadable:
+                self.quotes = True
         return None
-
-    def _look_for_quote(self, read: Read, i: int) -> None:
-        """Note whether a reading with `quoting`, which may come to this line as long as there are
-        no edits, would find something here."""
-        try:
-            self.quotes = read(self.doc, i) is not None
-        except Unreadable:
-            self.quotes = True
 
     def _take(self, piece: Piece, i: int) -> int:
         """Take in what a format has read on line `i`; the index of the line behind it."""
         doc = self.doc
         for edit in piece.edits:
-            doc.made.update(_makes(edit))
+            if isinstance(edit.op, Create | Write | Rename):
+                doc.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
-        self._leave_out(i if piece.top is None else piece.top, piece.end)
-        self.prose += [(k, k + 1) for k in piece.kept]
+        self.left_out.append(range(i if piece.top is None else piece.top, piece.end))
+        self.kept.update(piece.kept)
         self.found.add(piece)
         doc.low = piece.end
         return piece.end
-
-    def _leave_out(self, first: int, behind: int) -> None:
-        """Take the lines from `first` to `behind` (indices), the last that were read, for no
-        prose."""
-        runs = self.prose
-        runs.append((self.behind, max(first, self.behind)))
-        while runs and runs[-1][1] > first:
-            start, _ = runs.pop()
-            runs += [(start, first)] if start < first else []
-        self.behind = behind
 
     def _thought(self, i: int) -> int:
         end = blank_thought(self.doc.lines, i)
@@ -195,7 +178,7 @@ class _ResponseReader:
                 "the thinking block that opens here is not closed before the response ends",
                 "send the answer alone, without the thinking before it",
             )
-        self._leave_out(i, end)
+        self.left_out.append(range(i, end))
         return end
 
     def _end_of_draft(self, i: int) -> int | None:
@@ -206,10 +189,10 @@ class _ResponseReader:
         if self.found.edits or self.drafted:
             return None
         for j in range(i, len(self.doc.lines)):
-            if opens_thought(self.doc.lines[j]):
-                return None
             if closes_thought(self.doc.lines[j]):
                 return j
+            if opens_thought(self.doc.lines[j]):
+                break
         return None
 
     def _end_of_thought(self, i: int) -> None:
@@ -223,8 +206,7 @@ class _ResponseReader:
             )
         lines, old = self.doc.lines, self.doc
         lines[i] = without_close(lines[i])
-        self.prose.clear()
-        self.behind = i
+        self.left_out = [range(i)]
         if not self.drafted:  # what the draft opened is not open in the answer
             lines[:i] = [""] * i
             self.doc = Document(lines, old.base_has, old.default_path, low=i)
@@ -251,10 +233,3 @@ class _ResponseReader:
         """Whether the line is a path and nothing else, and no item of a list."""
         listed = line.lstrip().startswith(("- ", "* ", "+ ", "> "))
         return not listed and path_line(line, self.doc.known) is not None
-
-
-def _makes(edit: Edit) -> Iterator[str]:
-    if isinstance(edit.op, Create | Write):
-        yield edit.path
-    elif isinstance(edit.op, Rename):
-        yield edit.op.to

@@ -48,16 +48,14 @@ def related(
             if other not in known:
                 message = f"expected the id of another edit in `dependsOn`, found {other!r}"
                 raise Unreadable(edits[i].at[0] - 1, message, _CORRECT, CODE)
-    told = []
     for i, edit in enumerate(edits):
         depends_on = (*stated.get(i, Stated()).depends_on, *needs.get(edit.id or "\0", ()))
         backs = edit.id if edit.format == CONTEXTUAL and edit.id in indexed else None
         if depends_on or backs:
             unique = tuple(dict.fromkeys(depends_on))
-            edit = replace(edit, depends_on=unique, fallback_of=backs)
-        told.append(edit)
-    _check_cycles(told)
-    return _numbered(told), tuple(warnings)
+            edits[i] = replace(edit, depends_on=unique, fallback_of=backs)
+    _check_cycles(edits)
+    return _numbered(edits), tuple(warnings)
 
 
 def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[Edit]:

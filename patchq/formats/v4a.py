@@ -84,9 +84,9 @@ class _PatchMarker:
 
 @dataclass(slots=True)
 class _Section:
-    """One file's part of a patch: its marker, and the lines up to the next one's."""
+    """One file's part of a patch: its marker's word, and the lines up to the next one's."""
 
-    marker: _PatchMarker
+    word: str
     index: int
     path: str
     body: list[PatchLine] = field(default_factory=list)
@@ -97,8 +97,7 @@ def read(doc: Document, i: int) -> Piece | None:
     line = doc.lines[i]
     if not may_begin(line):
         return None
-    marker = _marker(line)
-    if marker is None or marker.word != "begin patch":
+    if not opens(line):
         raise Unreadable(
             i,
             f"expected `*** Begin Patch` first, found {line.strip()[:_HEAD]!r}",
@@ -126,8 +125,8 @@ def may_begin(line: str) -> bool:
 
 def opens(line: str) -> bool:
     """Whether the line opens a patch."""
-    mark = _marker(line) if "***" in line[:_HEAD] else None
-    return mark is not None and mark.word == "begin patch"
+    marker = _marker(line) if "***" in line[:_HEAD] else None
+    return marker is not None and marker.word == "begin patch"
 
 
 # ---------------------------------------------------------------- where it ends
@@ -144,14 +143,13 @@ def _extent(lines: Sequence[str], start: int) -> tuple[int, int]:
     """The index of the patch's end marker, and that of its last unindented marker."""
     firm, indented = start, None
     for i in range(start + 1, len(lines)):
-        mark = _marker(lines[i])
-        if mark is None:
+        if not (marker := _marker(lines[i])):
             continue
-        if mark.indented:
-            indented = i if mark.word == "end patch" else indented
-        elif mark.word == "begin patch":
+        if marker.indented:
+            indented = i if marker.word == "end patch" else indented
+        elif marker.word == "begin patch":
             break
-        elif mark.word == "end patch":
+        elif marker.word == "end patch":
             return i, i
         else:
             firm = i
@@ -172,13 +170,10 @@ def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
     if match is None:
         return None, end
     tag, i = match[2], next_line(doc.lines, stop)
-    if i < len(doc.lines) and (last := doc.lines[i].strip()).startswith(tag):
-        if not _CLOSERS.fullmatch(last[len(tag) :]):
-            return above, end
-        end = i + 1
-        rest = doc.lines[end].strip() if end < len(doc.lines) else ""
-        if rest and _CLOSERS.fullmatch(rest):
-            end += 1
+    last = doc.lines[i].strip() if i < len(doc.lines) else ""
+    if last.startswith(tag) and _CLOSERS.fullmatch(last[len(tag) :]):
+        rest = doc.lines[i + 1].strip() if i + 1 < len(doc.lines) else ""
+        end = i + 1 + bool(rest and _CLOSERS.fullmatch(rest))
     return above, end
 
 
@@ -188,16 +183,16 @@ def _sections(doc: Document, start: int, stop: int, firm: int) -> Iterator[_Sect
     begun = False
     for i in range(start + 1, stop):
         line = doc.lines[i]
-        mark = _marker(line)
-        if mark and mark.indented and begun and i < firm:
-            mark = None
-        if mark and mark.word in _SECTIONS:
+        marker = _marker(line)
+        if marker and marker.indented and begun and i < firm:
+            marker = None
+        if marker and marker.word in _SECTIONS:
             if section:
                 yield section
-            section, begun = _Section(mark, i, _path(doc, mark, i)), False
+            section, begun = _Section(marker.word, i, _path(doc, marker, i)), False
         elif section:
-            section.body.append((i, line, mark.word if mark else ""))
-            begun = begun or (section.marker.word == "update file" and not (mark or is_blank(line)))
+            section.body.append((i, line, marker.word if marker else ""))
+            begun = begun or (section.word == "update file" and not (marker or is_blank(line)))
         elif not is_blank(line):
             raise Unreadable(
                 i,
@@ -211,8 +206,8 @@ def _sections(doc: Document, start: int, stop: int, firm: int) -> Iterator[_Sect
 
 def _path(doc: Document, marker: _PatchMarker, index: int) -> str:
     path = marker.path
-    if not doc.known(path):
-        path = as_meant(undress(path)[0] if path[:1] in "`*_\"'" else path, doc.known)
+    dressed = not doc.known(path) and path[:1] in "`*_\"'"
+    path = as_meant(undress(path)[0] if dressed else path, doc.known)
     if not path:
         raise Unreadable(
             index,
@@ -226,13 +221,13 @@ def _path(doc: Document, marker: _PatchMarker, index: int) -> str:
 
 
 def _edits(doc: Document, sections: Sequence[_Section]) -> Iterator[Edit]:
-    updates = {s.index: _chunks_of(s.body) for s in sections if s.marker.word == "update file"}
+    updates = {s.index: _chunks_of(s.body) for s in sections if s.word == "update file"}
     lost = any(chunk.lacks_space for chunks in updates.values() for chunk in chunks)
     for section in sections:
         if section.index in updates:
             yield from _update(doc, section, updates[section.index], lost)
             continue
-        op = _add(section) if section.marker.word == "add file" else _delete(section)
+        op = _add(section) if section.word == "add file" else _delete(section)
         last = max((i for i, line, _ in section.body if not is_blank(line)), default=section.index)
         yield _edit(section, section.index, last, op)
 
@@ -283,8 +278,8 @@ def _update(
             "lead the lines to remove by `-` and the lines to add by `+`, at the line's start",
         )
     for i, line in moves:
-        mark = _marker(line)
-        if mark and (to := _path(doc, mark, i)) != section.path:
+        marker = _marker(line)
+        if marker and (to := _path(doc, marker, i)) != section.path:
             yield _edit(section, section.index, i, Rename(to))
     for chunk in changing:
         yield _edit(section, chunk.first, chunk.last, chunk.hunk(bare=lost))
@@ -330,22 +325,20 @@ class Chunk:
     def _quoting(self) -> list[tuple[str, str]]:
         """The lines; without the blank ones behind lines that are only added, since those set the
         chunk apart from the next and say nothing of its place."""
-        end = len(self.lines)
-        if all(sign in ("", "+") for sign, _ in self.lines):
-            while end and not self.lines[end - 1][0]:
-                end -= 1
-        return self.lines[:end]
+        adds = all(sign in ("", "+") for sign, _ in self.lines)
+        signed = [k for k, (sign, _) in enumerate(self.lines, 1) if sign]
+        return self.lines[: max(signed, default=0)] if adds else self.lines
 
 
 def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
     """The chunks of an update's lines; raises `Unreadable`."""
     chunks: list[Chunk] = []
-    open_ = False
     for i, line, word in body:
+        open_ = bool(chunks) and not chunks[-1].at_end
         if word == "move to" and not chunks:
             continue
         if word == "end of file" and open_ and chunks[-1].lines:
-            chunks[-1].at_end, chunks[-1].last, open_ = True, i, False
+            chunks[-1].at_end, chunks[-1].last = True, i
             continue
         if word or _UNKNOWN.match(line):
             raise Unreadable(
@@ -359,7 +352,6 @@ def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
             continue
         if not open_ or (scope and chunks[-1].lines):
             chunks.append(Chunk(i, i))
-            open_ = True
         if scope:
             _take_scope(chunks[-1], scope[1].strip())
         else:
@@ -380,9 +372,7 @@ def _take_scope(chunk: Chunk, text: str) -> None:
 
 
 def _sign(line: str) -> str:
-    if line[:1] in ("+", "-", " "):
-        return line[0]
-    return "?" if line.strip() else ""
+    return line[0] if line[:1] in ("+", "-", " ") else "?" if line.strip() else ""
 
 
 FORMAT = Format(

@@ -370,7 +370,7 @@ FORMAT = Format(
     INSTRUCTIONS,
     openings=(Opening(read, ("[#*_]", "FILE", "END FILE"), _is_edge),),
     fences=(
-        FenceOpening(read, lambda mark, _: is_named(mark), turn=2),
+        FenceOpening(read, is_named, turn=2),
         FenceOpening(read_quoting, quotes=True),
     ),
     signs=(Sign("a whole file", r"FILE: *\S"),),

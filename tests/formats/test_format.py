@@ -51,7 +51,7 @@ KEEP = Format(
     "keep",
     INSTRUCTIONS,
     openings=(Opening(read, ("KEEP", "==+ KEEP"), lambda line: "KEEP" in line[:9]),),
-    fences=(FenceOpening(read_fenced, lambda mark, _: mark.info.startswith("keep "), turn=0),),
+    fences=(FenceOpening(read_fenced, lambda mark: mark.info.startswith("keep "), turn=0),),
     signs=(
         Sign("a file to keep", r"\s+(?i:keep):"),
         Sign("lines to keep", r"\bkept at ", anywhere=True, behind=r"\bKEPT\b"),

@@ -12,7 +12,9 @@ the surest sign that an answer was cut, so every one that is no normal end is ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
@@ -70,8 +72,7 @@ def open_api(text: str) -> ApiAnswer | None:
     answers: list[ApiAnswer] = []
     try:
         for value in _answers(text):
-            answer = _answer(value)
-            if answer is None:
+            if not (answer := _answer(value)):
                 return None
             answers.append(answer)
     except JsonError:
@@ -125,23 +126,24 @@ def calls_of(node: Node) -> list[ToolCall] | None:
 
 def _answer(node: Node) -> ApiAnswer | None:
     """One API object, opened."""
-    if (choice := _only(node, "choices")) is not None:
-        said = choice.get("message")
-        if said is None:
-            return None
-        parts = tuple(_joined(_message(said)))
-        return ApiAnswer(parts, _cut(choice.get("finish_reason")), node.text("model"))
-    if (candidate := _only(node, "candidates")) is not None:
-        said = candidate.get("content")
-        parts = tuple(_joined(_message(said))) if said is not None else ()
+    if choice := _only(node, "choices"):
+        message = choice.get("message")
+        reason, model = choice.get("finish_reason"), node.text("model")
+        return _opened(message, reason, model) if message else None
+    if candidate := _only(node, "candidates"):
         model = node.text("modelVersion", "model")
-        return ApiAnswer(parts, _cut(candidate.get("finishReason")), model)
+        return _opened(candidate.get("content"), candidate.get("finishReason"), model)
     if node.text("object") == "response" and node.get("output") is not None:
         return _response(node)
     by_model = node.text("role") in (None, "assistant")
     if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
         return ApiAnswer(tuple(_message(node)), _cut(node.get("stop_reason")), node.text("model"))
     return None
+
+
+def _opened(message: Node | None, reason: Node | None, model: str | None) -> ApiAnswer:
+    """The answer that is one message, and why it ended."""
+    return ApiAnswer(tuple(_joined(_message(message))) if message else (), _cut(reason), model)
 
 
 def _only(node: Node, member: str) -> Node | None:
@@ -158,23 +160,19 @@ def _response(node: Node) -> ApiAnswer:
     if cut is not None and details is not None:
         cut = details.text("reason") or cut
     for item in _items(node.get("output")):
-        if item.text("type") == "message":
-            parts += _joined(_message(item))
-        else:
-            parts += _part(item)
+        message = item.text("type") == "message"
+        parts += _joined(_message(item)) if message else _part(item)
         cut = cut or _cut(item.get("status"))
     return ApiAnswer(tuple(parts), cut, node.text("model"))
 
 
 def _message(node: Node) -> Iterator[ApiPart]:
     """The parts of one message: its `content` or `parts`, then the calls beside them."""
-    content = node.get("content", "parts")
+    content, call = node.get("content", "parts"), node.get("function_call")
     if content is not None and isinstance(content.value, str):
         yield from _text(content, content)
-    for item in (*_items(content), *_items(node.get("tool_calls"))):
+    for item in (*_items(content), *_items(node.get("tool_calls")), *([call] if call else ())):
         yield from _part(item)
-    if (call := node.get("function_call")) is not None:
-        yield from _part(call)
 
 
 def _part(node: Node) -> Iterator[ApiPart]:
@@ -186,9 +184,7 @@ def _part(node: Node) -> Iterator[ApiPart]:
     text = node.get("text")
     if text is not None and isinstance(text.value, str):
         yield from _text(text, node)
-        return
-    own = kind if kind.endswith(("_call", "tool_use")) else None
-    if call := _call(node, own):
+    elif call := _call(node, kind if kind.endswith(("_call", "tool_use")) else None):
         yield call
 
 
@@ -199,22 +195,13 @@ def _text(text: Node, node: Node) -> Iterator[ApiText]:
 
 def _joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
     """The parts with adjacent texts made one, for an API that cuts a text anywhere."""
-    run: list[ApiText] = []
-    for part in parts:
-        if isinstance(part, ApiText):
-            run.append(part)
-            continue
-        yield from _one(run)
-        run = []
-        yield part
-    yield from _one(run)
-
-
-def _one(run: list[ApiText]) -> list[ApiText]:
-    """The texts as a single one; none if there are none."""
-    if not run:
-        return []
-    return [ApiText("".join(part.text for part in run), (run[0].at[0], run[-1].at[1]))]
+    for is_text, run in groupby(parts, lambda part: isinstance(part, ApiText)):
+        if is_text:
+            texts = [part for part in run if isinstance(part, ApiText)]
+            lines = texts[0].at[0], texts[-1].at[1]
+            yield ApiText("".join(part.text for part in texts), lines)
+        else:
+            yield from run
 
 
 def _call(node: Node, name: str | None) -> ToolCall | None:
@@ -239,13 +226,9 @@ def _unwrapped(node: Node) -> tuple[Node, str | None]:
 
 def _object(node: Node) -> Node:
     """The arguments, read if they are a text that holds an object."""
-    if isinstance(node.value, str):
-        try:
-            inner = jsonish.parse(node.value or "{}")
-        except JsonError:
-            return node
-        if isinstance(inner.value, dict):
-            return inner
+    with suppress(JsonError):
+        inner = jsonish.parse(node.value or "{}") if isinstance(node.value, str) else node
+        return inner if isinstance(inner.value, dict) else node
     return node
 
 
@@ -255,7 +238,5 @@ def _items(node: Node | None) -> list[Node]:
 
 def _cut(reason: Node | None) -> str | None:
     """The stop reason if it is no normal end; one that is missing or null says nothing."""
-    if reason is None or reason.value is None:
-        return None
-    said = str(reason.plain())
-    return None if said in _ENDS else said
+    said = reason.plain() if reason else None
+    return None if said is None or str(said) in _ENDS else str(said)

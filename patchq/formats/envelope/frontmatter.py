@@ -91,7 +91,7 @@ def _line_at(data: bytes, start: int) -> tuple[bytes, int]:
     return data[start:end], end
 
 
-class _Unfit(Exception):
+class _UnfitValue(Exception):
     """A value of the wrong kind; the argument says what was expected."""
 
 
@@ -112,7 +112,7 @@ def _values(root: yamlio.Mapping) -> tuple[dict[str, Any], list[Problem]]:
             lines[name] = key.line
             try:
                 values[name] = _value(name, node)
-            except _Unfit as unfit:
+            except _UnfitValue as unfit:
                 message = f"`{name}`: expected {unfit}, got {yamlio.describe(node)}."
                 problems.append(
                     _bad_value(node.line, message, f"Correct `{name}`, or leave it out.")
@@ -125,37 +125,36 @@ def _value(name: str, node: yamlio.Node) -> str | int | tuple[str, ...]:
         return _count(node)
     if name == "depends_on":
         if not isinstance(node, yamlio.Sequence):
-            raise _Unfit("a list of batch ids, `[schema-7, api-3]`")
+            raise _UnfitValue("a list of batch ids, `[schema-7, api-3]`")
         return tuple(_text(item) for item in node.items)
     if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
-        raise _Unfit("a path without blanks round it")
+        raise _UnfitValue("a path without blanks round it")
     text = _text(node, "\n\t" if name == "message" else "")
     if name == "sha256" and not _SHA256.fullmatch(text):
-        raise _Unfit("64 hexadecimal digits")
+        raise _UnfitValue("64 hexadecimal digits")
     if name == "author" and not _AUTHOR.fullmatch(text):
-        raise _Unfit("`Name <mail@example.org>`")
+        raise _UnfitValue("`Name <mail@example.org>`")
     return text
 
 
 def _text(node: yamlio.Node, allowed: str = "") -> str:
     """A scalar as it was written, whatever YAML makes of it."""
     if not isinstance(node, yamlio.Scalar) or node.value is None:
-        raise _Unfit("text")
+        raise _UnfitValue("text")
     text = node.text.strip()
     if not text:
-        raise _Unfit("text that is not empty")
+        raise _UnfitValue("text that is not empty")
     if len(text.encode()) > MAX_VALUE_BYTES:
-        raise _Unfit(f"at most {MAX_VALUE_BYTES} bytes")
+        raise _UnfitValue(f"at most {MAX_VALUE_BYTES} bytes")
     if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
-        raise _Unfit("text without control characters")
+        raise _UnfitValue("text without control characters")
     return text
 
 
 def _count(node: yamlio.Node) -> int:
-    value = node.value if isinstance(node, yamlio.Scalar) else None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _Unfit("a whole number, not negative")
-    return value
+    if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
+        return node.value
+    raise _UnfitValue("a whole number, not negative")
 
 
 def _unknown(key: yamlio.Scalar) -> Problem:
@@ -167,14 +166,13 @@ def _unknown(key: yamlio.Scalar) -> Problem:
 
 def _check_body(size: int | None, digest: str | None, body: bytes) -> list[Problem]:
     """What differs between the body and what the front matter promises of it."""
+    message = None
     if size is not None and size != len(body):
         message = f"`bytes` promises {size} bytes after the front matter; there are {len(body)}."
     elif digest is not None and digest.lower() != (found := hashlib.sha256(body).hexdigest()):
         message = f"`sha256` does not agree with what follows the front matter, which has {found}."
-    else:
-        return []
     hint = "Send the response again, whole; or leave out `bytes` and `sha256`."
-    return [Problem("response.incomplete", message, hint)]
+    return [Problem("response.incomplete", message, hint)] if message else []
 
 
 def _bad_value(line: int, message: str, hint: str = _HINT_PROSE) -> Problem:

@@ -21,9 +21,7 @@ def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
     if problem := _not_text(data):
         return (problem,)
     split = frontmatter.split(data.removeprefix(_BOM))
-    header: Header | tuple[Problem, ...] = Header()
-    if split.block is not None:
-        header = frontmatter.read(split.block, split.body)
+    header = Header() if split.block is None else frontmatter.read(split.block, split.body)
     if isinstance(header, tuple):
         return header
     text = split.body.decode()
@@ -41,16 +39,15 @@ def _not_text(data: bytes) -> Problem | None:
         return Problem("response.incomplete", "The response is an empty file.", again)
     if data.startswith(_UTF16):
         return Problem("response.not_text", "The response is UTF-16, not UTF-8.", hint, line=1)
-    what, at = "is no UTF-8", -1
+    at = len(data)
     try:
         data.decode()
     except UnicodeDecodeError as error:
         at = error.start
-    nul = data.find(b"\0", 0, at if at >= 0 else len(data))
-    if nul >= 0:
-        what, at = "is a NUL", nul
-    if at < 0:
+    nul = data.find(b"\0", 0, at)
+    if nul < 0 and at == len(data):
         return None
+    what, at = ("is a NUL", nul) if nul >= 0 else ("is no UTF-8", at)
     line = data.count(b"\n", 0, at) + 1
     message = f"The byte at offset {at} of the response, line {line}, {what}."
     return Problem("response.not_text", message, hint, line=line)

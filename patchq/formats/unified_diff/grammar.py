@@ -294,7 +294,7 @@ FORMAT = Format(
     NAME,
     INSTRUCTIONS,
     openings=(Opening(read, ("[>@*+-]", "diff", "From", "Binary", "Files"), may_begin),),
-    fences=(FenceOpening(read, lambda mark, _: is_of_diff(mark), turn=0),),
+    fences=(FenceOpening(read, is_of_diff, turn=0),),
     signs=(
         Sign("a unified diff", r"[+-]", languages=frozenset({"diff", "patch", "udiff"})),
         Sign("a unified diff", r"\s*(?:@@ .*@@|\+{3} \S)"),
