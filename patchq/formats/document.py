@@ -6,12 +6,12 @@ its lines, which nobody else looks at again.  What nobody takes is prose.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from patchq.formats.marks.fences import OpenFences
-from patchq.formats.marks.paths import Known
+from patchq.formats.marks.paths import Known, mentions_other
 from patchq.formats.relations import Stated
 from patchq.model.values import Edit, Problem
 
@@ -27,8 +27,8 @@ class Document:
     """The path of the last edit, for one that names none."""
     low: int = 0
     """The first line (index) behind the last edit: headings are not sought before it."""
-    made: set[str] = field(default_factory=set)
-    """Paths that earlier edits make."""
+    created: set[str] = field(default_factory=set)
+    """Paths that earlier edits create."""
     open_fences: OpenFences = field(default_factory=OpenFences)
     """All fences outside of edits, as the reader has met them."""
     memory: Memory = field(init=False)
@@ -36,9 +36,16 @@ class Document:
     def __post_init__(self) -> None:
         self.memory = Memory(self)
 
+    def carried_path(self, between: Iterable[str]) -> str | None:
+        """The path of the edit before, or the front matter's, for one that names none; None if the
+        lines between name another."""
+        path = self.path or self.default_path
+        others = path and any(mentions_other(line, path, self.known) for line in between)
+        return None if others else path
+
     def known(self, path: str) -> bool:
         """Whether the base has the path, or an earlier edit makes it."""
-        return path in self.made or self.base_has(path)
+        return path in self.created or self.base_has(path)
 
 
 class Memory(dict[type, Any]):

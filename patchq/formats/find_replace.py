@@ -46,7 +46,6 @@ from patchq.formats.marks.lines import joined, next_line
 from patchq.formats.marks.paths import (
     Known,
     as_meant,
-    mentions_other,
     path_line,
     path_of_info,
     path_of_sentence,
@@ -261,7 +260,7 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
     above, wrapper = _lines_above(doc, i)
     description: str | None = None
     named: str | None = None
-    told: str | None = None
+    sentence: str | None = None
     between: list[str] = []
     start = top = i
     for j in reversed(above):
@@ -277,14 +276,14 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
             top = j
             break
         if not between and (line.rstrip().endswith(":") or not (doc.path or doc.default_path)):
-            told = path_of_sentence(line, doc.known)
+            sentence = path_of_sentence(line, doc.known)
         between.append(line)
     if named is None and wrapper:
         named = path_of_info(wrapper.info, doc.known)
     titled = _title(description, doc.known)
     if named and titled and titled != as_meant(named, doc.known):
         raise Unreadable(i, f"expected one path, found {named!r} and {titled!r}", "name it once")
-    path = named or titled or told or _carried(doc, i, between)
+    path = named or titled or sentence or _carried(doc, i, between)
     return BlockHeading(as_meant(path, doc.known), description or None, start, top)
 
 
@@ -309,8 +308,7 @@ def _path_above(doc: Document, j: int, *, near: bool) -> str | None:
 
 def _carried(doc: Document, i: int, between: Sequence[str]) -> str:
     """The path of the block before this one, if the lines between name no other."""
-    path = doc.path or doc.default_path
-    if path and not any(mentions_other(line, path, doc.known) for line in between):
+    if path := doc.carried_path(between):
         return path
     raise Unreadable(
         i,

@@ -162,7 +162,7 @@ class _ResponseReader:
         doc = self.doc
         for edit in piece.edits:
             if isinstance(edit.op, Create | Write | Rename):
-                doc.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
+                doc.created.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
         self.left_out.append(range(i if piece.top is None else piece.top, piece.end))
         self.kept.update(piece.kept)

@@ -39,12 +39,12 @@ def related(
     known = indexed | {edit.id for edit in edits if edit.id and edit.format == CONTEXTUAL}
     needs: dict[str, list[str]] = {}
     warnings: list[Problem] = []
-    for i, said in stated.items():
-        for other in said.cascades:
+    for i, relation in stated.items():
+        for other in relation.cascades:
             needs.setdefault(other, []).append(edits[i].id)
             if other not in known:
                 warnings.append(_unknown(edits[i], other))
-        for other in said.depends_on:
+        for other in relation.depends_on:
             if other not in known:
                 message = f"expected the id of another edit in `dependsOn`, found {other!r}"
                 raise Unreadable(edits[i].at[0] - 1, message, _CORRECT, CODE)
@@ -62,10 +62,12 @@ def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[E
     """The edits; one whose id another list has used, and nothing refers to, loses it."""
     first: dict[tuple[str, str], int] = {}
     forms: dict[str, set[str]] = {}
-    named = {id for said in stated.values() for id in (*said.cascades, *said.depends_on)}
+    named = {
+        id for relation in stated.values() for id in (*relation.cascades, *relation.depends_on)
+    }
     for edit in edits:
         forms.setdefault(edit.id, set()).add(edit.format)
-    told = list(edits)
+    own = list(edits)
     for i, edit in enumerate(edits):
         before = first.setdefault((edit.format, edit.id), i)
         if not edit.id or before == i:
@@ -77,8 +79,8 @@ def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[E
                 f"expected an id of its own for every edit, found {edit.id!r} twice",
                 "give every edit another id",
             )
-        told[i] = replace(edit, id="")
-    return told
+        own[i] = replace(edit, id="")
+    return own
 
 
 def _check_cycles(edits: Sequence[Edit]) -> None:
@@ -109,11 +111,11 @@ def _unknown(edit: Edit, other: str) -> Problem:
 
 
 def _numbered(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    taken = {edit.id for edit in edits}
-    told = []
+    used = {edit.id for edit in edits}
+    numbered = []
     for number, edit in enumerate(edits, 1):
         id = edit.id or str(number)
-        while not edit.id and id in taken:
+        while not edit.id and id in used:
             id += "'"
-        told.append(replace(edit, id=id))
-    return tuple(told)
+        numbered.append(replace(edit, id=id))
+    return tuple(numbered)

@@ -117,13 +117,13 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
         return None
     path = path_of_info(mark.info, doc.known)
     named = [(i, path)] if path else []
-    told = path_line(doc.lines[above], doc.known) if above is not None else None
-    if above is not None and told and not _LISTED.match(doc.lines[above]):
-        named.append((above, told))
+    written = path_line(doc.lines[above], doc.known) if above is not None else None
+    if above is not None and written and not _LISTED.match(doc.lines[above]):
+        named.append((above, written))
     if named:
         return _fenced(doc, i, mark, _one_name(doc, i, named), quoting=True)
     if above is not None:
-        _check_sentence(doc, i, mark, told or path_of_sentence(doc.lines[above], doc.known))
+        _check_sentence(doc, i, mark, written or path_of_sentence(doc.lines[above], doc.known))
     if path := _commented(doc, i):
         return _fenced(doc, i, mark, FileName(path, i, in_info=False), quoting=True)
     return None

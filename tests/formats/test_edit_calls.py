@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from patchq.formats.json import edit_calls
+from patchq.formats.json.members import JsonPlace
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.text import jsonish
@@ -237,13 +238,13 @@ def test_message_names_what_is_expected() -> None:
     assert "expected the new text, found none" in refusal({"path": "a.py", "old_str": "x"}).message
 
 
-def test_from_call_takes_the_lines_of_the_call() -> None:
+def test_a_call_takes_the_lines_of_the_call() -> None:
     arguments = jsonish.parse(json.dumps(call(), indent=2))
-    (edit,) = edit_calls.from_call("Edit", arguments, (7, 8)) or []
+    (edit,) = edit_calls.of_call("Edit", arguments, JsonPlace(fixed=(7, 8))) or []
     assert (edit.path, edit.op, edit.at) == ("a.py", ONCE, (7, 8))
-    assert edit_calls.from_call("view", jsonish.parse('{"path": "a.py"}'), (1, 1)) is None
+    assert edit_calls.of_call("view", jsonish.parse('{"path": "a.py"}'), JsonPlace()) is None
     with pytest.raises(Unreadable) as caught:
-        edit_calls.from_call("Edit", jsonish.parse("{}"), (7, 8))
+        edit_calls.of_call("Edit", jsonish.parse("{}"), JsonPlace(fixed=(7, 8)))
     assert caught.value.problem.line == 7
 
 

@@ -238,5 +238,5 @@ def _items(node: Node | None) -> list[Node]:
 
 def _cut(reason: Node | None) -> str | None:
     """The stop reason if it is no normal end; one that is missing or null says nothing."""
-    said = reason.plain() if reason else None
-    return None if said is None or str(said) in _ENDS else str(said)
+    stop = reason.plain() if reason else None
+    return None if stop is None or str(stop) in _ENDS else str(stop)

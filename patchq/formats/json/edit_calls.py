@@ -79,15 +79,10 @@ _HINT_PATCH = (
 )
 
 
-def from_call(name: str | None, arguments: Node, at: tuple[int, int]) -> list[Edit] | None:
-    """The edits of one tool call that stands on the lines `at` of the response; None if it is
-    none.  Raises `Unreadable`."""
-    return of_call(name, arguments, JsonPlace(fixed=at))
-
-
 def of_call(name: str | None, arguments: Node, place: JsonPlace) -> list[Edit] | None:
-    """As `from_call`, with what `place` knows of paths.  Without a `name` an object is a call only
-    if it has the keys of one."""
+    """The edits of one tool call; None if it is none.  Raises `Unreadable`.
+
+    Without a `name` an object is a call only if it has the keys of one."""
     words = frozenset(word.lower() for word in _WORD.findall(name or ""))
     if not isinstance(arguments.value, dict):
         _check_text(words, arguments, place)
@@ -113,9 +108,8 @@ def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit | 
 def is_call(members: Members) -> bool:
     """Whether an object has what only edit calls have."""
     command = members.get("command")
-    if command is not None and command.value in _COMMANDS and members.names_path():
-        return True
-    return any(key in members.written for key in (*OLD, *NEW, "filetext", "insertline"))
+    named = command is not None and command.value in _COMMANDS and members.names_path()
+    return named or any(key in members.written for key in (*OLD, *NEW, "filetext", "insertline"))
 
 
 def whole_file(members: Members) -> Edit:
@@ -167,14 +161,18 @@ def _op(members: Members, words: frozenset[str]) -> Op | None:
 
 def _command(members: Members) -> str:
     """The command that the other members stand for."""
-    said = {
-        "str_replace": any(key in members for key in OLD),
-        "create": "filetext" in members,
-        "insert": "insertline" in members,
-    }
-    if sum(said.values()) > 1:
+    commands = [
+        command
+        for command, has in (
+            ("str_replace", any(key in members for key in OLD)),
+            ("create", "filetext" in members),
+            ("insert", "insertline" in members),
+        )
+        if has
+    ]
+    if len(commands) > 1:
         _refuse(members, "expected one of the old text, `file_text` and `insert_line`")
-    return next((command for command in said if said[command]), "str_replace")
+    return commands[0] if commands else "str_replace"
 
 
 def _replacement(members: Members) -> Op:
@@ -225,8 +223,8 @@ def _unknown(members: Members, words: frozenset[str]) -> list[Edit] | None:
 def _check_text(words: frozenset[str], arguments: Node, place: JsonPlace) -> None:
     """Refuse a call whose arguments are no object, unless it has nothing to do with files."""
     looks = words & _LOOKS and not words & (_EDITS | _WRITES)
-    told = isinstance(arguments.value, str) and speaks_of_edits(arguments.value)
-    if told or holds_edit(arguments) or (not looks and words & (_EDITS | _WRITES | _CREATES)):
+    speaks = isinstance(arguments.value, str) and speaks_of_edits(arguments.value)
+    if speaks or holds_edit(arguments) or (not looks and words & (_EDITS | _WRITES | _CREATES)):
         raise place.error(arguments, "expected the call's arguments as a JSON object", _HINT)
 
 
@@ -244,20 +242,13 @@ def _refuse(members: Members, message: str) -> NoReturn:
 # ---------------------------------------------------------------- patches
 
 
-def patch_text(arguments: Node) -> str | None:
-    """The text with a V4A patch that a call has as its argument, or None."""
-    found = [text for text in _patch_texts(arguments) if _BEGIN.search(text)]
-    return found[0] if len(found) == 1 else None
-
-
 def patch_of(arguments: Node, place: JsonPlace) -> list[Edit] | None:
     """The edits of a call whose argument is a patch; None if it is none.  Raises `Unreadable`."""
-    text = patch_text(arguments)
-    if text is None:
+    patches = [text for text in _patch_texts(arguments) if _BEGIN.search(text)]
+    if len(patches) != 1:
         return None
-    at = place.at(arguments)
     try:
-        return [replace(edit, at=at) for edit in _patch_edits(text, place)]
+        return [replace(edit, at=place.at(arguments)) for edit in _patch_edits(patches[0], place)]
     except Unreadable as error:
         message = f"the patch in this call cannot be read: {error.problem.message}"
         raise place.error(arguments, message, error.problem.hint or _HINT_PATCH) from None
@@ -265,18 +256,16 @@ def patch_of(arguments: Node, place: JsonPlace) -> list[Edit] | None:
 
 def _patch_texts(arguments: Node) -> list[str]:
     """The texts that may be a patch; none if the arguments say anything else."""
-    nodes = [arguments]
+    members = {"input": arguments}
     if isinstance(arguments.value, dict):
         members = {plain_key(key): node for key, node in arguments.value.items()}
         if not members.keys() <= PATCHES | _BESIDE_PATCH:
             return []
-        nodes = [node for key, node in members.items() if key in PATCHES]
-    values = [item.value for node in nodes for item in _items(node)]
-    return [value for value in values if isinstance(value, str)]
-
-
-def _items(node: Node) -> list[Node]:
-    return node.value if isinstance(node.value, list) else [node]
+    nodes = [node for key, node in members.items() if key in PATCHES]
+    items = [
+        item for node in nodes for item in (node.value if isinstance(node.value, list) else [node])
+    ]
+    return [item.value for item in items if isinstance(item.value, str)]
 
 
 def _patch_edits(text: str, place: JsonPlace) -> list[Edit]:

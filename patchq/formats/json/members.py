@@ -107,7 +107,7 @@ class Members(dict[str, Node]):
 
     def text(self, *keys: str) -> str | None:
         """A text, or None if it is missing."""
-        text: str | None = self._value(keys, "a text", _is_text)
+        text: str | None = self._value(keys, "a text", lambda value: isinstance(value, str))
         return text
 
     def number(self, *keys: str, least: int = 1) -> int | None:
@@ -196,10 +196,6 @@ def whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _is_texts(value: Any) -> bool:
     texts = isinstance(value, list) and all(isinstance(item.value, str) for item in value)
     return texts or isinstance(value, str)
@@ -217,9 +213,9 @@ def plain_key(key: str) -> str:
 
 def holds_edit(node: Node) -> bool:
     """Whether a value holds an edit's key, or a text with a block's marker, however deep."""
-    waiting = [node]
-    while waiting:
-        value = waiting.pop().value
+    nodes = [node]
+    while nodes:
+        value = nodes.pop().value
         if isinstance(value, str) and _MARKER.search(value):
             return True
         if isinstance(value, dict):
@@ -227,18 +223,17 @@ def holds_edit(node: Node) -> bool:
                 plain = plain_key(key)
                 if plain in EDIT_KEYS or (plain == "edits" and _is_edits(member)):
                     return True
-                waiting.append(member)
+                nodes.append(member)
         elif isinstance(value, list):
-            waiting += value
+            nodes += value
     return False
 
 
 def _is_edits(node: Node) -> bool:
     """Whether a value is a list of objects that can only be edits."""
-    items = node.value if isinstance(node.value, list) else []
-    return any(
+    return isinstance(node.value, list) and any(
         isinstance(item.value, dict) and not _ITEM_KEYS.isdisjoint(map(plain_key, item.value))
-        for item in items
+        for item in node.value
     )
 
 

@@ -212,17 +212,17 @@ def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan)
         return Block(start, scan.end, marker.word, list(lines[start + 1 : scan.end]), [])
     within = [i for i in scan.dividers if i < scan.end]
     same = [i for i in within if len(lines[i].rstrip(_BLANKS)) == marker.length]
-    chosen = same if same or scan.strict else within
-    if len(chosen) != 1:
+    dividers = same if same or scan.strict else within
+    if len(dividers) != 1:
         raise Unreadable(
-            chosen[1] if chosen else start,
+            dividers[1] if dividers else start,
             f"expected exactly one divider of {marker.length} `=` in the block of line "
-            f"{start + 1}, found {len(chosen)}",
+            f"{start + 1}, found {len(dividers)}",
             f"put one line `{'=' * marker.length}` between the old and the new lines; where the "
             "lines themselves hold such a run, give the block's three markers another length "
             "(5 to 9)",
         )
-    middle = chosen[0]
+    middle = dividers[0]
     old, new = lines[start + 1 : middle], lines[middle + 1 : scan.end]
     return Block(start, scan.end, "SEARCH", list(old), list(new))
 

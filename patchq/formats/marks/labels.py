@@ -77,10 +77,7 @@ def file_line(line: str) -> FileLine | None:
     match = _FILE.match(line)
     if match is None:
         return None
-    rest = match["rest"].strip()
-    if bold := match["bold"]:
-        rest = rest.removeprefix(bold).removesuffix(bold).strip()
-    return FileLine(rest, dressed=bool(match["dress"]))
+    return FileLine(_rest(match), dressed=bool(match["dress"]))
 
 
 def path_behind(label: FileLine, known: Known) -> str | None:
@@ -103,10 +100,13 @@ def change_line(line: str) -> ChangeLine | None:
     match = _CHANGE.match(line.rstrip())
     if match is None:
         return None
-    rest = match["rest"].strip()
-    if bold := match["bold"]:
-        rest = rest.removeprefix(bold).removesuffix(bold).strip()
-    return ChangeLine(rest, shouted=match["word"].isupper())
+    return ChangeLine(_rest(match), shouted=match["word"].isupper())
+
+
+def _rest(match: re.Match[str]) -> str:
+    """What stands behind a label, without the emphasis that ends there."""
+    bold = match["bold"] or ""
+    return match["rest"].strip().removeprefix(bold).removesuffix(bold).strip()
 
 
 def half_label(lines: Sequence[str], index: int) -> HalfLabel | None:

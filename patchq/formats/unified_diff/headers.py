@@ -79,7 +79,7 @@ class Headers:
     new: str = ""
     creates: bool = False
     deletes: bool = False
-    said: dict[str, str] = field(default_factory=dict)
+    extended: dict[str, str] = field(default_factory=dict)
     """What git's own headers say, by their names."""
     end: int = 0
 
@@ -90,20 +90,20 @@ class Headers:
     @property
     def mode(self) -> str | None:
         """The file mode that the change asks for, if it is not a plain file's or a changed one."""
-        mode = self.said.get("new mode") or self.said.get("new file mode")
-        return mode if "old mode" in self.said or mode != "100644" else None
+        mode = self.extended.get("new mode") or self.extended.get("new file mode")
+        return mode if "old mode" in self.extended or mode != "100644" else None
 
     @property
     def complete(self) -> bool:
         """Whether the headers say all, without a hunk."""
-        return self.deletes or "rename to" in self.said or "new file mode" in self.said
+        return self.deletes or "rename to" in self.extended or "new file mode" in self.extended
 
     @property
     def promises(self) -> bool:
         """Whether the headers tell of lines that change, so that hunks should follow."""
-        made = self.said.get("index", "").partition("..")[2][: len(_EMPTY_BLOB)]
-        new = "new file mode" in self.said and not _EMPTY_BLOB.startswith(made)
-        return new or self.said.get("similarity index", "100%") != "100%"
+        blob = self.extended.get("index", "").partition("..")[2][: len(_EMPTY_BLOB)]
+        new = "new file mode" in self.extended and not _EMPTY_BLOB.startswith(blob)
+        return new or self.extended.get("similarity index", "100%") != "100%"
 
 
 def begins_file(lines: Sequence[str], i: int) -> bool:
@@ -138,7 +138,7 @@ def headers_at(region: DiffRegion, start: int) -> Headers:
         git = git_sides(lines[i][len(_GIT) :])
         i += 1
         while i < len(lines) and (match := _EXTENDED.fullmatch(lines[i])):
-            headers.said[match[1]] = match[2].strip()
+            headers.extended[match[1]] = match[2].strip()
             i += 1
     sides, headers.end = _sides(region, i)
     if sides is None and git is None:
@@ -167,16 +167,16 @@ def _name(
     git: tuple[str, str] | None,
 ) -> None:
     """Find out what file the headers name, and what becomes of it."""
-    known, said = region.doc.known, headers.said
+    known, extended = region.doc.known, headers.extended
     first, second = sides or git or ("", "")
-    headers.creates = "new file mode" in said or first == NOWHERE
-    headers.deletes = "deleted file mode" in said or second == NOWHERE
+    headers.creates = "new file mode" in extended or first == NOWHERE
+    headers.deletes = "deleted file mode" in extended or second == NOWHERE
     bare = git is not None and git[0] == git[1]
     old, new = (first, second) if bare else plain(first, second, known)
     if headers.creates or headers.deletes:
         old = new = new if headers.creates else old
-    elif "rename from" in said and "rename to" in said:
-        old, new = unquoted(said["rename from"]) or "", unquoted(said["rename to"]) or ""
+    elif "rename from" in extended and "rename to" in extended:
+        old, new = unquoted(extended["rename from"]) or "", unquoted(extended["rename to"]) or ""
         if git is not None and not f"/{git[1]}".endswith(f"/{new}"):
             message = f"expected one new name, found {git[1]!r} and {new!r}"
             raise region.missing(headers.start, message, headers.end)
@@ -196,17 +196,17 @@ def _name(
 
 def _check(region: DiffRegion, headers: Headers) -> None:
     """Refuse what is no change of text."""
-    said, end, what = headers.said, headers.end, None
+    extended, end, what = headers.extended, headers.end, None
     if end < len(region.lines) and _BINARY.match(region.lines[end]):
         what = "a binary file's patch"
-    elif "copy to" in said:
+    elif "copy to" in extended:
         what = "a copy"
-    elif {said.get("new file mode"), said.get("new mode")}.intersection(_SPECIAL_MODES):
+    elif {extended.get("new file mode"), extended.get("new mode")}.intersection(_SPECIAL_MODES):
         what = "a symbolic link or submodule"
     if what:
         hint = "send a text file's whole text in another form; see `patchq formats`"
         raise region.unreadable(headers.start, f"{what} cannot be read", hint)
-    if "old mode" in said and not headers.renames and not region.is_hunk(end):
+    if "old mode" in extended and not headers.renames and not region.is_hunk(end):
         raise region.unreadable(
             headers.start,
             "a change of the file's mode alone cannot be made",
