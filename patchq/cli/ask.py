@@ -27,7 +27,8 @@ def run(args: Namespace) -> int:
     question = request.write(prompt.question(args, world.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)
-    world.desk = desk = RequestDesk(world)
+    desk = RequestDesk(world)
+    world = replace(world, desk=desk)
     args.opened.callback(desk.close)
     desk.take(replace(world.queue.adopt(question, name + REQUEST), request=True))
     while desk.open:

@@ -11,7 +11,7 @@ from patchq.config.schema import Config
 from patchq.git import backup, records
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
-from patchq.pipeline.world import World
+from patchq.pipeline.world import World, compose
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.memory import MemoryQueue
@@ -103,7 +103,7 @@ def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -
     root = root_of(repo) / config.queue.path
     looks = not writes and not root.is_dir()
     queue = MemoryQueue() if looks else open_queue(args, repo, config)
-    world = World(repo, queue, root, config, target)
+    world = compose(repo, queue, root, config, target)
     args.opened.callback(world.close)
     return world
 

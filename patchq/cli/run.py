@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import replace
 
 from patchq.cli import confirm, output, places
 from patchq.model.report import Report
@@ -33,7 +34,8 @@ def run(args: Namespace) -> int:
 
     bar, asker = None, None
     if confirm.possible(args, world.config):
-        world.ask = asker = confirm.Asker(world, lambda: control.stop)
+        asker = confirm.Asker(world, lambda: control.stop)
+        world = replace(world, ask=asker)
     elif sys.stdout.isatty() and not args.json and not args.quiet:
         from patchq.cli.live import Bar
 

@@ -8,6 +8,7 @@ import sys
 import time
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from patchq.cli import confirm, output, places
@@ -55,8 +56,8 @@ def run(args: Namespace) -> int:
     def idle() -> None:
         if live is not None:
             counts = ", ".join(f"{count} {state}" for state, count in sorted(seen.items()))
-            place = f"{world.config.queue.path}/inbox"
-            live.show(f"watching {place} for {world.target}: {counts or '…'}")
+            place = f"{upkeep.world.config.queue.path}/inbox"
+            live.show(f"watching {place} for {upkeep.world.target}: {counts or '…'}")
 
     def reload() -> Config:
         config = places.load_config(args, world.repo)
@@ -65,7 +66,8 @@ def run(args: Namespace) -> int:
 
     live, asker = None, None
     if confirm.possible(args, world.config):
-        world.ask = asker = confirm.Asker(world, lambda: control.stop)
+        asker = confirm.Asker(world, lambda: control.stop)
+        world = replace(world, ask=asker)
     elif sys.stdout.isatty() and not args.json and not args.quiet:
         from patchq.cli.live import LiveLine
 

@@ -139,7 +139,7 @@ class _Check:
             yield decision
 
     def _verdict(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        return self.world.engine.ask(step, candidate, stop)
+        return self.world.engine().ask(step, candidate, stop)
 
     def _unwritten(self, commit: str) -> Objects:
         with self.lock:

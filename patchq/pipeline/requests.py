@@ -42,12 +42,12 @@ _NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.d
 
 class RequestDesk:
     """Asks for one world; `ring` is called, from any thread, when an answer is there.  `model`
-    takes the place of the configured one."""
+    takes the place of the configured one.  A new configuration is a new `world`."""
 
     def __init__(
         self, world: World, ring: Callable[[], None] = lambda: None, model: Model | None = None
     ) -> None:
-        self._world, self._ring, self._model = world, ring, model
+        self.world, self._ring, self._model = world, ring, model
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
         self._asked: dict[str, Claim] = {}
         self._back: SimpleQueue[tuple[str, Reply]] = SimpleQueue()
@@ -63,7 +63,7 @@ class RequestDesk:
         self._asked[claim.token] = claim
         if known:
             return
-        query = prepared(self._world, claim.data)
+        query = prepared(self.world, claim.data)
         model = self._the_model()
         if isinstance(query, Query) and model is not None:
             self._pool.submit(generate.ask, query, model).add_done_callback(
@@ -87,11 +87,11 @@ class RequestDesk:
                 token, answer = self._back.get(block=wait > 0 and not claims, timeout=wait)
             except Empty:
                 break
-            if self._world.stop.is_set:
+            if self.world.stop.is_set:
                 break  # what was cut short is asked again by the next start
             claim = self._asked[token]
             data = claim.data if answer.data is None else answer.data
-            claims.append(self._world.queue.answer(claim, data, answer.generation))
+            claims.append(self.world.queue.answer(claim, data, answer.generation))
             del self._asked[token]
         return claims
 
@@ -99,29 +99,29 @@ class RequestDesk:
         """Send the retry prompt on, if the refusal is of an answer, an answer may mend it, and it
         was not done too often."""
         errors = [p["code"] for p in report["problems"] if p["severity"] == "error"]
-        most = self._world.config.llm.auto_retry
+        most = self.world.config.llm.auto_retry
         if not report["attempts"] or any(code.startswith(_NOT_THE_MODELS) for code in errors):
             return
         if (
             self._the_model() is None
-            or self._world.stop.is_set
-            or _tried(self._world, report) >= most
+            or self.world.stop.is_set
+            or _tried(self.world, report) >= most
         ):
             return
         again = request.write(Request(retries=report["id"]))
-        claim = self._world.queue.adopt(again, report["id"] + REQUEST)
+        claim = self.world.queue.adopt(again, report["id"] + REQUEST)
         _LOG.info("the retry prompt of %s is sent on", report["id"], extra={"batch": report["id"]})
         self.take(replace(claim, request=True))
 
     def close(self) -> None:
         """Ask no more; what is not answered stays claimed, for the next start."""
-        self._world.stop.set()
+        self.world.stop.set()
         self._pool.shutdown(cancel_futures=True)
 
     def _the_model(self) -> Model | None:
-        llm = self._world.config.llm
+        llm = self.world.config.llm
         if self._model is None and llm.model:
-            return Chat(llm, self._world.stop)
+            return Chat(llm, self.world.stop)
         return self._model
 
     def _note(self, token: str, future: Future[Reply]) -> None:

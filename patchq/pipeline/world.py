@@ -1,20 +1,26 @@
-"""What every stage of the pipeline may ask: the repository, the queue, and the rules."""
+"""What every stage of the pipeline may ask: the repository, the queue, and the rules.
+
+A world is composed once, and never changes: another configuration is another world, by
+`dataclasses.replace`.  What follows from the configuration is worked out when it is first asked
+for, and lives as long as its world; what is to outlive that (hooks that run, answers of the model)
+is handed from one to the next.  A world belongs to one thread.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from time import time
+from typing import TYPE_CHECKING
 
 from patchq.config.policy import Policy, Ruling, matcher
 from patchq.config.schema import Config
 from patchq.git import files
 from patchq.git.identity import Identity
 from patchq.git.repository import Repository
-from patchq.hooks.engine import Engine
-from patchq.hooks.notify import Notifier
 from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
@@ -24,10 +30,14 @@ from patchq.pipeline.choice import Choice
 from patchq.plan.targets import Rules
 from patchq.queue import Claim, Desk, Queue
 
+if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
+    from patchq.hooks.engine import Engine
+    from patchq.hooks.notify import Notifier
+
 NOBODY = ("patchq", "patchq@localhost")
 
 
-@dataclass
+@dataclass(frozen=True)
 class World:
     """One repository with its queue, under one configuration; `target` is the default branch."""
 
@@ -36,6 +46,16 @@ class World:
     queue_root: Path
     config: Config
     target: str
+    opened: ExitStack
+    """Closes what was opened for it, in the end."""
+    engine: Callable[[], Engine]
+    """What runs hooks, beside the queue."""
+    notifier: Callable[[], Notifier]
+    """What lets hooks know of verdicts."""
+    answers: Cache
+    """What the model said before."""
+    stop: Stop
+    """Cuts short what the model is asked, once the daemon is told to stop."""
     clock: Callable[[], float] = time
     ask: Callable[[Claim], Choice | None] | None = None
     """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
@@ -43,25 +63,19 @@ class World:
     """Called often by the thread that does the work, as a sign that it goes on."""
     desk: Desk | None = None
     """Who asks the model for what requests ask for, where somebody does."""
-    stop: Stop = field(default_factory=Stop)
-    """Cuts short what the model is asked, once the daemon is told to stop."""
-
-    @cached_property
-    def policy(self) -> Policy:
-        review = (*paths_named(self.config), *self.config.paths.review)
-        return Policy(self.config.paths.deny, review)
 
     @cached_property
     def rules(self) -> Rules:
+        config = self.config
         return Rules(
-            rungs=tuple(self.config.match.rungs),
+            rungs=tuple(config.match.rungs),
             denied=self._denied,
-            file_bytes=self.config.limits.file_bytes,
-            new_directories=self.config.paths.new_directories,
-            elision=self.config.validate_.elision,
-            shrink=self.config.validate_.shrink,
-            confidence=self.config.match.confidence,
-            judged=lambda path: self.config.validate_.syntax and not self.unparsed(path),
+            file_bytes=config.limits.file_bytes,
+            new_directories=config.paths.new_directories,
+            elision=config.validate_.elision,
+            shrink=config.validate_.shrink,
+            confidence=config.match.confidence,
+            judged=lambda path: config.validate_.syntax and not self.unparsed(path),
         )
 
     @cached_property
@@ -71,47 +85,22 @@ class World:
         return steps(self.config, own)
 
     @cached_property
-    def engine(self) -> Engine:
-        """What runs hooks, beside the queue."""
-        store = self.repo.commondir / "objects"
-        return Engine(self.queue_root / "hooks", store, self.repo.hooks_directory())
-
-    def tell(self, report: Report) -> None:
-        """Let the hooks know of a verdict that can be seen."""
-        if self.hooks.after or self.hooks.rejected:
-            self._teller.tell(self.hooks, report)
-
-    def close(self) -> None:
-        """Wait for the hooks that are being told, and let go of the repository."""
-        if "_teller" in self.__dict__:
-            self._teller.close()
-        self.repo.close()
-
-    @cached_property
-    def _teller(self) -> Notifier:
-        return Notifier(self.engine, self.queue_root, self.repo.workdir or self.repo.gitdir)
-
-    @cached_property
     def model(self) -> Model | None:
         """What corrects quotes, if one is configured and may."""
         llm = self.config.llm
         return Chat(llm, self.stop) if llm.model and llm.correct else None
 
     @cached_property
-    def answers(self) -> Cache:
-        """What the model said before."""
-        return Cache(self.queue_root / "answers")
-
-    @cached_property
     def unparsed(self) -> Callable[[str], bool]:
         """Whether a path's syntax is not checked."""
         return matcher(self.config.validate_.syntax_except)
 
-    def use(self, config: Config) -> None:
-        """Go on under another configuration; the queue's place stays."""
-        self.config = config
-        for name in ("policy", "rules", "judge", "unparsed", "hooks", "model", "_identity"):
-            self.__dict__.pop(name, None)
+    @cached_property
+    def judge(self) -> Callable[[str], Ruling | None]:
+        """The policy's ruling on a path; it is asked more than once for each."""
+        paths = self.config.paths
+        policy = Policy(paths.deny, (*paths_named(self.config), *paths.review))
+        return lru_cache(maxsize=1024)(policy.judge)
 
     def _denied(self, path: str) -> str | None:
         ruling = self.judge(path)
@@ -121,18 +110,46 @@ class World:
             return f"patchq never touches `{ruling.pattern}`"
         return f"`paths.deny` has the pattern `{ruling.pattern}`"
 
-    def identity(self) -> Identity:
-        """Who commits, now."""
-        return replace(self._identity, when=int(self.clock()))
-
     @cached_property
     def _identity(self) -> Identity:
         return self.repo.identity() or Identity(*NOBODY)
 
-    @cached_property
-    def judge(self) -> Callable[[str], Ruling | None]:
-        """The policy's ruling on a path; it is asked more than once for each."""
-        return lru_cache(maxsize=1024)(self.policy.judge)
+    def identity(self) -> Identity:
+        """Who commits, now."""
+        return replace(self._identity, when=int(self.clock()))
+
+    def tell(self, report: Report) -> None:
+        """Let the hooks know of a verdict that can be seen."""
+        if self.hooks.after or self.hooks.rejected:
+            self.notifier().tell(self.hooks, report)
+
+    def close(self) -> None:
+        """Wait for the hooks that are being told, and let go of the repository."""
+        self.opened.close()
+
+
+def compose(repo: Repository, queue: Queue, root: Path, config: Config, target: str) -> World:
+    """The world of a process; `root` is the queue's place.  What runs hooks comes to be when it is
+    first needed."""
+    opened = ExitStack()
+    opened.callback(repo.close)
+
+    @cache
+    def engine() -> Engine:
+        from patchq.hooks.engine import Engine
+
+        return Engine(root / "hooks", repo.commondir / "objects", repo.hooks_directory())
+
+    @cache
+    def notifier() -> Notifier:
+        from patchq.hooks.notify import Notifier
+
+        made = Notifier(engine(), root, repo.workdir or repo.gitdir)
+        opened.callback(made.close)
+        return made
+
+    answers = Cache(root / "answers")
+    return World(repo, queue, root, config, target, opened, engine, notifier, answers, Stop())
 
 
 class Tips:

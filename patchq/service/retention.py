@@ -33,55 +33,55 @@ _LEAP = 90 * _DAY
 class Retention:
     """One queue's; `turn` does a bounded piece of the work, and a whole round once an hour."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self) -> None:
         self._left: Iterator[str] | None = None
         self._next = 0.0
 
-    def turn(self) -> bool:
+    def turn(self, world: World) -> bool:
         """Remove some batches that are old enough; True if the round is over."""
-        days = self._world.config.queue.retention_days
+        days = world.config.queue.retention_days
         if not days or (self._left is None and monotonic() < self._next):
             return True
-        now = self._world.clock()
+        now = world.clock()
         limit = now - days * _DAY
         try:
-            with reports.locked(self._world, wait=0.0):
+            with reports.locked(world, wait=0.0):
                 if self._left is None:
-                    young = _counts_from(self._world.queue_root, now) > limit
-                    self._left = iter([] if young else list(self._world.queue.ids()))
-                if self._piece(self._left, limit):
+                    young = _counts_from(world.queue_root, now) > limit
+                    self._left = iter([] if young else list(world.queue.ids()))
+                if self._piece(world, self._left, limit):
                     return False
         except Busy:
             return True  # a person decides on something; there is time
         self._left, self._next = None, monotonic() + _PAUSE_SECONDS
         return True
 
-    def _piece(self, ids: Iterator[str], limit: float) -> bool:
+    def _piece(self, world: World, ids: Iterator[str], limit: float) -> bool:
         """Whether there may be more."""
         old: list[Report] = []
         more = False
         for looked, id in enumerate(ids, 1):
-            at = self._world.queue.ended(id)
-            if at is not None and at < limit and (report := self._finished(id)):
+            at = world.queue.ended(id)
+            if at is not None and at < limit and (report := _finished(world, id)):
                 old.append(report)
             more = len(old) >= MOST_REMOVED or looked >= _MOST_LOOKED_AT
             if more:
                 break
         if old:
-            stats.keep(self._world.queue_root, old)
+            stats.keep(world.queue_root, old)
             for report in old:
-                self._world.queue.forget(report["id"])
-            self._world.queue.sync()
-            stats.removed(self._world.queue_root)
+                world.queue.forget(report["id"])
+            world.queue.sync()
+            stats.removed(world.queue_root)
         return more
 
-    def _finished(self, id: str) -> Report | None:
-        """The report of a batch that nobody waits for any more."""
-        if self._world.repo.ref_target(records.waiting(id)):
-            return None
-        report = self._world.queue.load(id)
-        return report if report and report["state"] not in WAITING else None
+
+def _finished(world: World, id: str) -> Report | None:
+    """The report of a batch that nobody waits for any more."""
+    if world.repo.ref_target(records.waiting(id)):
+        return None
+    report = world.queue.load(id)
+    return report if report and report["state"] not in WAITING else None
 
 
 @disk_faults

@@ -9,7 +9,7 @@ import logging
 import signal
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic, sleep
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -77,7 +77,8 @@ def serve(
     queue = world.config.queue
     doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
     control.doorbell, control.cut_short = doorbell, world.stop.set
-    world.desk = desk = RequestDesk(world, doorbell.ring)
+    desk = RequestDesk(world, doorbell.ring)
+    world = replace(world, desk=desk, pulse=upkeep.manager.alive)
     if doorbell.warning:
         _LOG.warning("%s", doorbell.warning)
     upkeep.ready()
@@ -87,7 +88,8 @@ def serve(
             upkeep.turn()
             if control.reload:
                 upkeep.manager.reloading()
-                _reload(world, control, load_config)
+                control.reload = False
+                upkeep.world = desk.world = world = _reloaded(world, load_config)
                 upkeep.ready()
             try:
                 if not recovered:
@@ -134,8 +136,8 @@ def _begin_again(world: World, fault: Fault) -> None:
     world.queue.acquire()
 
 
-def _reload(world: World, control: Control, load_config: Callable[[], Config]) -> None:
-    control.reload = False
+def _reloaded(world: World, load_config: Callable[[], Config]) -> World:
+    """The world under the configuration as it is now; the same one, if that cannot be used."""
     try:
         config = load_config()
         target = config.target or world.target
@@ -143,13 +145,12 @@ def _reload(world: World, control: Control, load_config: Callable[[], Config]) -
             raise UsageError(f"the target branch {target!r} does not exist")
     except UsageError as error:
         _LOG.error("the configuration is kept as it was: %s", error)
-        return
+        return world
     old = world.config
-    world.use(config)
-    world.target = target
     _LOG.info("configuration read anew")
     if (config.queue, config.limits.response_bytes) != (old.queue, old.limits.response_bytes):
         _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
+    return replace(world, config=config, target=target)
 
 
 def drain(
@@ -162,7 +163,8 @@ def drain(
     """Work off what waits, then return.  A file that is still being written is waited for as long
     as a quiet one takes to count as complete, and no longer."""
     control.cut_short = world.stop.set
-    with closing(RequestDesk(world)) as world.desk:
+    with closing(RequestDesk(world)) as desk:
+        world = replace(world, desk=desk, pulse=upkeep.manager.alive)
         _drain(world, control, tell, progress)
         restack.settle(world)
     upkeep.finish()

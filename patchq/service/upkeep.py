@@ -29,21 +29,20 @@ _LATER = 60.0
 
 class Upkeep:
     """Of one daemon.  The configuration's paths begin at `home`; `manager` is the service manager
-    that started it, if any did."""
+    that started it, if any did.  A new configuration is a new `world`."""
 
     def __init__(self, world: World, home: Path, manager: Manager | None = None) -> None:
         self.manager = manager or Manager({})
         self.pause = _LATER
         """Seconds until `idle` wants to be called again."""
-        self._world, self._home = world, home
+        self.world, self._home = world, home
         self._seen: Counter[str] = Counter()
-        self._retention = Retention(world)
+        self._retention = Retention()
         self._tidying = Tidying(world.repo)
         self._running: Running | None = None
         self._file: File | None = None
         self._started = world.clock()
         self._worked = self._wrote = time.monotonic()
-        world.pulse = self.manager.alive
 
     def ready(self) -> None:
         self.manager.ready()
@@ -65,7 +64,7 @@ class Upkeep:
         """Do a piece of what there is to do."""
         over = self._count()
         if over:  # what is to be removed has been counted
-            over = self._retention.turn()
+            over = self._retention.turn(self.world)
             if time.monotonic() - self._wrote >= _WRITE_SECONDS:
                 self._write()
         self._tidying.turn()
@@ -76,7 +75,7 @@ class Upkeep:
         """The same to its end, for who does not come back: old batches, once, and the numbers."""
         while not self._count():
             pass
-        self._retention.turn()
+        self._retention.turn(self.world)
         self._write()
         self._tidying.turn()
 
@@ -86,12 +85,12 @@ class Upkeep:
             self._running = None
             return True
         if self._running is None:
-            self._running = Running(self._world.queue, self._world.queue_root)
+            self._running = Running(self.world.queue, self.world.queue_root)
         return self._running.turn()
 
     def _write(self) -> None:
         """Write the numbers, if the configuration names a file for them."""
-        path, world = self._path(), self._world
+        path, world = self._path(), self.world
         if path is None or self._running is None:
             return
         if self._file is None or self._file.path != path:
@@ -112,10 +111,10 @@ class Upkeep:
         self.manager.stopping()
 
     def _path(self) -> Path | None:
-        named = self._world.config.stats.prometheus
+        named = self.world.config.stats.prometheus
         return self._home / named if named else None
 
     def _say(self) -> None:
         if self.manager.there:
             counts = ", ".join(f"{count} {state}" for state, count in sorted(self._seen.items()))
-            self.manager.status(f"watching for {self._world.target}: {counts or 'nothing yet'}")
+            self.manager.status(f"watching for {self.world.target}: {counts or 'nothing yet'}")

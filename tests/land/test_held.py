@@ -8,7 +8,7 @@ from pathlib import Path
 from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.land import worker
-from patchq.pipeline.world import World
+from patchq.pipeline.world import World, compose
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop
@@ -22,7 +22,7 @@ def hold(path: Path, count: int) -> World:
     root = repo / ".patchq"
     directory.create(root)
     settings = config_file.parse(b"version: 1\n")
-    world = World(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
+    world = compose(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
     world.queue.acquire()
     text = "---\ndepends_on: [nobody]\n---\n" + block("a.txt", "a\n", "b\n")
     drop(root, {f"x{number}.md": f"{text}\n{number}\n" for number in range(count)})

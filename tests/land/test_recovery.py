@@ -13,7 +13,7 @@ from patchq.git.repository import Repository
 from patchq.land import landing, worker
 from patchq.pipeline.decision import Decision
 from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World, flush
+from patchq.pipeline.world import Tips, World, compose, flush
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.report.document import to_json
@@ -43,7 +43,7 @@ def begin(repo: Path, mode: str = "auto") -> World:
     root = repo / ".patchq"
     directory.create(root)
     settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
-    world = World(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET)
+    world = compose(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET)
     world.queue.acquire()
     return world
 
