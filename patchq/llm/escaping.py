@@ -16,8 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from patchq.llm.questioner import Questioner
-from patchq.llm.questions import question, quoted
+from patchq.llm.questions import Questioner, question, quoted
 from patchq.llm.quotes import MOST_QUOTED
 from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText

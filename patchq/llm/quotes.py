@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from patchq.llm import merge, places
-from patchq.llm.questioner import Questioner
-from patchq.llm.questions import excerpt, question, quoted
+from patchq.llm.questions import Questioner, excerpt, question, quoted
 from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
 from patchq.model.values import Correction, Edit, Problem, Tree
@@ -97,14 +96,10 @@ def _miss(edit: Edit, problem: Problem, tree: Tree) -> Miss | None:
 
 def _quotes_once(op: Op) -> bool:
     match op:
-        case Replace() | PatchHunk():
+        case Replace() | PatchHunk() | ReplaceText(count=1) | InContext(every=False):
             return True
-        case ReplaceText(count=count):
-            return count == 1
-        case Occurrences(at=at):
-            return at in (None, (1,))
-        case InContext(every=every):
-            return not every
+        case Occurrences(at=None | (1,)):
+            return True
         case _:
             return False
 

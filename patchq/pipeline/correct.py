@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Literal
 
 from patchq.llm import escaping, quotes
-from patchq.llm.questioner import Questioner
+from patchq.llm.questions import Questioner
 from patchq.llm.repair import PlannedBatch
 from patchq.model.ops import halves
 from patchq.model.values import Correction, Edit, EditOutcome, Plan

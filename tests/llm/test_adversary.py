@@ -17,7 +17,7 @@ from patchq.llm import places
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
 from patchq.llm.merge import merged, words
-from patchq.llm.questioner import Questioner
+from patchq.llm.questions import Questioner
 from patchq.llm.quotes import NEW, OLD, correct
 from patchq.llm.repair import PlannedBatch
 from patchq.model.ops import Replace

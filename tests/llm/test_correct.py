@@ -15,7 +15,7 @@ from patchq.config.schema import Llm
 from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
 from patchq.llm.client import Answer, Model, Scripted
-from patchq.llm.questioner import Questioner
+from patchq.llm.questions import Questioner
 from patchq.llm.quotes import NEW, OLD, correct
 from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText

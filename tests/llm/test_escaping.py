@@ -10,7 +10,7 @@ import pytest
 from patchq.llm.cache import Cache
 from patchq.llm.client import Scripted
 from patchq.llm.escaping import ESCAPING, correct
-from patchq.llm.questioner import Questioner
+from patchq.llm.questions import Questioner
 from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import Replace
 from patchq.model.values import Correction, Edit, Problem

@@ -28,8 +28,15 @@ CANNOT_START = 126
 ROOM_NAME, ROOM = "PATCHQ_HOOK_ROOM", "2g"
 """What a jailed hook may write, into memory, in the words of tmpfs; the variable overrides it."""
 _MOST_PROCESSES = 4096  # of a user but root, whom the kernel lets have any number
+
+# What a jailed hook sees: all that the daemon does, to be read only, but for these.
 _WRITABLE = ("/tmp", "/var/tmp", "/run")
+"""Directories of which it has overlays of its own, beside its work tree and its room."""
+_ROOM = ("home", "empty", "layers", "git", "dev", "dev/shm", "dev/pts")
+"""Directories in its room: its home, an empty one, and what others are made of."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICE_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
+"""Links in `/dev`, to what is below `/proc/self/fd`."""
 
 # From linux/sched.h, sys/mount.h, linux/prctl.h and sys/socket.h.
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
@@ -55,7 +62,7 @@ def main(mode: str, fds: str, size: str, room: str, tree: str, where: str, *argv
     tell, line, lock = map(int, fds.split(","))
     for fd in (tell, line, lock):
         os.set_inheritable(fd, False)
-    own, said = os.pipe()
+    own, result = os.pipe()
     try:
         if jailed or offline:
             _unshare(_JAIL * jailed | _NEWNET * offline)
@@ -70,9 +77,9 @@ def main(mode: str, fds: str, size: str, room: str, tree: str, where: str, *argv
     if not child:
         os.close(own)
         if jailed:
-            _first(said, line, (room, size, tree), where, argv)
+            _first(result, line, (room, size, tree), where, argv)
         _become(where, argv)
-    os.close(said)
+    os.close(result)
     os.write(tell, b"%d\n" % child)
     end, woken = os.pipe()
     os.set_blocking(woken, False)
@@ -81,11 +88,13 @@ def main(mode: str, fds: str, size: str, room: str, tree: str, where: str, *argv
     if jailed:
         _wait(line, own, end)
         code = os.read(own, 16) if _wait(own, at_once=True) else b""
-        os.write(tell, code or b"%d\n" % (128 + signal.SIGKILL))
+        code = code or b"%d\n" % (128 + signal.SIGKILL)
     else:
         while not _ended(child) and line not in _wait(line, end):
             os.read(end, 64)
-        _told(tell, _end_all(child))
+        code = b"%d\n" % _end_all(child)
+    with suppress(BrokenPipeError):
+        os.write(tell, code)
     _wait(line)
     with suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
@@ -107,11 +116,6 @@ def _wait(*fds: int, at_once: bool = False) -> list[int]:
     for fd in fds:
         poll.register(fd, select.POLLIN)
     return [fd for fd, _ in poll.poll(0 if at_once else None)]
-
-
-def _told(fd: int, code: int) -> None:
-    with suppress(BrokenPipeError):
-        os.write(fd, b"%d\n" % code)
 
 
 def _refuse(error: OSError) -> None:
@@ -170,7 +174,7 @@ def _children() -> list[int]:
 
 
 def _first(
-    said: int, life: int, places: tuple[str, ...], where: str, argv: tuple[str, ...]
+    result: int, life: int, places: tuple[str, ...], where: str, argv: tuple[str, ...]
 ) -> None:
     """The first process of the jail: builds it, starts the hook in it, and says how that ended
     when nothing else is left running."""
@@ -185,7 +189,7 @@ def _first(
             _become(where, argv)
     except OSError as error:
         os.write(2, f"the hook's jail cannot be built: {error}\n".encode())
-        os.write(said, b"%d\n" % CANNOT_START)
+        os.write(result, b"%d\n" % CANNOT_START)
         os._exit(1)
     pid = 0
     while pid != hook:
@@ -195,7 +199,7 @@ def _first(
     with suppress(ChildProcessError):
         while True:
             os.wait()
-    os.write(said, b"%d\n" % _exit_code(status))
+    os.write(result, b"%d\n" % _exit_code(status))
     while True:
         signal.pause()
 
@@ -223,7 +227,7 @@ def _build(room: str, size: str, tree: str) -> None:
     _checked(_libc.syscall(_SYS_MOUNT_SETATTR, *root), "mount_setattr")
     _mount("tmpfs", room, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},mode=700")
     inside = _held(room)
-    for name in ("home", "empty", "layers", "git", "dev", "dev/shm", "dev/pts"):
+    for name in _ROOM:
         os.mkdir(f"{inside}/{name}")
     for place in _WRITABLE:
         if os.path.isdir(place) and not os.path.islink(place):
@@ -257,7 +261,7 @@ def _devices(own: str) -> None:
     for name in _DEVICES:
         with open(f"{own}/{name}", "w", encoding="ascii"):
             _mount(f"/dev/{name}", f"{own}/{name}", None, _MS_BIND)
-    for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+    for name, target in _DEVICE_LINKS.items():
         os.symlink(f"/proc/self/fd{target}", f"{own}/{name}")
     with suppress(OSError):
         _mount(
