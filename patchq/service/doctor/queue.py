@@ -29,34 +29,10 @@ _STUCK_SECONDS = 3600
 def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterator[Finding]:
     """Everything about the queue at `root` of the repository at `gitdir`; the configuration's paths
     begin at `home`."""
-    missing = [name for name in PUBLIC if not (root / name).is_dir()]
-    foreign = next((place for place in _places(root) if _is_foreign(place)), None)
-    if foreign is not None:
-        yield Finding(
-            "queue.there",
-            "fatal",
-            f"{foreign} is no directory of the queue",
-            f"mv '{foreign}' '{root.parent}/'; patchq fsck --repair",
-        )
+    place = _place(root)
+    yield place
+    if place.level != "ok":
         return
-    closed = next((place for place in _places(root) if _is_closed(place)), None)
-    if closed is not None:
-        yield Finding(
-            "queue.there",
-            "fatal",
-            f"{closed} cannot be entered by the user that runs this",
-            f"chmod u+rwx '{closed}'",
-        )
-        return
-    if missing:
-        yield Finding(
-            "queue.there",
-            "todo",
-            f"{root} is not a queue: {', '.join(missing)} missing",
-            "make it: patchq init",
-        )
-        return
-    yield Finding("queue.there", "ok", str(root))
     yield from _file_systems(root, gitdir)
     yield from _abilities(root)
     yield from _space(root, gitdir)
@@ -66,17 +42,22 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
     yield from _daemon(root)
 
 
-def _places(root: Path) -> Iterator[Path]:
-    yield root
-    yield from (root / name for name in (*PUBLIC, *PRIVATE))
-
-
-def _is_foreign(place: Path) -> bool:
-    return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
-
-
-def _is_closed(place: Path) -> bool:
-    return place.is_dir() and not os.access(place, os.R_OK | os.X_OK)
+def _place(root: Path) -> Finding:
+    """Whether the queue's directories are there, and can be entered."""
+    places = [p for p in (root, *(root / n for n in (*PUBLIC, *PRIVATE))) if os.path.lexists(p)]
+    for place in places:
+        if place.is_symlink() or not place.is_dir():
+            what = f"{place} is no directory of the queue"
+            cure = f"mv '{place}' '{root.parent}/'; patchq fsck --repair"
+            return Finding("queue.there", "fatal", what, cure)
+    for place in places:
+        if not os.access(place, os.R_OK | os.X_OK):
+            what = f"{place} cannot be entered by the user that runs this"
+            return Finding("queue.there", "fatal", what, f"chmod u+rwx '{place}'")
+    if missing := [name for name in PUBLIC if not (root / name).is_dir()]:
+        what = f"{root} is not a queue: {', '.join(missing)} missing"
+        return Finding("queue.there", "todo", what, "make it: patchq init")
+    return Finding("queue.there", "ok", str(root))
 
 
 def _file_systems(root: Path, gitdir: Path) -> Iterator[Finding]:
@@ -98,12 +79,11 @@ def _file_systems(root: Path, gitdir: Path) -> Iterator[Finding]:
         )
     else:
         yield Finding("queue.device", "ok", "queue and repository are on one file system")
-    kinds = {kind for path in (root, gitdir) if (kind := _kind(path)) in _NETWORK}
-    if kinds:
+    if kinds := sorted({_kind(path) for path in (root, gitdir)} & _NETWORK):
         yield Finding(
             "queue.network",
             "weaker",
-            f"a network file system ({', '.join(sorted(kinds))}): a lock may be lost with the "
+            f"a network file system ({', '.join(kinds)}): a lock may be lost with the "
             "connection, leases and inotify see this machine only; no batch lands twice even then, "
             "but two daemons may do the same work",
             "keep queue and repository on a local disk; else one daemon, and `queue.watch: poll`",
@@ -128,16 +108,17 @@ def _abilities(root: Path) -> Iterator[Finding]:
     """What the protocol asks of the file system, tried out."""
     name = f".patchq-{os.getpid()}"
     own, other = root / "inbox" / f"{name}.tmp", root / "active" / f"{name}.tmp"
+    part, id = own.with_suffix(".part"), root / "ids" / name
     try:
         own.write_bytes(b"x")
         with own.open("rb") as file:
             leases = being_written(file.fileno()) is not None
             os.fsync(file.fileno())
         with opened(root / "inbox", os.O_RDONLY | os.O_DIRECTORY) as folder:
-            rename_noreplace(folder, own.name, f"{name}.part")
-        os.rename(own.with_suffix(".part"), other)
+            rename_noreplace(folder, own.name, part.name)
+        os.rename(part, other)
         os.link(other, own)
-        (root / "ids" / name).symlink_to("nowhere")
+        id.symlink_to("nowhere")
     except OSError as error:
         yield Finding(
             "queue.works",
@@ -152,7 +133,7 @@ def _abilities(root: Path) -> Iterator[Finding]:
         )
         return
     finally:
-        for path in (own, own.with_suffix(".part"), other, root / "ids" / name):
+        for path in (own, part, other, id):
             with suppress(OSError):
                 path.unlink()
     yield Finding("queue.works", "ok", "renames, links and flushes work in the queue")
@@ -220,20 +201,22 @@ def _statistics(config: Config | None, home: Path) -> Iterator[Finding]:
 
 
 def _daemon(root: Path) -> Iterator[Finding]:
+    """Whether one runs, and what is in its hands, or was in those of the one before."""
     try:
         owner = lock_owner(root)
     except Fault as fault:
         yield Finding("daemon", "fatal", fault.message, "patchq fsck --repair")
         return
+    names = os.listdir(root / "active")
+    held = {token for name in names if (token := token_of(name, ".held"))}
+    tokens = {token for name in names if (token := token_of(name))} - held
+    old = [at for token in tokens if (at := claimed(token)) and time.time() - at > _STUCK_SECONDS]
     if owner is None:
         yield Finding("daemon", "ok", "no daemon runs; responses wait until one does")
     else:
-        since = datetime.fromtimestamp(owner.since or time.time(), UTC).isoformat(
-            timespec="seconds"
-        )
+        began = datetime.fromtimestamp(owner.since or time.time(), UTC)
+        since = began.isoformat(timespec="seconds")
         yield Finding("daemon", "ok", f"process {owner.pid} on {owner.host} since {since}")
-    held = {token for name in os.listdir(root / "active") if (token := token_of(name, ".held"))}
-    tokens = {token for name in os.listdir(root / "active") if (token := token_of(name))} - held
     if owner is None and tokens:
         yield Finding(
             "queue.claims",
@@ -241,8 +224,7 @@ def _daemon(root: Path) -> Iterator[Finding]:
             f"{len(tokens)} responses were being worked on when patchq last ended",
             "nothing: the next `patchq watch` or `patchq run` gives each its verdict",
         )
-    old = [at for token in tokens if (at := claimed(token)) and time.time() - at > _STUCK_SECONDS]
-    if owner is not None and old:
+    elif old:
         yield Finding(
             "queue.claims",
             "todo",
