@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,7 +11,6 @@ from patchq.service import stats
 from patchq.service.stats import Key
 from patchq.text.quote import clip, visible
 
-_PLACES = {"agent": 1, "model": 2, "format": 3}
 _KINDS = {
     "verdict": "verdicts",
     "match": "matches",
@@ -26,7 +24,9 @@ _OF_EDITS = ("match", "edit", "correction")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--by", choices=_PLACES, help="a row for each of these, in place of one")
+    parser.add_argument(
+        "--by", choices=stats.PLACES, help="a row for each of these, in place of one"
+    )
 
 
 def run(args: Namespace) -> int:
@@ -39,23 +39,20 @@ def run(args: Namespace) -> int:
 
 def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
     """A row for each agent, model or format, the busiest first; without `by`, one for all."""
-    groups: dict[str, dict[str, Counter[str]]] = {}
-    for key, number in counts.items():
-        kind = key[0]
-        if kind not in (*_KINDS, "truncated") or (by == "format" and kind not in _OF_EDITS):
-            continue
-        name = key[_PLACES[by]] if by else ""
-        group = groups.setdefault(name, {kind: Counter() for kind in (*_KINDS, "truncated")})
-        group[kind][key[4]] += int(number)
-    rows = [
-        {
-            "name": name or None,
-            "responses": sum(group["verdict"].values()),
-            **{_KINDS[kind]: dict(sorted(group[kind].items())) for kind in _KINDS},
-            "truncated": group["truncated"].total(),
-        }
-        for name, group in groups.items()
-    ]
+    counted = [kind for kind in (*_KINDS, "truncated") if by != "format" or kind in _OF_EDITS]
+    rows = []
+    for name, kinds in stats.sums(counts, by).items():
+        if any(kind in kinds for kind in counted):
+            sums = {kind: kinds.get(kind, {}) if kind in counted else {} for kind in _KINDS}
+            cut = kinds.get("truncated", {}) if by != "format" else {}
+            rows.append(
+                {
+                    "name": name or None,
+                    "responses": sum(sums["verdict"].values()),
+                    **{_KINDS[kind]: dict(sorted(sums[kind].items())) for kind in _KINDS},
+                    "truncated": sum(cut.values()),
+                }
+            )
     return sorted(rows, key=lambda row: (-row["responses"], -_edits(row), row["name"] or ""))
 
 

@@ -42,22 +42,29 @@ def text(numbers: Numbers) -> str:
 
 
 def _lines(numbers: Numbers) -> Iterator[str]:
-    yield from _head("info", "gauge", "The version of patchq.")
-    yield f'patchq_info{{version="{__version__}"}} 1'
-    verdicts = stats.total(numbers.counts, "verdict")
-    yield from _head("verdicts_total", "counter", "Responses that got their verdict.")
-    for state in VERDICTS:
-        yield f'patchq_verdicts_total{{state="{state}"}} {verdicts[state]:.0f}'
-    reasons = stats.total(numbers.counts, "reason")
-    yield from _head("refusals_total", "counter", "Responses refused for a reason.")
-    for code in sorted(reasons):
-        yield f'patchq_refusals_total{{code="{_escaped(code)}"}} {reasons[code]:.0f}'
-    seconds = stats.total(numbers.counts, "seconds")
-    for name, what in (("decide", "Seconds spent on deciding."), ("hook", "Seconds in hooks.")):
-        yield from _head(f"{name}_seconds", "summary", what)
-        times = sum(verdicts.values()) if name == "decide" else _runs(numbers.counts)
-        yield f"patchq_{name}_seconds_sum {seconds[name]:.3f}"
-        yield f"patchq_{name}_seconds_count {times:.0f}"
+    for name, kind, what, samples in _families(numbers):
+        yield f"# HELP patchq_{name} {what}"
+        yield f"# TYPE patchq_{name} {kind}"
+        for label, value in samples.items():
+            yield f"patchq_{name}{label} {value}"
+
+
+def _families(numbers: Numbers) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    """Name, type and meaning of each number, and what follows its name -> its value."""
+    sums = stats.sums(numbers.counts).get("", {})
+    verdicts, reasons = sums.get("verdict", {}), sums.get("reason", {})
+    states = {f'{{state="{state}"}}': f"{verdicts.get(state, 0):.0f}" for state in VERDICTS}
+    codes = {f'{{code="{_escaped(c)}"}}': f"{reasons[c]:.0f}" for c in sorted(reasons)}
+    yield "info", "gauge", "The version of patchq.", {f'{{version="{__version__}"}}': "1"}
+    yield "verdicts_total", "counter", "Responses that got their verdict.", states
+    yield "refusals_total", "counter", "Responses refused for a reason.", codes
+    for name, what, each in (
+        ("decide", "Seconds spent on deciding.", "verdict"),
+        ("hook", "Seconds in hooks.", "hook"),
+    ):
+        seconds, times = sums.get("seconds", {}).get(name, 0), sum(sums.get(each, {}).values())
+        samples = {"_sum": f"{seconds:.3f}", "_count": f"{times:.0f}"}
+        yield f"{name}_seconds", "summary", what, samples
     gauges: tuple[tuple[str, float | None, str], ...] = (
         ("inbox", numbers.inbox, "Responses in the inbox."),
         ("held", numbers.held, "Batches that wait for another batch, or for a work tree."),
@@ -67,17 +74,7 @@ def _lines(numbers: Numbers) -> Iterator[str]:
     )
     for name, value, what in gauges:
         if value is not None:
-            yield from _head(name, "gauge", what)
-            yield f"patchq_{name} {value:.3f}" if "time" in name else f"patchq_{name} {value:.0f}"
-
-
-def _head(name: str, kind: str, what: str) -> Iterator[str]:
-    yield f"# HELP patchq_{name} {what}"
-    yield f"# TYPE patchq_{name} {kind}"
-
-
-def _runs(counts: Mapping[Key, float]) -> float:
-    return sum(stats.total(counts, "hook").values())
+            yield name, "gauge", what, {"": f"{value:.3f}" if "time" in name else f"{value:.0f}"}
 
 
 def _escaped(value: str) -> str:

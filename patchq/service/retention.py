@@ -89,10 +89,10 @@ def _counts_from(root: Path, now: float) -> float:
     """Since when files have become older: the last time that the clock was far ahead of where the
     round before had seen it.  They are no older for that."""
     with Folder(root, lasting=False) as folder:
-        report = spool.decode(folder.read(NAME)) or {}
-        seen, begun = report.get("seen"), report.get("from")
-        if not isinstance(seen, float) or not isinstance(begun, float):
-            seen, begun = now, 0.0
-        begun = now if now - seen > _LEAP else min(begun, now)
+        clock = spool.decode(folder.read(NAME)) or {}
+        last, begun = clock.get("seen"), clock.get("from")
+        if not isinstance(last, float) or not isinstance(begun, float):
+            last, begun = now, 0.0
+        begun = now if now - last > _LEAP else min(begun, now)
         folder.put(NAME, spool.encode({"seen": now, "from": begun}))
         return begun

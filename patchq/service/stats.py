@@ -7,11 +7,10 @@ the ids of the last ones: who dies between counting and removing counts nothing 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from patchq.llm.client import NORMAL_ENDS
 from patchq.model.report import LANDED, VERDICTS, Report
@@ -32,7 +31,11 @@ MOST_KEYS = 20_000
 
 Key = tuple[str, str, str, str, str]
 """What is counted, the agent, the model, the format (or the hook's id), and the value."""
-Counts = Counter[Key]
+Counts = defaultdict[Key, float]
+Sums = Mapping[str, Mapping[str, float]]
+"""What is counted -> the value -> its sum."""
+PLACES = {"agent": 1, "model": 2, "format": 3}
+"""Where a key has what sums can be had for."""
 
 
 def verdict(report: Report) -> State:
@@ -43,37 +46,32 @@ def verdict(report: Report) -> State:
     return "applied" if state == "reverted" and report["mode"] == "auto" else "proposed"
 
 
-def count(report: Report) -> Counts:
-    """What one report adds: one verdict, one state, each code that refused it, the rungs and states
-    of its edits, what was corrected, its attempts, its hooks' ends, and the seconds that deciding
-    and hooks took."""
-    who = report["agent"] or "", report["model"] or ""
-    counts: Counts = Counter()
-    counts["verdict", *who, "", verdict(report)] = 1
-    counts["state", *who, "", report["state"]] = 1
+def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
+    """What one report adds, of which format or hook, the value, and how much: one verdict, one
+    state, each code that refused it, the rungs and states of its edits, what was corrected, its
+    attempts, its hooks' ends, and the seconds that deciding and hooks took."""
+    yield "verdict", "", verdict(report), 1
+    yield "state", "", report["state"], 1
     for code in {p["code"] for p in report["problems"] if p["severity"] == "error"}:
-        counts["reason", *who, "", code] = 1
-    for edit in report["edits"]:
-        form = edit["format"] or ""
-        counts["edit", *who, form, edit["state"]] += 1
-        if edit["match"]:
-            counts["match", *who, form, edit["match"]] += 1
+        yield "reason", "", code, 1
     forms = {edit["id"]: edit["format"] or "" for edit in report["edits"]}
-    for made in report["corrections"]:
-        form = forms.get(made["edit"], "")
-        counts["correction", *who, form, f"{made['what']} by {made['by']}"] += 1
+    for edit in report["edits"]:
+        yield "edit", edit["format"] or "", edit["state"], 1
+        if edit["match"]:
+            yield "match", edit["format"] or "", edit["match"], 1
+    for change in report["corrections"]:
+        yield "correction", forms.get(change["edit"], ""), f"{change['what']} by {change['by']}", 1
     if "model_ms" in (report["timings"] or {}):
-        counts["correction", *who, "", "tried"] += 1
+        yield "correction", "", "tried", 1
     for attempt in report["attempts"]:
-        counts["attempt", *who, "", f"{attempt['form']} {attempt['stop']}"] += 1
+        yield "attempt", "", f"{attempt['form']} {attempt['stop']}", 1
     if cut := _cut(report):
-        counts["truncated", *who, "", "answer"] = cut
+        yield "truncated", "", "answer", cut
     for run in report["hooks"]:
         end = "passed" if run["exit"] == 0 else "timeout" if run["exit"] is None else "refused"
-        counts["hook", *who, run["id"], end] += 1
-        counts["seconds", *who, run["id"], "hook"] += run["seconds"]  # type: ignore[assignment]
-    counts["seconds", *who, "", "decide"] += sum((report["timings"] or {}).values()) / 1000  # type: ignore[assignment]
-    return counts
+        yield "hook", run["id"], end, 1
+        yield "seconds", run["id"], "hook", run["seconds"]
+    yield "seconds", "", "decide", sum((report["timings"] or {}).values()) / 1000
 
 
 def _cut(report: Report) -> int:
@@ -84,13 +82,23 @@ def _cut(report: Report) -> int:
     return int(any(problem["code"] == "response.truncated" for problem in report["problems"]))
 
 
-def total(counts: Mapping[Key, float], kind: str) -> Counter[str]:
-    """The sums of one kind by their values, over all agents, models and formats."""
-    found: Counter[str] = Counter()
+def add(counts: Counts, report: Report) -> None:
+    """Add what a report counts to sums, which stay bounded."""
+    for kind, form, value, number in _counted(report):
+        key = kind, report["agent"] or "", report["model"] or "", form, value
+        if key not in counts and len(counts) >= MOST_KEYS:
+            key = kind, OTHERS, OTHERS, form, value
+        counts[key] += number
+
+
+def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
+    """The sums for each agent, model or format (`PLACES`), by its name; without `by` those over
+    everything, under an empty name."""
+    found: dict[str, dict[str, Counter[str]]] = {}
     for key, number in counts.items():
-        if key[0] == kind:
-            found[key[4]] += number  # type: ignore[assignment]
-    return found
+        kinds = found.setdefault(key[PLACES[by]] if by else "", defaultdict(Counter))
+        kinds[key[0]][key[4]] += number  # type: ignore[assignment]
+    return dict(found)
 
 
 @dataclass
@@ -98,7 +106,7 @@ class Kept:
     """What `counts.json` says: the sums, and the ids that it counted last, which may still have
     their reports."""
 
-    counts: Counts = field(default_factory=Counter)
+    counts: Counts = field(default_factory=lambda: defaultdict(int))
     last: frozenset[str] = frozenset()
 
 
@@ -107,10 +115,10 @@ def read(root: Path) -> Kept:
     """The counts beside the queue `root`; empty where there are none that can be read."""
     try:
         with Folder(root, lasting=False) as folder:
-            report = spool.decode(folder.read(NAME)) or {}
-        counts = {tuple(map(str, key)): number for *key, number in report["counts"]}
+            content = spool.decode(folder.read(NAME)) or {}
+        counts = {tuple(map(str, key)): number for *key, number in content["counts"]}
         good = {key: n for key, n in counts.items() if len(key) == 5 and isinstance(n, int | float)}
-        return Kept(Counter(good), frozenset(report["last"]))
+        return Kept(defaultdict(int, good), frozenset(content["last"]))
     except (FileNotFoundError, KeyError, TypeError, ValueError):
         return Kept()
 
@@ -120,11 +128,10 @@ def keep(root: Path, reports: Iterable[Report]) -> None:
     """Add reports that are about to be removed, durably; those that it counted last are not added
     again."""
     kept = read(root)
-    fresh = [report for report in reports if report["id"] not in kept.last]
-    for report in fresh:
-        add(kept.counts, count(report))
-    last = kept.last | {report["id"] for report in fresh}
-    _write(root, Kept(kept.counts, last))
+    uncounted = [report for report in reports if report["id"] not in kept.last]
+    for report in uncounted:
+        add(kept.counts, report)
+    _write(root, Kept(kept.counts, kept.last | {report["id"] for report in uncounted}))
 
 
 @disk_faults
@@ -133,22 +140,14 @@ def removed(root: Path) -> None:
     _write(root, Kept(read(root).counts))
 
 
-def add(counts: Counts, more: Mapping[Key, float]) -> None:
-    """Add sums to sums, which stay bounded."""
-    for key, number in more.items():
-        if key not in counts and len(counts) >= MOST_KEYS:
-            key = (key[0], OTHERS, OTHERS, key[3], key[4])
-        counts[key] += number  # type: ignore[assignment]
-
-
 def _write(root: Path, kept: Kept) -> None:
-    report: dict[str, Any] = {
+    content = {
         "schema": SCHEMA,
         "counts": [[*key, number] for key, number in sorted(kept.counts.items())],
         "last": sorted(kept.last),
     }
     with Folder(root, lasting=False) as folder:
-        folder.put(NAME, spool.encode(report), flush=True)
+        folder.put(NAME, spool.encode(content), flush=True)
 
 
 def everything(queue: Queue, root: Path) -> Counts:
@@ -157,7 +156,7 @@ def everything(queue: Queue, root: Path) -> Counts:
     for id in queue.ids():
         report = queue.load(id)
         if report is not None and report["state"] != "held" and id not in kept.last:
-            add(kept.counts, count(report))
+            add(kept.counts, report)
     return kept.counts
 
 
@@ -175,8 +174,8 @@ class Running:
     def turn(self, most: int = 200) -> bool:
         """Count up to `most` verdicts more; True if that was all."""
         if not self._new:
-            found, self._place = verdicts(self._root, self._place)
-            self._new = [id for id in dict.fromkeys(found) if id not in self._counted][::-1]
+            ids, self._place = verdicts(self._root, self._place)
+            self._new = [id for id in dict.fromkeys(ids) if id not in self._counted][::-1]
         for _ in range(min(most, len(self._new))):
             self._count(self._new.pop())
         return not self._new
@@ -186,6 +185,6 @@ class Running:
         if report is None:
             return
         self._counted.add(id)
-        add(self.counts, count(report))
+        add(self.counts, report)
         if report["state"] in LANDED:
             self.last_landing = max(self.last_landing or 0.0, self._queue.ended(id) or 0.0)

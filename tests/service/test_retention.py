@@ -221,7 +221,7 @@ def sums(repo: Path) -> dict[str, dict[str, float]]:
     counts = stats.everything(queue, repo / ".patchq")
     queue.close()
     kinds = ("verdict", "state", "reason", "match", "edit")
-    return {kind: dict(stats.total(counts, kind)) for kind in kinds}
+    return {kind: dict(stats.sums(counts)[""][kind]) for kind in kinds}
 
 
 def test_the_sums_stay(repo: Path) -> None:
@@ -286,7 +286,7 @@ def test_agents_that_name_themselves_do_not_grow_the_sums(
     queue = DirectoryQueue(repo / ".patchq")
     counts = stats.everything(queue, repo / ".patchq")
     queue.close()
-    assert stats.total(counts, "verdict") == {"rejected": 10}
+    assert stats.sums(counts)[""]["verdict"] == {"rejected": 10}
     assert {key[1] for key in counts} >= {stats.OTHERS}
     assert len(counts) < 20
 

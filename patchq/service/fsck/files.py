@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,14 @@ from patchq.queue import finished, spool
 from patchq.queue.directory import PAGE, REPORT, shard
 from patchq.queue.ids import extension
 from patchq.queue.inbox import IGNORED_SUFFIXES
-from patchq.report import document
-from patchq.report import page as report_md
+from patchq.queue.spool import Folder
+from patchq.report import document, page
 from patchq.review import from_git
 from patchq.service.fsck.damage import Damage
 from patchq.service.fsck.shapes import aside
 
 _OLD_SECONDS = 3600.0
+_TEMPORARY = ("active/*.tmp", "*.tmp", "inbox/.*.tmp")
 _EMPTY = hashlib.sha256().hexdigest()
 
 
@@ -75,7 +76,9 @@ def check(world: World, there: Batches) -> Iterator[Damage]:
     yield from _pages(there)
     yield from _responses(world, there)
     yield from _registers(there)
-    yield from _scraps(there)
+    for path in (*there.scraps, *(p for glob in _TEMPORARY for p in there.root.glob(glob))):
+        if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
+            yield Damage("scrap", str(path), "an unfinished file", mend=path.unlink)
 
 
 def _reports(world: World, there: Batches) -> Iterator[Damage]:
@@ -87,17 +90,14 @@ def _reports(world: World, there: Batches) -> Iterator[Damage]:
             f"see git for which is true, and move the other one out of {there.root}",
         )
     for id, path in there.broken.items():
-        report = from_git.load(world, id)
         body = there.bodies.get(id)
-        mend = partial(_restore, there, report, path.parent) if report else None
-        if mend is None and body is not None:
-            mend = partial(_begin_again, there.root, path, body)
         yield Damage(
             "report.broken",
             str(path),
             "the report cannot be read, or is not one of " + document.SCHEMA,
             "neither git nor a response is left to make it from",
-            mend,
+            _restoration(world, there, id, path.parent)
+            or (partial(_begin_again, there.root, path, body) if body else None),
         )
 
 
@@ -105,16 +105,16 @@ def _pages(there: Batches) -> Iterator[Damage]:
     for id, report in there.reports.items():
         path = there.folders[id] / f"{id}{PAGE}"
         if not path.is_file() or not path.stat().st_size:
-            mend = partial(_put, path, report_md.to_markdown(report).encode("utf-8", "replace"))
+            mend = partial(_put_page, path.parent, report)
             yield Damage("page.missing", str(path), "the report's page is not there", mend=mend)
 
 
 def _responses(world: World, there: Batches) -> Iterator[Damage]:
     for id, report in there.reports.items():
-        source, folder = report["source"], there.folders[id]
+        source = report["source"]
         if source["name"] is None:
             continue  # the report was made from git
-        path = folder / f"{id}{extension(source['name'])}"
+        path = there.folders[id] / f"{id}{extension(source['name'])}"
         if not os.path.lexists(path):
             what = "the response is not there any more"
             yield Damage("body.missing", str(path), what, "put it there from a backup")
@@ -122,17 +122,16 @@ def _responses(world: World, there: Batches) -> Iterator[Damage]:
             what = "the response is not the one that the report is on"
             yield Damage("body.differs", str(path), what, "put the right one there")
     for id, path in there.bodies.items():
-        if id not in there.reports and id not in there.broken and not _in_hand(there.root, id):
-            known = from_git.load(world, id)
-            mend = partial(_restore, there, known, path.parent) if known else None
+        if _is_orphan(there, id):
             yield Damage(
                 "report.missing",
                 str(path),
                 "a response without a report",
-                mend=mend or partial(_to_inbox, there.root, path),
+                mend=_restoration(world, there, id, path.parent)
+                or partial(_to_inbox, there.root, path),
             )
     for id, path in there.pages.items():
-        if id not in there.reports and id not in there.broken and not _in_hand(there.root, id):
+        if _is_orphan(there, id):
             yield Damage("scrap", str(path), "a page without a report", mend=path.unlink)
 
 
@@ -142,60 +141,62 @@ def _same(path: Path, source: SourceEntry) -> bool:
     return hashlib.sha256(path.read_bytes()).hexdigest() == str(source["sha256"])
 
 
-def _in_hand(root: Path, id: str) -> bool:
-    """Whether the batch's claim is still there, so that its verdict is being published."""
-    try:
-        token = os.readlink(root / "ids" / id)
-    except OSError:
+def _is_orphan(there: Batches, id: str) -> bool:
+    """Whether the batch has no report, and no claim by which its verdict is being published."""
+    if id in there.reports or id in there.broken:
         return False
-    return any((root / "active" / f"{token}{suffix}").exists() for suffix in (".json", ".body"))
+    try:
+        token = os.readlink(there.root / "ids" / id)
+    except OSError:
+        return True
+    claim = there.root / "active" / token
+    return not any(os.path.exists(f"{claim}{suffix}") for suffix in (".json", ".body"))
 
 
 def _registers(there: Batches) -> Iterator[Damage]:
     root = there.root
-    known = set(finished.verdicts(root)[0])
+    verdicts = set(finished.verdicts(root)[0])
     sources = {path.name: set(_lines(path)) for path in (root / "sources").iterdir()}
     for id, report in there.reports.items():
-        link = root / "ids" / id
+        link, sha256 = root / "ids" / id, report["source"]["sha256"]
         if not link.is_symlink():
             what = "the id is not reserved, so another batch could get it"
             yield Damage("id.free", id, what, mend=partial(os.symlink, "restored", link))
-        if id not in known:
+        if id not in verdicts:
             mend = partial(_append, root / finished.VERDICTS, id)
             yield Damage("verdict.unlisted", id, "the register of verdicts lacks it", mend=mend)
-        sha256 = report["source"]["sha256"]
-        if sha256 and sha256 != _EMPTY:
-            place, line = root / "sources" / shard(sha256), f"{sha256} {id}"
-            if line not in sources.get(place.name, ()):
-                what = "its bytes would not be recognised when they come again"
-                yield Damage("source.unlisted", id, what, mend=partial(_append, place, line))
-
-
-def _scraps(there: Batches) -> Iterator[Damage]:
-    root = there.root
-    found = [*there.scraps, *root.glob("active/*.tmp"), *root.glob("*.tmp")]
-    found += root.glob("inbox/.*.tmp")
-    for path in found:
-        if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
-            yield Damage("scrap", str(path), "an unfinished file", mend=path.unlink)
+        place, line = root / "sources" / shard(sha256), f"{sha256} {id}"
+        if sha256 not in ("", _EMPTY) and line not in sources.get(place.name, ()):
+            what = "its bytes would not be recognised when they come again"
+            yield Damage("source.unlisted", id, what, mend=partial(_append, place, line))
 
 
 # ---------------------------------------------------------------- mending
 
 
-def _restore(there: Batches, report: Report, folder: Path) -> None:
-    """Put down a report that git told, with what the response still tells of itself."""
-    source, body = report["source"], there.bodies.get(report["id"])
+def _restoration(
+    world: World, there: Batches, id: str, folder: Path
+) -> Callable[[], object] | None:
+    """What puts down the report that git tells, with what the response still tells of itself; None
+    where git does not know the batch."""
+    report = from_git.load(world, id)
+    if report is None:
+        return None
+    source, body = report["source"], there.bodies.get(id)
     if body is not None and body.is_file() and not body.is_symlink():
         source = {**source, "name": body.name, "bytes": body.stat().st_size}
-    put(folder, {**report, "source": source})
+    return partial(put, folder, {**report, "source": source})
 
 
 def put(folder: Path, report: Report) -> None:
     """Write a report and its page."""
-    page = report_md.to_markdown(report).encode("utf-8", "replace")
-    _put(folder / f"{report['id']}{PAGE}", page)
+    _put_page(folder, report)
     _put(folder / f"{report['id']}{REPORT}", spool.encode(report))
+
+
+def _put_page(folder: Path, report: Report) -> None:
+    text = page.to_markdown(report)
+    _put(folder / f"{report['id']}{PAGE}", text.encode("utf-8", "replace"))
 
 
 def _begin_again(root: Path, path: Path, body: Path) -> None:
@@ -213,12 +214,12 @@ def _to_inbox(root: Path, path: Path) -> None:
 
 
 def _put(path: Path, data: bytes) -> None:
-    with spool.Folder(path.parent, lasting=False) as folder:
+    with Folder(path.parent, lasting=False) as folder:
         folder.put(path.name, data, flush=True)
 
 
 def _append(path: Path, line: str) -> None:
-    with spool.Folder(path.parent, lasting=False) as folder:
+    with Folder(path.parent, lasting=False) as folder:
         data = folder.read(path.name) or b"\n"
         torn = not data.endswith(b"\n")  # by a power cut
         folder.append(path.name, f"\n{line}" if torn else line)

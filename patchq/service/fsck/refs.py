@@ -36,9 +36,12 @@ def _packed(commondir: Path) -> Iterator[Damage]:
     lines = path.read_bytes().splitlines() if path.is_file() else []
     for number, line in enumerate(lines, 1):
         if not _PACKED.fullmatch(line):
-            what = f"line {number} is no ref, so git cannot read the file"
-            cure = f"once it is known which ref that was: sed -i {number}d '{path}'"
-            yield Damage("ref.packed", str(path), what, cure)
+            yield Damage(
+                "ref.packed",
+                str(path),
+                f"line {number} is no ref, so git cannot read the file",
+                f"once it is known which ref that was: sed -i {number}d '{path}'",
+            )
 
 
 def _loose(world: World) -> Iterator[Damage]:
@@ -47,8 +50,7 @@ def _loose(world: World) -> Iterator[Damage]:
         for path in _entries(commondir / prefix):
             name = path.relative_to(commondir).as_posix()
             if why := _unreadable(path, log=name.startswith("logs/")):
-                mend = partial(_mend_file, world, path, name)
-                yield Damage("ref.broken", name, why, mend=mend)
+                yield Damage("ref.broken", name, why, mend=partial(_mend_file, world, path, name))
 
 
 def _entries(top: Path) -> Iterator[Path]:
@@ -91,11 +93,14 @@ def _dangling(world: World) -> Iterator[Damage]:
         named |= world.repo.refs(prefix)
     for name, oid in named.items():
         if world.repo.resolve_commit(oid) is None:
-            cure = f"fetch it from a clone, or: git update-ref -d '{name}'"
             known = not name.startswith(records.BRANCHES) or _tip(world, name)
-            mend = partial(_mend_value, world, name, oid) if known else None
-            what = f"the ref names {oid}, which is not in the repository"
-            yield Damage("ref.dangling", name, what, cure, mend)
+            yield Damage(
+                "ref.dangling",
+                name,
+                f"the ref names {oid}, which is not in the repository",
+                f"fetch it from a clone, or: git update-ref -d '{name}'",
+                partial(_mend_value, world, name, oid) if known else None,
+            )
 
 
 def _mend_value(world: World, name: str, oid: str) -> None:
@@ -111,8 +116,16 @@ def _put_back(world: World, name: str) -> None:
     """Make a branch again on which a proposal waits."""
     tip = _tip(world, name)
     if tip and not world.repo.ref_target(name):
-        refs.create(world.repo, name, tip, "patchq: fsck", world.identity())
-        files.barrier(world.repo.commondir)
+        set_ref(world, name, None, tip, "patchq: fsck")
+
+
+def set_ref(world: World, name: str, old: str | None, new: str, log: str) -> None:
+    """Make a ref, or move it from `old`, durably."""
+    if old is None:
+        refs.create(world.repo, name, new, log, world.identity())
+    else:
+        refs.move(world.repo, name, old, new, log, world.identity())
+    files.barrier(world.repo.commondir)
 
 
 def _tip(world: World, name: str) -> str | None:
@@ -122,7 +135,5 @@ def _tip(world: World, name: str) -> str | None:
         return None
     report = world.queue.load(id)
     reported = report["commit"] if report and report["state"] == "proposed" else None
-    for oid in (world.repo.ref_target(records.waiting(id)), reported):
-        if oid and world.repo.resolve_commit(oid):
-            return str(oid)
-    return None
+    tips = (world.repo.ref_target(records.waiting(id)), reported)
+    return next((tip for tip in tips if tip and world.repo.resolve_commit(tip)), None)
