@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from patchq.cli import arguments
 from patchq.report.document import printed
-from patchq.resolve.ranking import ranked
+from patchq.resolve.definitions import ranked
 
 
 def add_arguments(parser: ArgumentParser) -> None:

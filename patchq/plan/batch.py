@@ -7,7 +7,7 @@ which of them it needs.  Nothing is written; all problems are found, not only th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -23,13 +23,13 @@ from patchq.model.values import (  # fmt: skip
     Tree,
 )
 from patchq.plan import cascades, escapes, guards
-from patchq.plan.files import File, Files, clash, op_name
+from patchq.plan.files import File, Files, clash, outcome
 from patchq.plan.overlay import Claimed
 from patchq.plan.targets import Refused, Rules, check_text
-from patchq.resolve import diagnose, refusals
+from patchq.resolve import refusals
 from patchq.resolve.elsewhere import Elsewhere
 from patchq.resolve.ladder import Found, Missed
-from patchq.resolve.match import Hints, PartOp, match, taken
+from patchq.resolve.match import Hints, PartOp, match, present
 from patchq.text.lines import Text
 
 _MOST_THOROUGH = 10
@@ -78,8 +78,8 @@ class _Batch:
         self.blind: list[str] = []
 
     def run(self) -> Plan:
-        decided = cascades.decide(self.edits, self.rules.confidence, self._edit)
-        outcomes, self.problems = list(decided.outcomes), [*decided.problems]
+        cascade = cascades.Cascade(self.edits, self.rules.confidence, self._edit)
+        outcomes, self.problems = cascade.run()
         changes = tuple(change for file in self.files if (change := file.change()))
         self._check_effect(outcomes, changes)
         refused = any(p.severity == "error" for p in self.problems)
@@ -99,15 +99,15 @@ class _Batch:
         return self._part(edit, edit.op)
 
     def _whole_file(self, edit: Edit) -> EditOutcome:
-        """Create, delete or rename a file; who says it twice says it once."""
-        outcome = _applied(edit, op_name(edit))
+        """Create, delete, rename or write a file; who says it twice says it once."""
+        done = outcome(edit, "applied")
         before = self.seen.get((edit.path, edit.op))
         if before is not None:
-            return replace(outcome, state=before.state)
+            return replace(done, state=before.state)
+        changes = True
         match edit.op:
             case Create():
-                if not self.files.create(edit, edit.op):
-                    outcome = replace(outcome, state="already_applied")
+                changes = self.files.create(edit, edit.op)
             case DeleteFile(old):
                 self.files.delete(edit, edit.op)
                 if old is None:
@@ -118,12 +118,11 @@ class _Batch:
                 found = self.files.write(edit, edit.op)
                 if found is not None:
                     self.blind.append(edit.path)
-                    outcome = self._claim(edit, self.files.named(edit.path), found)
-                    already = self.files.named(edit.path).change() is None
-                    outcome = replace(outcome, op="write", match=None, lines=None)
-                    outcome = replace(outcome, state="already_applied") if already else outcome
-        self.seen[edit.path, edit.op] = outcome
-        return outcome
+                    file = self.files.named(edit.path)
+                    self._make(edit, file, file.text, found)
+                    changes = file.change() is not None
+        self.seen[edit.path, edit.op] = done if changes else replace(done, state="already_applied")
+        return self.seen[edit.path, edit.op]
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
         file = self.files.named(edit.path)
@@ -135,27 +134,33 @@ class _Batch:
             file.edited_by = edit.id
         if problem := guards.elided(edit, self.rules, file.text):
             raise Refused(problem)
-        base, missed = None if file.made_by else file.text, Missed("none")
-        if base is not None:
-            result = match(base, op, hints)
+        missed, texts = Missed("none"), list[Text]()
+        for text in self._texts(file):
+            texts.append(text)
+            result = match(text, op, hints)
             if isinstance(result, Found):
-                return self._claim(edit, file, result)
+                return self._make(edit, file, text, result)
             if result.why != "none":
-                raise self._missed(edit, file, base, result)
-            missed = result
-        now = file.now() if self.missed < _MOST_MISSED or base is None else base
-        if now is not base:
-            result = match(now, op, hints)
-            if isinstance(result, Found):
-                return self._fold(edit, file, now, result)
-            if result.why != "none":
-                raise self._missed(edit, file, now, result)
-            if op in file.folded:
+                raise self._missed(edit, file, text, result)
+            if file.has_base(text):
+                missed = result
+            elif op in file.folded:
                 return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
-        for text in filter(None, (base, now)):
-            if place := taken(text, op, hints):
-                return self._taken(edit, place, text is base)
-        raise self._missed(edit, file, base or now, missed)
+        for text in texts:
+            if found := present(text, op, hints):
+                return _present(edit, found, file.has_base(text))
+        raise self._missed(edit, file, texts[0], missed)
+
+    def _texts(self, file: File) -> Iterator[Text]:
+        """The base's text, and that which the edits so far leave; in a batch that misses much only
+        the first."""
+        if not file.made_by:
+            yield file.text
+            if self.missed >= _MOST_MISSED:
+                return
+        now = file.now()
+        if not file.has_base(now):
+            yield now
 
     @cached_property
     def _lines_hold(self) -> bool:
@@ -176,18 +181,32 @@ class _Batch:
                 return False
         return True
 
-    def _claim(self, edit: Edit, file: File, found: Found) -> EditOutcome:
+    def _make(self, edit: Edit, file: File, text: Text, found: Found) -> EditOutcome:
+        """Change what was found on the base, or on what earlier edits left of it."""
+        on_base = file.has_base(text)
         if found.already:
-            return self._taken(edit, found, True)
-        hunks = found.hunks
-        if problem := guards.mixed_encoding(edit, file.text, hunks):
+            return _present(edit, found, on_base)
+        if problem := guards.mixed_encoding(edit, text, found.hunks):
             raise Refused(problem)
-        if isinstance(edit.op, PatchHunk) and _reaches_end(file.text, edit.op, found):
+        if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline
+        done = _placed(edit, found, on_base)
+        if found.hunks and all(hunk.start == hunk.end for hunk in found.hunks):
+            done = replace(done, op="insert")
+        if on_base:
+            return self._claim(edit, file, found, done)
+        quoted = Hunk(text.starts[found.start], text.starts[found.end], b"")
+        needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
+        if file.made_by and file.made_by not in needs:
+            needs = (file.made_by, *needs)
+        file.folded[edit.op] = replace(done, needs=needs)
+        return file.folded[edit.op]
+
+    def _claim(self, edit: Edit, file: File, found: Found, done: EditOutcome) -> EditOutcome:
         if isinstance(edit.op, InsertAt) or cascades.is_by_number(file.text, edit.op):
             self.blind.append(edit.path)
         if backed := cascades.backed(edit, file, found):
-            return replace(_applied(edit, op_name(edit)), state="skipped", cancelled_by=backed)
+            return outcome(edit, "skipped", backed)
         said = self.said.setdefault(edit.op, len(self.said))  # a number is quicker to compare
         claims = [Claimed(edit.id, edit.format, run, said) for run in found.runs if run]
         other = file.overlay.add(claims)
@@ -195,12 +214,7 @@ class _Batch:
             raise self._overlap(edit, file, found, other)
         if cascades.is_indexed(edit):
             file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
-        return _applied(edit, _op_of(edit, hunks), found.rung, (found.start + 1, found.end))
-
-    def _taken(self, edit: Edit, found: Found, on_base: bool) -> EditOutcome:
-        """The edit is there already; only lines of the base are told."""
-        lines = (found.start + 1, found.end) if on_base else None
-        return replace(_applied(edit, op_name(edit), found.rung, lines), state="already_applied")
+        return done
 
     def _overlap(self, edit: Edit, file: File, found: Found, other: Claimed) -> Refused:
         here = _changed_lines(file.text, Claimed(edit.id, edit.format, found.hunks))
@@ -217,21 +231,6 @@ class _Batch:
             )
         )
 
-    def _fold(self, edit: Edit, file: File, now: Text, found: Found) -> EditOutcome:
-        if found.already:
-            return self._taken(edit, found, False)
-        if problem := guards.mixed_encoding(edit, now, found.hunks):
-            raise Refused(problem)
-        quoted = Hunk(now.starts[found.start], now.starts[found.end], b"")
-        needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
-        if file.made_by and file.made_by not in needs:
-            needs = (file.made_by, *needs)
-        outcome = replace(_applied(edit, _op_of(edit, found.hunks), found.rung), needs=needs)
-        if isinstance(edit.op, PatchHunk) and _reaches_end(now, edit.op, found):
-            file.final_newline = edit.op.final_newline
-        file.folded[edit.op] = outcome
-        return outcome
-
     def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
         self.missed += 1
         if not self.diagnosed:
@@ -241,12 +240,12 @@ class _Batch:
             own = (other.renamed_from or other.path for other in self.files)
             return self.elsewhere.search(lines, file.renamed_from or file.path, own)
 
-        scene = diagnose.Scene(
+        scene = refusals.Scene(
             edit.path,
             text,
             self.rules.rungs,
             search if self.missed <= _MOST_THOROUGH else None,
-            earlier=text is not file.text or file.made_by is not None,
+            earlier=not file.has_base(text),
         )
         return Refused(refusals.problem(edit, scene, missed))
 
@@ -271,19 +270,15 @@ class _Batch:
         )
 
 
-def _applied(
-    edit: Edit, op: str, match: str | None = None, lines: tuple[int, int] | None = None
-) -> EditOutcome:
-    return EditOutcome(
-        edit.id, edit.format, edit.at, edit.path, op, "applied", match, lines,
-        confidence=edit.confidence, description=edit.description,
-    )  # fmt: skip
+def _placed(edit: Edit, found: Found, on_base: bool) -> EditOutcome:
+    """An edit that counts, where it was found; only lines of the base are told."""
+    lines = (found.start + 1, found.end) if on_base else None
+    return replace(outcome(edit, "applied"), match=found.rung, lines=lines)
 
 
-def _op_of(edit: Edit, hunks: Sequence[Hunk]) -> str:
-    """An edit that only adds is an insertion."""
-    only_adds = hunks and all(hunk.start == hunk.end for hunk in hunks)
-    return "insert" if only_adds else op_name(edit)
+def _present(edit: Edit, found: Found, on_base: bool) -> EditOutcome:
+    """The edit is there already."""
+    return replace(_placed(edit, found, on_base), state="already_applied")
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:

@@ -8,12 +8,12 @@ may turn out to be one by its span, those come last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 
 from patchq.model.ops import CONTEXTUAL, INDEXED, Occurrences, Op
 from patchq.model.values import Edit, EditOutcome, EditState, Problem
-from patchq.plan.files import File, op_name
+from patchq.plan.files import File, outcome
 from patchq.plan.targets import Refused
 from patchq.resolve.ladder import Found
 from patchq.text.lines import Text
@@ -48,22 +48,9 @@ def backed(edit: Edit, file: File, found: Found) -> str | None:
     return None
 
 
-@dataclass
-class Decided:
-    """An outcome for each edit, in their order, and what went wrong."""
+class Cascade:
+    """The edits of a batch, decided one after the other; `apply` raises `Refused`."""
 
-    outcomes: list[EditOutcome] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
-def decide(
-    edits: Sequence[Edit], threshold: float, apply: Callable[[Edit], EditOutcome]
-) -> Decided:
-    """Apply the edits that count, in their order; `apply` raises `Refused`."""
-    return _Decision(edits, threshold, apply).run()
-
-
-class _Decision:
     def __init__(
         self, edits: Sequence[Edit], threshold: float, apply: Callable[[Edit], EditOutcome]
     ) -> None:
@@ -75,23 +62,19 @@ class _Decision:
         self.done: dict[int, EditOutcome] = {}
         self.problems: list[Problem] = []
 
-    def run(self) -> Decided:
+    def run(self) -> tuple[list[EditOutcome], list[Problem]]:
+        """An outcome for each edit, in their order, and what went wrong."""
         for edit in sorted(self.edits, key=is_contextual):
             self._decide(edit)
-        outcomes = [self.done[id(edit)] for edit in self.edits]
-        if outcomes and all(self._is_doubtful(edit) for edit in self.edits):
+        if self.edits and all(map(self._is_doubtful, self.edits)):
             self.problems = [replace(problem, severity="error") for problem in self.problems]
-        return Decided(outcomes, self.problems)
+        return [self.done[id(edit)] for edit in self.edits], self.problems
 
     def _is_doubtful(self, edit: Edit) -> bool:
         return edit.confidence is not None and edit.confidence < self.threshold
 
     def _decide(self, edit: Edit) -> None:
         """Decide the edit, and before it those that it depends on, however many there are."""
-        if not edit.depends_on and edit.fallback_of is None:
-            if id(edit) not in self.done:
-                self.done[id(edit)] = self._decided(edit)
-            return
         waiting, open = [edit], set[int]()
         while waiting:
             now = waiting[-1]
@@ -123,28 +106,21 @@ class _Decision:
     def _decided(self, edit: Edit) -> EditOutcome:
         if self._is_doubtful(edit):
             self.problems.append(_doubtful(edit, self.threshold))
-            return _outcome(edit, "skipped")
+            return outcome(edit, "skipped")
         for name in edit.depends_on:
             if any(self._state(other) in _STANDS for other in self._named(name)):
-                return replace(_outcome(edit, "cancelled"), cancelled_by=name)
+                return outcome(edit, "cancelled", name)
         primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
         if self._state(primary) in (*_STANDS, "cancelled"):
-            return replace(_outcome(edit, "skipped"), cancelled_by=edit.fallback_of)
+            return outcome(edit, "skipped", edit.fallback_of)
         try:
             return self.apply(edit)
         except Refused as refusal:
             backup = self.backups.get(edit.id) if edit.fallback_of is None else None
             if backup is not None and not self._is_doubtful(backup):
-                return _outcome(edit, "skipped")
+                return outcome(edit, "skipped")
             self.problems.append(replace(refusal.problem, edit=edit.id))
-            return _outcome(edit, "failed")
-
-
-def _outcome(edit: Edit, state: EditState) -> EditOutcome:
-    return EditOutcome(
-        edit.id, edit.format, edit.at, edit.path, op_name(edit), state,
-        confidence=edit.confidence, description=edit.description,
-    )  # fmt: skip
+            return outcome(edit, "failed")
 
 
 def _doubtful(edit: Edit, threshold: float) -> Problem:

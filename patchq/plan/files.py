@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from patchq.model.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Replace, Write, halves
-from patchq.model.values import Collision, Edit, EditOutcome, FileChange, Problem, Tree
+from patchq.model.values import Collision, Edit, EditOutcome, EditState, FileChange, Problem, Tree
 from patchq.plan import guards, targets
 from patchq.plan.overlay import Overlay
 from patchq.plan.targets import Refused, Rules
@@ -53,6 +53,10 @@ class File:
     indexed: list[tuple[int, int, str]] = field(default_factory=list)
     """What indexed edits change of the base: the bytes from and to, and the edit."""
     _now: Text | None = None
+
+    def has_base(self, text: Text) -> bool:
+        """Whether it is the base's text."""
+        return text is self.text and not self.made_by
 
     def now(self) -> Text:
         """The text as the edits so far leave it."""
@@ -204,6 +208,14 @@ def clash(edit: Edit, file: File | None, what: str) -> Refused:
             conflicts_with=Collision(edit=other, path=edit.path),
         )
     )
+
+
+def outcome(edit: Edit, state: EditState, cancelled_by: str | None = None) -> EditOutcome:
+    """What became of an edit, wherever its place is."""
+    return EditOutcome(
+        edit.id, edit.format, edit.at, edit.path, op_name(edit), state, cancelled_by=cancelled_by,
+        confidence=edit.confidence, description=edit.description,
+    )  # fmt: skip
 
 
 def op_name(edit: Edit) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from patchq.model.errors import UsageError
 from patchq.model.report import IDLE, EditEntry
 from patchq.model.values import Edit, EditOutcome
-from patchq.plan.files import op_name
+from patchq.plan.files import outcome
 
 Edits = Sequence[EditEntry]
 """The entries of a report's `edits`."""
@@ -71,18 +71,11 @@ def with_left_out(
         return tuple(made)
     outcomes = iter(made)
     return tuple(
-        next(outcomes) if edit.id in taken else _left_out(edit, left.get(edit.id)) for edit in edits
+        next(outcomes)
+        if edit.id in taken
+        else outcome(edit, "cancelled" if left.get(edit.id) else "skipped", left.get(edit.id))
+        for edit in edits
     )
-
-
-def _left_out(edit: Edit, cause: str | None) -> EditOutcome:
-    return EditOutcome(
-        edit.id, edit.format, edit.at, edit.path, op_name(edit),
-        "cancelled" if cause else "skipped",
-        cancelled_by=cause,
-        confidence=edit.confidence,
-        description=edit.description,
-    )  # fmt: skip
 
 
 def brought_back(before: Edits, now: Edits) -> list[str]:

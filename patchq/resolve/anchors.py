@@ -6,17 +6,14 @@ taken for, its header or the whole of it, must follow from the content, or be sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from patchq.model.ops import Anchored
-from patchq.model.values import Hunk
 from patchq.resolve.definitions import Part, parts
-from patchq.resolve.ladder import Found, Missed
+from patchq.resolve.ladder import Found, Missed, inserted
 from patchq.resolve.preserve import Rewrite
+from patchq.resolve.readings import Lines, lines_of, stripped
 from patchq.resolve.search import Place, indentation
-from patchq.text.lines import BLANKS, Text
+from patchq.text.lines import Text
 
-Lines = list[bytes]
 _DEFINITIONS = ("function_definition", "class_definition")
 
 
@@ -46,10 +43,10 @@ def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
     of_kind = [part for part in known or () if part.kind == op.kind]
     if op.selected is None:
         return [part for part in of_kind if part.name == op.name]
-    quoted = [line.strip(BLANKS) for line in _lines(op.selected)]
+    quoted = stripped(lines_of(op.selected))
     if not any(quoted):
         return []
-    view = text.view(_stripped)
+    view = text.view(stripped)
     starts = set(view.find(quoted))
     if op.kind == "line_pattern" or known is None:
         return [_line(op, start, len(quoted)) for start in sorted(starts)]
@@ -63,15 +60,7 @@ def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
 
 def _line(op: Anchored, start: int, length: int) -> Part:
     kind = "import_statement" if op.kind == "line_pattern" else op.kind
-    return Part(kind, op.name or "", start, start + length, start, start + length)
-
-
-def _stripped(lines: Lines) -> Lines:
-    return [line.strip(BLANKS) for line in lines]
-
-
-def _lines(text: str) -> Lines:
-    return text.encode("utf-8", "surrogateescape").removesuffix(b"\n").split(b"\n")
+    return Part.of_lines(kind, op.name, start, start + length)
 
 
 def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Missed:
@@ -88,9 +77,9 @@ def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Misse
                 return Missed("ambiguous", "exact", detail="scope")
             start, end = reading
     if op.action == "insert_before":
-        return _inserted(text, content, start, start - len(content))
+        return inserted(text, start, content, ahead=True)
     if op.action == "insert_after":
-        return _inserted(text, content, end, end)
+        return inserted(text, end, content)
     fresh = content if op.action == "replace" else []
     rewrite = Rewrite(text.contents[start:end], fresh)
     return Found("exact", start, end, (rewrite.at(text, start),))
@@ -114,33 +103,16 @@ def _replaced(text: Text, content: Lines, part: Part) -> tuple[int, int] | None:
     return (part.header, part.body) if is_header else (part.start, part.end)
 
 
-def _inserted(text: Text, content: Lines, at: int, written: int) -> Found:
-    """The content put in front of line `at`, unless it stands at line `written` already."""
-    end = written + len(content)
-    if content and written >= 0 and text.contents[written:end] == content:
-        return Found("exact", written, end, already=True)
-    if not content:
-        return Found("exact", max(at - 1, 0), at)
-    data = b"".join(line + text.line_end for line in content)
-    hunk = Hunk(text.starts[at], text.starts[at], data)
-    return Found("exact", max(at - 1, 0), at, ((hunk,),))
-
-
 def _content(text: Text, op: Anchored, part: Part) -> Lines:
     """The new lines; shifted by the anchor's indentation if both it and they were written
     without."""
     if not op.content:
         return []
-    content = [line.removesuffix(b"\r") for line in _lines(op.content)]
+    content = lines_of(op.content)
     anchor = text.contents[part.header]
     indent = indentation(anchor)
-    bare = op.selected is not None and not indentation(_lines(op.selected)[0])
+    bare = op.selected is not None and not indentation(lines_of(op.selected)[0])
     first = next((line for line in content if line.strip()), b"")
     if not bare or not indent or indentation(first):
         return content
     return [indent + line if line.strip() else line for line in content]
-
-
-def candidates(path: str, source: str) -> Sequence[Part]:
-    """The definitions, imports and decorators of a source file that parses."""
-    return parts(path, source) or ()

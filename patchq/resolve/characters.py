@@ -3,25 +3,45 @@
 They mean what they say to the letter, so the letter comes first: the quote is sought as it stands,
 wherever in a line it begins.  Only a quote of whole lines then goes down the ladder of the formats
 that quote lines; one of less than a line is never stretched.
+
+Characters are sought at the rungs `exact`, `line_endings` and `typography`: each looks at the text
+through a projection that leaves out what the rung ignores, and knows the way back to its own bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.model.values import Hunk
 from patchq.resolve import ladder
 from patchq.resolve.elide import Chain
 from patchq.resolve.ladder import Found, Missed, same_result
 from patchq.resolve.preserve import typographic
 from patchq.resolve.readings import unescape
-from patchq.resolve.search import MOST_PLACES, Place, indentation
-from patchq.resolve.spots import MOST_SPOTS, Spot, apart, rewrite, spots, within
-from patchq.text.lines import BLANKS, BOM, Text
+from patchq.resolve.search import MOST_PLACES, Place, apart, indentation
+from patchq.text.line_diff import line_diff
+from patchq.text.lines import BLANKS, BOM, Text, plain_typography, split_lines
+from patchq.text.search import find
+
+MOST_SPOTS = 200_000
+"""More places than these are not counted, let alone replaced."""
+_CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 
 CharacterOp = ReplaceText | Occurrences | InContext
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The bytes `start:end` of `Text.whole` that were found."""
+
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +94,12 @@ class Wanted:
     def pick(self, found: Sequence[Spot], text: Text) -> Sequence[Spot] | None:
         """The places to change; None when there are not enough, all of them when too many."""
         if self.at is not None:
-            there = apart(list(found))
+            there = apart(found)
             if not self.at or not 1 <= self.at[0] <= self.at[-1] <= len(there):
                 return None
             return [there[i - 1] for i in self.at]
         if self.count != 1:
-            there = apart(list(found))
+            there = apart(found)
             return there if len(there) >= (self.count or 1) else None
         if len(found) > 1 and self.window:
             first, last = self.window
@@ -113,14 +133,14 @@ def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed
     return Missed("count", detail=str(most)) if most and wanted.counts else Missed("none")
 
 
-def taken_place(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
+def present(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
     """Where the new text of whole lines stands in place of the old, which is nowhere."""
     wanted = _wanted(text, op)
     if wanted.at is not None or wanted.count != 1:
         return None
     for reading, name in _readings(wanted, rungs):
         lines = _as_lines(reading)
-        if lines and (found := ladder.taken_place(text, lines, _without_escapes(rungs))):
+        if lines and (found := ladder.present(text, lines, _without_escapes(rungs))):
             return replace(found, rung=name or found.rung)
     return None
 
@@ -182,14 +202,13 @@ def _several(
     text: Text, wanted: Wanted, found: Sequence[Spot], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
     """More places than asked for: one if all of them give the same bytes."""
-    lines = [text.line_at(spot.start) - 1 for spot in found[: MOST_PLACES + 1]]
-    places = {line: Place(line, line + 1, [], []) for line in lines}
+    places = begun_lines(text, found)
     why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
-    missed = Missed(why, rung, tuple(places.values()), detail=str(len(apart(list(found)))))
+    missed = Missed(why, rung, places, detail=str(len(apart(found))))
     if wanted.count != 1 or len(found) > MOST_PLACES:
         return missed
     if wanted.old == wanted.new or _stands_in_new(text, wanted, found, rungs):
-        return Found(rung, lines[0], lines[0] + 1, already=wanted.old != wanted.new)
+        return Found(rung, places[0].start, places[0].end, already=wanted.old != wanted.new)
     ways = [_taken(text, wanted, [spot], rung, rungs) for spot in found]
     first = ways[0]
     same = isinstance(first, Found) and all(
@@ -202,8 +221,7 @@ def _several(
 def _taken(
     text: Text, wanted: Wanted, chosen: Sequence[Spot], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
-    start = text.line_at(chosen[0].start) - 1
-    end = text.line_at(max(chosen[-1].end - 1, chosen[-1].start))
+    start, end = lines_at(text, chosen)
     single = len(chosen) == 1 and wanted.at is None
     if single and _stands_in_new(text, wanted, chosen, rungs):
         return Found(rung, start, end, already=True)
@@ -295,3 +313,104 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
     if wanted.at == (1,) and isinstance(found, Missed) and found.why == "none":
         return ladder.resolve(text, op, rungs)  # with lines left out there is only one place
     return found
+
+
+# ---------------------------------------------------------------- where characters stand
+
+
+def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[str, list[Spot]]]:
+    """For each rung in order: every place of `sought`, overlapping ones too."""
+    if not sought:
+        return
+    exact = _at_most(Spot(at, at + len(sought)) for at in text.haystack.find(sought))
+    yield "exact", [spot for spot in exact if _is_whole(text, spot)]
+    if {"line_endings", "typography"}.isdisjoint(rungs):
+        return
+    flat, returns = text.flat
+    wanted = sought.replace(b"\r\n", b"\n")
+
+    def in_text(found: Iterable[Spot]) -> list[Spot]:
+        """In the text's own offsets; that before a line's end is before its `\r` too."""
+        return [
+            Spot(*(at + bisect_right(returns, at) for at in (spot.start, spot.end)))
+            for spot in _at_most(found)
+        ]
+
+    if "line_endings" in rungs and (flat is not text.whole or wanted != sought):
+        found = text.flat_haystack.find(wanted)
+        yield "line_endings", in_text(Spot(at, at + len(wanted)) for at in found)
+    if "typography" in rungs and not (text.flat_haystack.is_ascii and wanted.isascii()):
+        chars, plain = text.plain
+        needle = plain_typography(wanted)
+        if plain != chars or needle != wanted:
+            letters = _chars(needle)
+            found = find(plain, letters)
+            yield "typography", in_text(in_bytes(chars, ((at, at + len(letters)) for at in found)))
+
+
+def _at_most(found: Iterable[Spot]) -> Iterator[Spot]:
+    return islice(found, MOST_SPOTS + 1)
+
+
+def _is_whole(text: Text, spot: Spot) -> bool:
+    """Whether the place neither begins nor ends inside a `\\r\\n`."""
+    return all(text.whole[at - 1 : at + 1] != b"\r\n" for at in (spot.start, spot.end) if at)
+
+
+def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[Spot]:
+    """The places, which rise in characters, as bytes of a text in which the characters begin at
+    `start`."""
+    counted = 0
+    for first, last in places:
+        start += len(_bytes(chars[counted:first]))
+        counted = first
+        yield Spot(start, start + len(_bytes(chars[first:last])))
+
+
+def lines_at(text: Text, found: Sequence[Spot]) -> tuple[int, int]:
+    """The lines (0-based, half-open) from the first place to the last."""
+    last = max(found[-1].end - 1, found[-1].start)
+    return text.line_at(found[0].start) - 1, text.line_at(last)
+
+
+def begun_lines(text: Text, found: Sequence[Spot]) -> tuple[Place, ...]:
+    """The lines on which the first places begin."""
+    lines = dict.fromkeys(text.line_at(spot.start) - 1 for spot in found[: MOST_PLACES + 1])
+    return tuple(Place(line, line + 1, [], []) for line in lines)
+
+
+def within(text: Text, spot: Spot, before: bytes, after: bytes) -> Spot:
+    """The place between what was found of `before` and of `after`, one at each of its ends."""
+    front, behind = (len(_CHARACTER.findall(_chars(half))) for half in (before, after))
+    there = _CHARACTER.findall(_chars(text.whole[spot.start : spot.end]))
+    first, last = there[:front], there[len(there) - behind :]
+    start = spot.start + len(_bytes("".join(first)))
+    return Spot(start, spot.end - len(_bytes("".join(last))))
+
+
+def _chars(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def rewrite(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
+    """The changes that put `new` where `old` was found.  Lines, or ends of lines, that the two
+    share keep the text's bytes; new line ends are the text's most frequent."""
+    there = split_lines(text.whole[spot.start : spot.end])
+    ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
+    if ours == theirs:
+        return ()
+    if len(there) != len(ours) or len(ours) == 1 == len(theirs):
+        return (Hunk(spot.start, spot.end, _ended(text, theirs)),)
+    starts = [spot.start]
+    for part in there:
+        starts.append(starts[-1] + len(part))
+    return tuple(
+        Hunk(starts[a0], starts[a1], _ended(text, theirs[b0:b1]))
+        for a0, a1, b0, b1 in line_diff(ours, theirs)
+    )
+
+
+def _ended(text: Text, lines: list[bytes]) -> bytes:
+    return b"".join(
+        line.removesuffix(b"\n") + text.line_end if line.endswith(b"\n") else line for line in lines
+    )

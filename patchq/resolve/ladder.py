@@ -17,7 +17,7 @@ from patchq.resolve import elide
 from patchq.resolve.elide import Chain
 from patchq.resolve.preserve import Rewrite
 from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, rewritten
-from patchq.resolve.search import MOST_PLACES, Place, indentation, places
+from patchq.resolve.search import MOST_PLACES, Place, apart, indentation, places
 from patchq.text.lines import BOM, Text
 
 
@@ -80,7 +80,7 @@ def resolve_many(
     for reading, level in _readings(_quote(op, text), enabled):
         if reading.rung == "elided":
             continue
-        there = _apart(places(text, reading, level, most=None))
+        there = apart(places(text, reading, level, most=None))
         chosen = pick(there)
         if chosen is None:
             return Missed("count", detail=str(len(there)))
@@ -98,15 +98,7 @@ def resolve_many(
     return Missed("none")
 
 
-def _apart(found: Sequence[Place]) -> list[Place]:
-    kept: list[Place] = []
-    for place in found:
-        if not kept or place.start >= kept[-1].end:
-            kept.append(place)
-    return kept
-
-
-def taken_place(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
+def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
     """Where the new half of `op` stands in place of the old one, which is nowhere in `text`."""
     quote = _quote(op, text)
     if not quote.new or quote.old == quote.new:
@@ -119,6 +111,17 @@ def taken_place(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None
             first, last = ways[0][0], ways[0][-1]
             return Found(reading.rung or level.rung, first.start, last.end, already=True)
     return None
+
+
+def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
+    """The lines put behind the first `at` lines, unless they stand there already: behind that
+    point, or `ahead` of it."""
+    first = at - len(lines) if ahead else at
+    if lines and first >= 0 and text.contents[first : first + len(lines)] == lines:
+        return Found("exact", first, first + len(lines), already=True)
+    data = b"".join(line + text.line_end for line in lines)
+    runs = ((Hunk(text.starts[at], text.starts[at], data),),) if lines else ()
+    return Found("exact", max(at - 1, 0), at, runs)
 
 
 def _quote(op: Replace, text: Text) -> Quote:

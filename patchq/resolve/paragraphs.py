@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from patchq.model.ops import InParagraph
 from patchq.model.predicate import Predicate, parse
 from patchq.model.values import Hunk
+from patchq.resolve.characters import Spot, begun_lines, in_bytes, lines_at
 from patchq.resolve.ladder import Found, Missed
-from patchq.resolve.search import Place
+from patchq.resolve.search import apart
 from patchq.text.lines import Text
+from patchq.text.search import find
 
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
 Range = tuple[int, int]
@@ -20,50 +22,42 @@ Range = tuple[int, int]
 def resolve(text: Text, op: InParagraph) -> Found | Missed:
     """Where `op` belongs in `text`."""
     predicate = parse(op.predicate)
-    places: list[Range] = []
+    places: list[Spot] = []
     for start, paragraph in _paragraphs(text):
-        told = paragraph.decode("utf-8", "surrogateescape")
-        if predicate.matches(told):
-            places += _in_bytes(told, start, _inside(told, op, predicate))
+        if predicate.matches(paragraph):
+            places += in_bytes(paragraph, _inside(paragraph, op, predicate), start)
     if op.target is None:
         if len(places) != op.sentences:
             return Missed("count", detail=str(len(places)))
     elif len(places) > 1 and not op.every:
-        chosen = _in_window(text, places, op.window)
-        if len(chosen) != 1:
-            return _ambiguous(text, places)
-        places = chosen
-    places = _apart(places)
+        first, last = op.window or (1, 0)
+        inside = [place for place in places if first <= text.line_at(place.start) <= last]
+        if len(inside) != 1:
+            return Missed("ambiguous", "exact", begun_lines(text, places))
+        places = inside
+    places = apart(places)
     if not places:
         return Missed("none")
-    first, last = places[0][0], max(places[-1][1] - 1, places[-1][0])
-    start, end = text.line_at(first) - 1, text.line_at(last)
+    start, end = lines_at(text, places)
     new = op.new.replace("\r\n", "\n").encode("utf-8", "surrogateescape")
     new = new.replace(b"\n", text.line_end)
     if len(places) == 1 and _stands_in_new(text, op, new, places[0]):
         return Found("exact", start, end, already=True)
-    runs = tuple((Hunk(*place, new),) for place in places if text.whole[slice(*place)] != new)
+    hunks = (Hunk(place.start, place.end, new) for place in places)
+    runs = tuple((hunk,) for hunk in hunks if text.whole[hunk.start : hunk.end] != new)
     return Found("exact", start, end, runs)
 
 
-def _paragraphs(text: Text) -> Iterator[tuple[int, bytes]]:
+def _paragraphs(text: Text) -> Iterator[tuple[int, str]]:
     """Every run of lines that are not blank, with its offset."""
     first: int | None = None
     for i, line in enumerate([*text.lines, b""]):
         if line.strip():
             first = i if first is None else first
         elif first is not None:
-            yield text.starts[first], text.whole[text.starts[first] : text.starts[i]]
+            paragraph = text.whole[text.starts[first] : text.starts[i]]
+            yield text.starts[first], paragraph.decode("utf-8", "surrogateescape")
             first = None
-
-
-def _in_bytes(told: str, start: int, places: Sequence[Range]) -> Iterator[Range]:
-    """The places, which are in characters of a paragraph, as offsets of the text."""
-    at = 0
-    for first, last in places:
-        start += len(told[at:first].encode("utf-8", "surrogateescape"))
-        at = first
-        yield start, start + len(told[first:last].encode("utf-8", "surrogateescape"))
 
 
 def _inside(paragraph: str, op: InParagraph, predicate: Predicate) -> list[Range]:
@@ -84,32 +78,16 @@ def _inside(paragraph: str, op: InParagraph, predicate: Predicate) -> list[Range
 
 def _everywhere(paragraph: str, sought: str) -> list[Range]:
     """Every place, overlapping ones too."""
-    at = paragraph.find(sought) if sought else -1
-    found: list[Range] = []
-    while at >= 0:
-        found.append((at, at + len(sought)))
-        at = paragraph.find(sought, at + 1)
-    return found
+    return [(at, at + len(sought)) for at in find(paragraph, sought)] if sought else []
 
 
-def _apart(places: Sequence[Range]) -> list[Range]:
-    kept: list[Range] = []
-    for place in places:
-        if not kept or place[0] >= kept[-1][1]:
-            kept.append(place)
-    return kept
-
-
-def _stands_in_new(text: Text, op: InParagraph, new: bytes, place: Range) -> bool:
+def _stands_in_new(text: Text, op: InParagraph, new: bytes, place: Spot) -> bool:
     """Whether the target that was found is a part of the new text, which is there already."""
-    old = text.whole[slice(*place)]
-    ahead = new.find(old) if op.target is not None and new != old else -1
-    while ahead >= 0:
-        start = place[0] - ahead
-        if start >= 0 and text.whole[start : start + len(new)] == new:
-            return True
-        ahead = new.find(old, ahead + 1)
-    return False
+    old = text.whole[place.start : place.end]
+    if op.target is None or new == old:
+        return False
+    starts = (place.start - ahead for ahead in find(new, old))
+    return any(at >= 0 and text.whole[at : at + len(new)] == new for at in starts)
 
 
 def _distance(place: Range, literals: Sequence[Range]) -> float:
@@ -117,14 +95,3 @@ def _distance(place: Range, literals: Sequence[Range]) -> float:
     return min(
         (max(start - place[1], place[0] - end, 0) for start, end in literals), default=float("inf")
     )
-
-
-def _in_window(text: Text, offsets: Sequence[Range], window: Range | None) -> list[Range]:
-    if window is None:
-        return []
-    return [place for place in offsets if window[0] <= text.line_at(place[0]) <= window[1]]
-
-
-def _ambiguous(text: Text, offsets: Sequence[Range]) -> Missed:
-    lines = dict.fromkeys(text.line_at(start) - 1 for start, _ in offsets[:51])
-    return Missed("ambiguous", "exact", tuple(Place(line, line + 1, [], []) for line in lines))

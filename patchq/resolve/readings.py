@@ -23,6 +23,16 @@ Lines = list[bytes]
 DOTS = (b"...", "…".encode())
 
 
+def lines_of(half: str) -> Lines:
+    """The lines of a text, at least one, without a `\r` at their end."""
+    lines = half.encode("utf-8", "surrogateescape").removesuffix(b"\n").split(b"\n")
+    return [line.removesuffix(b"\r") for line in lines]
+
+
+def stripped(lines: Lines) -> Lines:
+    return [line.strip(BLANKS) for line in lines]
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """What one rung, with those below it, ignores.  `normalise` is None where that is nothing."""

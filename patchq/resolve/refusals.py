@@ -1,8 +1,14 @@
-"""Why an edit has no certain place, whatever form it has, as the problem to report."""
+"""Why an edit has no certain place, whatever form it has, told so that the next one has.
+
+Similarity (rapidfuzz) is used here only: it suggests, it never applies.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from patchq.model.names import nearest
 from patchq.model.ops import (
@@ -15,13 +21,38 @@ from patchq.model.ops import (
     halves,
 )
 from patchq.model.values import Candidate, Edit, Problem
-from patchq.resolve import candidates, diagnose, ladder
-from patchq.resolve.diagnose import Scene
+from patchq.resolve import ladder
+from patchq.resolve.candidates import bare, candidates
 from patchq.resolve.ladder import Missed
+from patchq.resolve.readings import Lines, lines_of, stripped, unescape
 from patchq.resolve.search import Place
-from patchq.text.lines import BLANKS
+from patchq.text.lines import BLANKS, Text
+from patchq.text.quote import decode
 
+_CONTEXT = 3
+_MOST_EXCERPT = 60
 _MOST = 20
+"""So many places, or their lines, are told of one edit."""
+_COMMON = 20
+_LONGEST = 1000
+"""Of a line only so many bytes are compared, since likeness takes their number's square."""
+_BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
+_DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
+
+Search = Callable[[bytes], tuple[str | None, bool]]
+"""The path of another file that holds some lines, and whether all files were looked into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a quote was sought: the file at `path`, its text (the base's, or what `earlier` edits
+    of the batch made of it) and the rungs.  What takes long is done only with a `search`."""
+
+    path: str
+    text: Text
+    enabled: Sequence[str]
+    search: Search | None = None
+    earlier: bool = False
 
 
 def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
@@ -42,8 +73,20 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         return _told(
             edit, scene, "match.none", missed.detail, "write the new lines as the file has them"
         )
-    whole = map(_ended, halves(op))
-    return diagnose.problem(replace(edit, op=Replace(*whole)), scene, missed)
+    quote = Replace(*map(_ended, halves(op)))
+    if missed.why == "unwritable":
+        return Problem(
+            "match.none",
+            f"the quote of edit {edit.id} stands in {_place(scene)} only as `{missed.rung}` reads "
+            f"it, at line {missed.places[0].start + 1}, and {missed.detail}",
+            "quote the lines exactly as the file has them, and write the new lines alike",
+            edit=edit.id,
+            path=scene.path,
+            line=None if scene.earlier else missed.places[0].start + 1,
+        )
+    if missed.why == "ambiguous":
+        return _ambiguous(edit, quote, scene, missed)
+    return _none(edit, quote, scene)
 
 
 def _told(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
@@ -77,14 +120,10 @@ def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
     found = ladder.resolve(scene.text, quote, scene.enabled) if old else None
     if isinstance(found, Missed) and found.why == "ambiguous" and len(found.places) > 1:
         tried = scene.search is not None
-        return candidates.candidates(
-            scene.path, scene.text, quote, found, scene.enabled, tried=tried
-        )
+        return candidates(scene.path, scene.text, quote, found, scene.enabled, tried=tried)
     first = old.split("\n", 1)[0].encode("utf-8", "surrogateescape")
     lines = [k for k, line in enumerate(scene.text.contents) if first and first in line]
-    return tuple(
-        candidates.bare(scene.path, scene.text, Place(k, k + 1, [], [])) for k in lines[:_MOST]
-    )
+    return tuple(bare(scene.path, scene.text, Place(k, k + 1, [], [])) for k in lines[:_MOST])
 
 
 def _ended(half: str) -> str:
@@ -112,7 +151,7 @@ def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
             f"the anchor {said!r} stands on several lines: {lines}",
             "choose an anchor that occurs once, or state its `line`",
         )
-        found = (candidates.bare(scene.path, scene.text, place) for place in missed.places[:_MOST])
+        found = (bare(scene.path, scene.text, place) for place in missed.places[:_MOST])
         return replace(told, line=missed.places[0].start + 1, candidates=tuple(found))
     there = [line.strip(BLANKS).decode("utf-8", "replace") for line in scene.text.contents]
     known = op.candidates if missed.why == "invented" and op.candidates else there
@@ -125,3 +164,146 @@ def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
         f"the anchor {said!r} is " + ("none of the candidates" if invented else "not in the file"),
         f"did you mean {likely!r}?" if likely else "choose an anchor that the file has",
     )
+
+
+# ---------------------------------------------------------------- a quote of whole lines
+
+
+def _place(scene: Scene) -> str:
+    return f"{scene.path}, as earlier edits leave it," if scene.earlier else scene.path
+
+
+def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem:
+    starts = [place.start + 1 for place in missed.places]
+    lines = ", ".join(map(str, starts[:_MOST]))
+    if len(starts) > _MOST:
+        lines += f" and {len(starts) - _MOST} or more others"
+    several = len(starts) > 1
+    tried = scene.search is not None
+    found = candidates(scene.path, scene.text, op, missed, scene.enabled, tried) if several else ()
+    alike = [one.line - 1 for one in found if one.disambiguate is None]
+    return Problem(
+        "match.ambiguous",
+        f"the quote of edit {edit.id} stands at several places in {_place(scene)}: lines {lines}"
+        if several
+        else f"the quote of edit {edit.id} leaves lines out (`...`), and what it quotes stands in "
+        f"{_place(scene)} in several ways",
+        "put the lines that stand right before the place you mean in front of both halves, until "
+        "the quote occurs only once"
+        if several
+        else "quote every line, without `...`",
+        edit=edit.id,
+        path=scene.path,
+        line=None if scene.earlier else starts[0],
+        candidates=found,
+        excerpt=_excerpt(scene.text, alike[0], len(lines_of(op.old)))
+        if alike and not scene.earlier
+        else None,
+    )
+
+
+def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
+    text, quote = scene.text, lines_of(op.old)
+    near = nearest_place(text, quote, fuzzy=scene.search is not None)
+    cause, advice = _cause(op, quote, scene, near)
+    message = f"the quote of edit {edit.id} stands nowhere in {_place(scene)} ({cause})"
+    line, excerpt = None, None
+    if near is not None:
+        line = near + 1
+        message += f"; the nearest place is line {line}{_first_difference(text, quote, near)}"
+        excerpt = _excerpt(text, near, len(quote))
+    elif len(text.lines) <= _MOST_EXCERPT:
+        excerpt = _excerpt(text, 0, len(text.lines))
+    return Problem(
+        "match.none",
+        message,
+        advice,
+        edit=edit.id,
+        path=scene.path,
+        line=None if scene.earlier else line,
+        excerpt=None if scene.earlier else excerpt,
+    )
+
+
+def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[str, str]:
+    """The class of the cause, and what to do about it."""
+    text, raw = scene.text, op.old.encode("utf-8", "surrogateescape")
+    if any(_DOTS.match(decode(line)) for line in quote):
+        return "elided", "quote every line; `...` stands for nothing here"
+    if unescape(raw) != raw and unescape(raw).strip() in text.data:
+        return "escaped", "write the lines as the file has them, without backslash escapes"
+    loose = text.view(_loose)
+    if next(iter(loose.find(_loose(quote))), None) is not None:
+        return "whitespace", "copy the blanks of the file's lines exactly"
+    if op.new.strip() and next(iter(loose.find(_loose(lines_of(op.new)))), None) is not None:
+        return "already applied", "the new lines are in the file already: leave this edit out"
+    if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.haystack):
+        return "partial line", "quote whole lines, from their first character to their last"
+    other, all_seen = scene.search(b"\n".join(quote).strip()) if scene.search else (None, False)
+    if other is not None:
+        return f"other file: these lines stand in {other}", f"name {other} as the path"
+    if near is None and all_seen:
+        return "not in this repository", "read the file again before you quote it"
+    return "stale", "the file has changed or was misremembered: quote the lines shown here"
+
+
+def _loose(lines: Lines) -> Lines:
+    """The lines with all their blanks alike."""
+    return [b" ".join(line.split()) for line in lines]
+
+
+def nearest_place(text: Text, quote: Lines, fuzzy: bool = True) -> int | None:
+    """The line (0-based) at which most of the quote's lines would stand; None when none fits."""
+    view, votes = text.view(stripped), Counter[int]()
+    for j, line in enumerate(stripped(quote)):
+        for i in view.where(line)[:_COMMON] if line else ():
+            votes[max(i - j, 0)] += min(len(line), 40)
+    if votes:
+        return max(votes, key=lambda start: (votes[start], -start))
+    longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
+    if not fuzzy or len(quote[longest].strip()) < 4:
+        return None
+    from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
+
+    lines = [decode(line[:_LONGEST]) for line in view.lines]
+    wanted = decode(quote[longest].strip()[:_LONGEST])
+    best = process.extractOne(wanted, lines, scorer=fuzz.ratio, score_cutoff=60)
+    return max(int(best[2]) - longest, 0) if best else None
+
+
+def _first_difference(text: Text, quote: Lines, start: int) -> str:
+    """The first line that differs from the quote, as the end of a sentence: one that differs in
+    more than its indentation, if there is one."""
+    there = text.contents[start : start + len(quote)]
+    pairs = list(zip(quote, there, strict=False))
+    differing = [k for k, (quoted, found) in enumerate(pairs) if quoted.strip() != found.strip()]
+    if not differing and len(pairs) < len(quote):
+        return f", where the file ends before the quote's line {len(pairs) + 1}: " + _visible(
+            quote[len(pairs)], b""
+        )
+    differing += [k for k, (quoted, found) in enumerate(pairs) if quoted != found]
+    if not differing:
+        return ""
+    quoted, found = pairs[differing[0]]
+    return (
+        f", the first difference at line {start + differing[0] + 1}: the quote has "
+        f"{_visible(quoted, found)}, the file has {_visible(found, quoted)}"
+    )
+
+
+def _excerpt(text: Text, start: int, count: int) -> tuple[int, tuple[str, ...]]:
+    first = max(start - _CONTEXT, 0)
+    last = min(start + count + _CONTEXT, first + _MOST_EXCERPT)
+    return first + 1, tuple(map(decode, text.contents[first:last]))
+
+
+def _visible(line: bytes, other: bytes) -> str:
+    """A line with its blanks at both ends made visible; all of them where nothing else differs."""
+    if not line:
+        return "an empty line"
+    told, inner = decode(line), decode(line).strip(" \t\r")
+    if _loose([line]) == _loose([other]) or not inner:
+        return f"`{told.translate(_BLANKS)[:200]}`"
+    start = told.index(inner)
+    ends = told[:start].translate(_BLANKS), told[start + len(inner) :].translate(_BLANKS)
+    return f"`{(ends[0] + inner + ends[1])[:200]}`"

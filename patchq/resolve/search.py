@@ -7,10 +7,11 @@ line to line, which a shift leaves alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from typing import Protocol, TypeVar
 
 from patchq.resolve.readings import Level, Lines, Quote
 from patchq.text.lines import Normalise, Text
@@ -57,6 +58,27 @@ def places(
         if found:
             return found
     return []
+
+
+class Stretch(Protocol):
+    """What has a first and an end."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+S = TypeVar("S", bound=Stretch)
+
+
+def apart(found: Iterable[S]) -> list[S]:
+    """Those that do not overlap one before them, from left to right."""
+    kept: list[S] = []
+    for stretch in found:
+        if not kept or stretch.start >= kept[-1].end:
+            kept.append(stretch)
+    return kept
 
 
 def edges(quote: Quote) -> Iterator[tuple[Lines, Lines]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from patchq.model.ops import Replace
 from patchq.resolve import search
-from patchq.resolve.ladder import Found, Missed, resolve, taken_place
+from patchq.resolve.ladder import Found, Missed, present, resolve
 from patchq.resolve.readings import (
     RUNGS,
     Lines,
@@ -214,7 +214,7 @@ def test_already_there(before: str, old: str, new: str, already: bool) -> None:
     found = resolve(seen, op, RUNGS)
     if isinstance(found, Missed):
         assert found.why == "none"
-        found = taken_place(seen, op, RUNGS) or found
+        found = present(seen, op, RUNGS) or found
     assert (isinstance(found, Found) and found.already) == already
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from patchq.model.values import Problem
 from patchq.resolve.candidates import symbol_at
-from patchq.resolve.diagnose import nearest
+from patchq.resolve.refusals import nearest_place
 from patchq.text.lines import Text
 from tests.helpers.trees import PATH, edits, planned, told, written
 
@@ -108,8 +108,8 @@ def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> Non
         (["x" * 40], None),
     ],
 )
-def test_nearest(quote: list[str], line: int | None) -> None:
-    assert nearest(Text(FILE.encode()), [q.encode() for q in quote]) == line
+def test_nearest_place(quote: list[str], line: int | None) -> None:
+    assert nearest_place(Text(FILE.encode()), [q.encode() for q in quote]) == line
 
 
 def test_an_unwritable_edit_says_why() -> None:
