@@ -64,7 +64,7 @@ def _not_a_queue(repo: Repository, config: Config) -> str | None:
 def open_queue(args: Namespace, repo: Repository, config: Config) -> DirectoryQueue:
     """The queue, made if need be; the end of the command closes it."""
 
-    def taken(id: str) -> bool:
+    def is_known(id: str) -> bool:
         return any(repo.ref_target(prefix + id) for prefix in records.BY_ID)
 
     root = root_of(repo) / config.queue.path
@@ -75,7 +75,7 @@ def open_queue(args: Namespace, repo: Repository, config: Config) -> DirectoryQu
         root,
         response_bytes=config.limits.response_bytes,
         settle_seconds=config.queue.settle_seconds,
-        taken=taken,
+        is_known=is_known,
     )
     args.opened.callback(queue.close)
     return queue

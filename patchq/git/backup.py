@@ -24,12 +24,11 @@ def keep(commondir: Path, workdir: Path, paths: Iterable[str]) -> list[Path]:
 
     They are there, but not flushed, on return.  No copy takes one of the paths.
     """
-    touched = sorted(set(paths))
-    there = [path for path in touched if _is_file(workdir / path)]
+    places = {path: workdir / path for path in sorted(set(paths))}
+    there = [path for path, at in places.items() if at.is_file() and not at.is_symlink()]
     exclude(commondir, [f"/{_SPECIAL.sub(_ESCAPED, path)}.bak*" for path in there])
-    taken = {workdir / path for path in touched}
     try:
-        return [_copy(workdir / path, taken) for path in there]
+        return [_copy(places[path], places.values()) for path in there]
     except OSError as error:
         raise DiskFault(f"cannot keep a backup: {error}") from error
 
@@ -47,14 +46,10 @@ def exclude(commondir: Path, patterns: Iterable[str]) -> None:
             file.write(start + "".join(f"{pattern}\n" for pattern in new))
 
 
-def _is_file(place: Path) -> bool:
-    return place.is_file() and not place.is_symlink()
-
-
-def _copy(place: Path, taken: Container[Path]) -> Path:
+def _copy(place: Path, reserved: Container[Path]) -> Path:
     for number in count(1):
         copy = place.with_name(f"{place.name}.bak" + (f".{number}" if number > 1 else ""))
-        if copy in taken:
+        if copy in reserved:
             continue
         try:
             fd = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

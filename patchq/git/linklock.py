@@ -43,13 +43,13 @@ class LinkLock:
             if files.flock(fd, math.inf) and own.exists():
                 break
             os.close(fd)  # taken for a dead owner's before it was flocked
-        made = cls(own, fd)
+        lock = cls(own, fd)
         try:
-            made.append(content)
+            lock.append(content)
         except OSError:
-            made.free()
+            lock.free()
             raise
-        return made
+        return lock
 
     def append(self, content: bytes) -> None:
         files.write_all(self.fd, content)

@@ -181,12 +181,14 @@ def _lock_of(path: Path) -> Path:
 def _refuse_neighbours(repo: Repository, ref: str) -> None:
     parts = ref.split("/")
     above = ("/".join(parts[:length]) for length in range(3, len(parts)))
-    taken = next((name for name in above if repo.ref_target(name) or repo.is_symbolic(name)), None)
-    if taken is None and has_below(repo.commondir, ref):
-        taken = f"{ref}/…"
-    if taken:
+    neighbour = next(
+        (name for name in above if repo.ref_target(name) or repo.is_symbolic(name)), None
+    )
+    if neighbour is None and has_below(repo.commondir, ref):
+        neighbour = f"{ref}/…"
+    if neighbour:
         raise RepositoryFault(
-            f"{ref} cannot exist beside {taken}: one name is the directory of the other",
+            f"{ref} cannot exist beside {neighbour}: one name is the directory of the other",
             "rename the one that is there: git branch -m",
         )
 

@@ -331,8 +331,8 @@ class Repository:
         declared = leaves(look_up, changes, partial(self.unwritten.keep, ObjectType.BLOB))
         grafted = graft(self.raw, new_tree, base, nest(declared))
         root = grafted or new_tree(b"")
-        made = differences(self.raw, base, root)
-        after = {path: leaf for path, (_, leaf) in made.items()}
+        difference = differences(self.raw, base, root)
+        after = {path: leaf for path, (_, leaf) in difference.items()}
         want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
         if after != want:
             lost = sorted({path for path, _ in after.items() ^ want.items()})

@@ -85,11 +85,11 @@ class Unwritten(pygit2.OdbBackend):
         """
         many, files = len(self._objects) > MOST_LOOSE, pygit2.Odb(str(scratch))
         names = []
-        for oid, made in self._objects.items():
+        for oid, content in self._objects.items():
             digits = str(oid)
             name = f"{digits[:2]}/{digits[2:]}"
             if not many or os.path.exists(f"{objects}/{name}"):
-                files.write(*made)
+                files.write(*content)
                 names.append(name)
         if not many:
             return names

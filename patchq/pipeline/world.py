@@ -28,7 +28,7 @@ from patchq.llm.client import Model, Stop
 from patchq.model.report import Report
 from patchq.pipeline.choice import Choice
 from patchq.plan.targets import Rules
-from patchq.queue import Claim, Desk, Queue
+from patchq.queue import Claim, Queue, Requests
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.hooks.engine import Engine
@@ -61,7 +61,7 @@ class World:
     """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
     pulse: Callable[[], None] = lambda: None
     """Called often by the thread that does the work, as a sign that it goes on."""
-    desk: Desk | None = None
+    desk: Requests | None = None
     """Who asks the model for what requests ask for, where somebody does."""
 
     @cached_property

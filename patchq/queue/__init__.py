@@ -138,7 +138,7 @@ class Queue(Protocol):
         under which it stands there (a free one is chosen when `name` is taken)."""
 
 
-class Desk(Protocol):
+class Requests(Protocol):
     """Who takes requests, and gives them back once they are answered; see `asking`."""
 
     @property

@@ -80,8 +80,8 @@ class DirectoryQueue:
     """The queue under `root`, which `create` made.
 
     `settle_seconds`: how long an entry must stay unchanged where its writers cannot be seen.
-    `response_bytes`: larger responses are not read.  `taken` tells whether the repository knows an
-    id already, whatever the queue remembers.
+    `response_bytes`: larger responses are not read.  `is_known` tells whether the repository knows
+    an id already, whatever the queue remembers.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class DirectoryQueue:
         *,
         settle_seconds: float = 2.0,
         response_bytes: int = 2 * 1024 * 1024,
-        taken: Callable[[str], bool] = lambda id: False,
+        is_known: Callable[[str], bool] = lambda id: False,
     ) -> None:
         self.root = root
         self._limit = response_bytes
@@ -100,7 +100,7 @@ class DirectoryQueue:
         self._active, self._done, self._rejected = (Folder(root / name) for name in PUBLIC[1:])
         self._public = (self._done, self._rejected)
         self._sources = Folder(root / "sources")
-        self._ids = Ids(Folder(root / "ids"), taken)
+        self._ids = Ids(Folder(root / "ids"), is_known)
         self._inbox = Inbox(self._incoming, settle_seconds)
         self._claims = ClaimFiles(self._active, self._public, response_bytes)
         self._live: dict[str, _Live] = {}
@@ -148,7 +148,7 @@ class DirectoryQueue:
 
     @disk_faults
     def claim(self, limit: int) -> list[Claim]:
-        if self._lock.held and not self._lock.intact():
+        if self._lock.lost():
             raise DiskFault(
                 "the queue's lock file was removed, so another instance may be at work",
                 "make sure that only one runs, then start again",

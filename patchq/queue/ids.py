@@ -34,11 +34,11 @@ def extension(name: str | None) -> str:
 
 
 class Ids:
-    """The register of ids; `taken` says of an id whether the repository knows it."""
+    """The register of ids; `is_known` says of an id whether the repository knows it."""
 
-    def __init__(self, folder: Folder, taken: Callable[[str], bool]) -> None:
+    def __init__(self, folder: Folder, is_known: Callable[[str], bool]) -> None:
         self.folder = folder
-        self._taken = taken
+        self._is_known = is_known
         self._last: dict[str, int] = {}
 
     def reserve(self, token: str, wanted: str, *, again: bool) -> str:
@@ -86,7 +86,7 @@ class Ids:
 
     def _barred(self, id: str) -> bool:
         # `x.report` with the suffix `.json` would be the name of the report of `x`.
-        return id.lower().endswith(".report") or self._taken(id)
+        return id.lower().endswith(".report") or self._is_known(id)
 
     def _mark(self, id: str, token: str) -> bool:
         try:

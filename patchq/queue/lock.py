@@ -38,10 +38,6 @@ class Lock:
         self._path = path
         self._fd: int | None = None
 
-    @property
-    def held(self) -> bool:
-        return self._fd is not None
-
     def acquire(self) -> None:
         """Take the lock at once; raises `QueueLocked` when another instance holds it."""
         if self._fd is not None:
@@ -63,14 +59,14 @@ class Lock:
             raise
         self._fd = fd
 
-    def intact(self) -> bool:
-        """Whether the lock is held and its file is still the one that others would lock."""
-        if self._fd is None:
-            return False
+    def lost(self) -> bool:
+        """Whether the lock is held, and its file is not the one any more that others would lock."""
         try:
-            return os.path.samestat(os.fstat(self._fd), os.lstat(self._path))
+            return self._fd is not None and not os.path.samestat(
+                os.fstat(self._fd), os.lstat(self._path)
+            )
         except FileNotFoundError:
-            return False
+            return True
 
     def release(self) -> None:
         if self._fd is not None:

@@ -46,11 +46,11 @@ class MemoryQueue:
         store: Store | None = None,
         *,
         response_bytes: int = 2 * 1024 * 1024,
-        taken: Callable[[str], bool] = lambda id: False,
+        is_known: Callable[[str], bool] = lambda id: False,
     ) -> None:
         self.store = store or Store()
         self._limit = response_bytes
-        self._taken = taken
+        self._is_known = is_known
         self._own: set[str] = set()
 
     def acquire(self) -> None:
@@ -93,16 +93,16 @@ class MemoryQueue:
             id = wanted if number == 1 else f"{wanted[: 99 - len(str(number))]}-{number}"
             if self.store.ids.get(id) == claim.token:
                 return id
-            if id not in self.store.ids and not id.endswith(".report") and not self._taken(id):
+            if id not in self.store.ids and not id.endswith(".report") and not self._is_known(id):
                 break
         self.store.ids[id] = claim.token
         return id
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
-        fresh = replace(claim, source=source, data=data, request=False, generation=generation)
-        self.store.active[claim.token] = fresh
-        return fresh
+        answered = replace(claim, source=source, data=data, request=False, generation=generation)
+        self.store.active[claim.token] = answered
+        return answered
 
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
         self._end(claim, report["id"])

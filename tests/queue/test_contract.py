@@ -18,13 +18,13 @@ from patchq.queue.directory import DirectoryQueue, create
 from patchq.queue.memory import MemoryQueue, Store
 from patchq.report.document import to_json, with_state
 
-Taken = Callable[[str], bool]
+Known = Callable[[str], bool]
 
 
 class Open(Protocol):
     """Opens the same queue again, as another process would."""
 
-    def __call__(self, taken: Taken = ...) -> Queue: ...
+    def __call__(self, is_known: Known = ...) -> Queue: ...
 
 
 @pytest.fixture(params=["directory", "memory"])
@@ -34,13 +34,13 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     if request.param == "directory":
         create(tmp_path / "queue")
 
-    def engine(taken: Taken = lambda id: False) -> Queue:
+    def engine(is_known: Known = lambda id: False) -> Queue:
         queue: Queue
         if request.param == "directory":
             root = tmp_path / "queue"
-            queue = DirectoryQueue(root, settle_seconds=0, response_bytes=1000, taken=taken)
+            queue = DirectoryQueue(root, settle_seconds=0, response_bytes=1000, is_known=is_known)
         else:
-            queue = MemoryQueue(store, response_bytes=1000, taken=taken)
+            queue = MemoryQueue(store, response_bytes=1000, is_known=is_known)
         opened.append(queue)
         return queue
 
@@ -178,7 +178,7 @@ def test_an_id_stays_used_after_its_verdict_and_after_a_restart(again: Open) -> 
 
 
 def test_an_id_that_the_repository_knows_is_taken(again: Open) -> None:
-    queue = again(taken=lambda id: id in ("fix", "fix-2"))
+    queue = again(is_known=lambda id: id in ("fix", "fix-2"))
     assert queue.reserve(one(queue), "fix") == "fix-3"
 
 

@@ -587,7 +587,7 @@ def test_the_next_free_number_is_found_in_few_looks(
     (root / "ids/fix").symlink_to("somebody")
     asked: list[str] = []
 
-    def taken(id: str) -> bool:
+    def is_known(id: str) -> bool:
         asked.append(id)
         return False
 
@@ -599,7 +599,7 @@ def test_the_next_free_number_is_found_in_few_looks(
         looks += 1
         return readlink(id, dir_fd=dir_fd)
 
-    queue = DirectoryQueue(root, taken=taken)
+    queue = DirectoryQueue(root, is_known=is_known)
     claims = [queue.adopt(b"%d" % number, "fix.md") for number in range(3)]
     monkeypatch.setattr("os.readlink", counted)
     ids = [queue.reserve(claim, "fix") for claim in claims]
