@@ -11,7 +11,8 @@ one, so that the owner can find out whether the ref moved and publish exactly th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Protocol
 
 from patchq.model.generation import Generation
@@ -44,6 +45,12 @@ class Claim:
     """What came of that, once it has; the bytes are then the answer, if there is one."""
     choice: Mapping[str, Any] | None = None
     """How a person wants the response taken (`chosen`), where that differs from what it says."""
+
+    def answered(self, data: bytes, generation: Generation) -> Claim:
+        """The same claim with what came of its request: `data` are the response then, or the
+        request itself."""
+        source = Source(self.source.name, sha256(data).hexdigest(), len(data))
+        return replace(self, source=source, data=data, request=False, generation=generation)
 
 
 class Queue(Protocol):

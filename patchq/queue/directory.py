@@ -22,8 +22,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from patchq.git import files
 from patchq.model.errors import Busy, DiskFault, UsageError
 from patchq.model.generation import Generation, to_json
 from patchq.model.report import Report
-from patchq.model.values import Source
 from patchq.queue import Claim, finished, spool
 from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.ids import Ids, extension, valid
@@ -189,8 +187,7 @@ class DirectoryQueue:
         self._claims.put(token, f"{token}.asked", spool.encode(answer), flush=True)
         self._claims.put(token, f"{token}.body", data)
         self._known(claim).more = True
-        source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
-        return replace(claim, source=source, data=data, request=False, generation=generation)
+        return claim.answered(data, generation)
 
     @disk_faults
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:

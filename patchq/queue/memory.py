@@ -99,9 +99,7 @@ class MemoryQueue:
         return id
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
-        source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
-        answered = replace(claim, source=source, data=data, request=False, generation=generation)
-        self.store.active[claim.token] = answered
+        self.store.active[claim.token] = answered = claim.answered(data, generation)
         return answered
 
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
@@ -113,12 +111,10 @@ class MemoryQueue:
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         id = report["id"]
         self._end(claim, id)
-        self.store.bodies[id] = claim.data
-        self._tell(claim, report, markdown)
+        self._record(claim, report, markdown)
         self.store.ended[id] = time.time()
-        self.store.active.pop(claim.token, None)
-        self.store.adopters.pop(claim.token, None)
-        self.store.enders.pop(claim.token, None)
+        for claims in (self.store.active, self.store.adopters, self.store.enders):
+            claims.pop(claim.token, None)
         self._own.discard(claim.token)
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
@@ -128,8 +124,7 @@ class MemoryQueue:
         self.store.active[claim.token] = replace(
             known, id=report["id"], intended=None, held=True, held_since=since
         )
-        self.store.bodies[report["id"]] = claim.data
-        self._tell(claim, report, markdown)
+        self._record(claim, report, markdown)
 
     def held(self) -> list[Claim]:
         foreign = {token for token, owner in self.store.adopters.items() if owner is not self}
@@ -202,8 +197,9 @@ class MemoryQueue:
         self._own.add(token)
         return claim
 
-    def _tell(self, claim: Claim, report: Report, markdown: str) -> None:
+    def _record(self, claim: Claim, report: Report, markdown: str) -> None:
         id = report["id"]
+        self.store.bodies[id] = claim.data
         self.store.reports[id] = _copy(report)
         self.store.pages[id] = markdown
         known = self.store.sources.setdefault(claim.source.sha256, [])
