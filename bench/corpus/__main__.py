@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.arguments import command_line
+from bench.console import command_line
 from bench.corpus.cases import Case, Court, Result, read_cases, safe_name
 from bench.git import BenchError, find_command, git
 

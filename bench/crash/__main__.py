@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from multiprocessing.pool import Pool
 from pathlib import Path
 
-from bench.arguments import command_line
+from bench.console import command_line, say
 from bench.crash import children, power, strace
 from bench.crash.cases import CASES
 from bench.crash.states import KINDS, Outcome, Points, Room, State, all_states, parse
@@ -48,10 +48,6 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0, metavar="N")
     add("--work", type=Path, metavar="DIR", help="where it works (in memory, for root)")
     return parser.parse_args(words)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 # ---------------------------------------------------------------- the workers

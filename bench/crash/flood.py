@@ -15,6 +15,7 @@ from bench.crash import children
 from bench.crash.aftermath import git
 from bench.crash.children import Child
 from bench.crash.person import TARGET
+from bench.speed.serving import block
 
 _SLOTS = 200
 """Slots in one file."""
@@ -64,18 +65,14 @@ def _response(number: int, kind: float) -> tuple[bytes, int | None]:
     """The bytes, and the slot that they fill; None for what is to be refused."""
     path = _part(number)
     if kind < 0.2:
-        return _block(path, f"slot {number}: shut\n", "wrong\n"), None
+        return block(path, f"slot {number}: shut\n", "wrong\n"), None
     if kind < 0.5:
-        return _block(f"new/{number}.txt", "", "new\n"), number
-    return _block(path, f"slot {number}: open\n", f"slot {number}: done\n"), number
+        return block(f"new/{number}.txt", "", "new\n"), number
+    return block(path, f"slot {number}: open\n", f"slot {number}: done\n"), number
 
 
 def _part(slot: int) -> str:
     return f"part/{slot // _SLOTS}.txt"
-
-
-def _block(path: str, old: str, new: str) -> bytes:
-    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n".encode()
 
 
 def build(work: Path, responses: int, seed: int) -> Soak:

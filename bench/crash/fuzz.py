@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from types import FrameType
 
-from bench.arguments import command_line
+from bench.console import command_line
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Entry, Envelope, Parsed, Plan

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.arguments import command_line
+from bench.console import command_line
 from bench.crash import aftermath, children, person
 from bench.crash.aftermath import Report, git
 from bench.crash.flood import Pack, Soak, build

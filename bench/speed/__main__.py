@@ -19,7 +19,7 @@ from math import ceil
 from pathlib import Path
 from statistics import median
 
-from bench.arguments import command_line
+from bench.console import command_line
 from bench.git import BenchError, find_command
 from bench.speed.measure import floor, git_am, latencies, patchq, patchq_checked_out, start_up
 from bench.speed.repos import FUNCTIONS, Site, changes, mailbox

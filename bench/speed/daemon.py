@@ -24,13 +24,13 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import median
 
-from bench.arguments import command_line
+from bench.console import command_line, say
 from bench.crash import aftermath, strace
 from bench.crash.aftermath import GitFailed
 from bench.crash.strace import CALLS, NoStrace, Point
 from bench.git import HERMETIC, BenchError, find_command
 from bench.speed.events import Witness, longest_queue
-from bench.speed.serving import PATIENCE, Row, block, has_verdict, make, say, wait_for, watching
+from bench.speed.serving import PATIENCE, Row, block, has_verdict, make, wait_for, watching
 
 PARTS = ("overflow", "unblocked")
 UNBLOCKED_SECONDS = 10.0

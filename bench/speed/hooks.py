@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.arguments import command_line
+from bench.console import command_line
 from bench.git import BenchError, find_command
 from bench.speed.measure import drop, timed, verify_reports
 from bench.speed.repos import Change, Site, changes

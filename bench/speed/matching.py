@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from bench.arguments import command_line
+from bench.console import command_line
 from patchq import formats
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.model.values import Edit, Entry

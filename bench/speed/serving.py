@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,10 +28,6 @@ class Row:
     def __str__(self) -> str:
         verdict = ("met" if self.met else "MISSED") if self.goal else ""
         return f"{self.what:50} {self.value:>18}  {self.goal:14} {verdict}".rstrip()
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def make(repo: Path, command: Sequence[str], target: str) -> Path:

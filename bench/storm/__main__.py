@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess as Process
 from pathlib import Path
 
-from bench.arguments import command_line
+from bench.console import command_line, say
 from bench.git import BenchError, environment, find_command
 from bench.storm import people
 from bench.storm.intent import load_record
@@ -56,10 +56,6 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--keep", action="store_true", help="leave the repositories there")
     add("--json", type=Path, metavar="OUT", help="write every number there")
     return parser.parse_args(words)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def rage(args: argparse.Namespace, room: Path, town: Town, command: Sequence[str]) -> Weather:

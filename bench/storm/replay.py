@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.arguments import command_line
+from bench.console import command_line
 from bench.git import BenchError, find_command, git, new_repository, new_store, run
 from bench.storm.facts import Facts
 from bench.storm.ort import merged, write_commits

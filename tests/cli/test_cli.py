@@ -15,7 +15,7 @@ import pytest
 
 from patchq.formats.registry import FORMATS
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -36,10 +36,6 @@ def repo(tmp_path: Path) -> Path:
 
 def configure(repo: Path, text: str) -> None:
     (repo / ".patchq.yaml").write_text(text)
-
-
-def tip(repo: Path, ref: str = "main") -> str:
-    return git("rev-parse", ref, cwd=repo)
 
 
 def told(repo: Path, id: str) -> dict[str, object]:

@@ -41,3 +41,8 @@ def make_repo(path: Path, files: Mapping[str, bytes | str] | None = None) -> Pat
     git("init", "-q", cwd=path)
     commit_files(path, files or {}, "Start")
     return path
+
+
+def tip(repo: Path, ref: str = "main") -> str:
+    """The id of the commit that the ref names."""
+    return git("rev-parse", ref, cwd=repo)

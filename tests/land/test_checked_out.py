@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_files
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".gitignore": "*.log\n"}
 
@@ -46,10 +46,6 @@ def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 def status(repo: Path) -> str:
     return git("status", "--porcelain", cwd=repo)
-
-
-def tip(repo: Path, ref: str = "main") -> str:
-    return git("rev-parse", ref, cwd=repo)
 
 
 def snapshot(repo: Path) -> dict[str, bytes]:

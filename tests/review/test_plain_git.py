@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -30,10 +30,6 @@ def run(repo: Path, **responses: str) -> dict[str, Any]:
     drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
     patchq("run", cwd=repo, code=None)
     return report(repo / ".patchq", [*responses, "x"][-1 if not responses else -2])
-
-
-def tip(repo: Path, ref: str = "main") -> str:
-    return git("rev-parse", ref, cwd=repo)
 
 
 def refs(repo: Path, below: str = "refs/patchq") -> list[str]:

@@ -19,7 +19,7 @@ from patchq.model.values import EditOutcome
 from patchq.report.document import to_json
 from patchq.review import restack
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 from tests.helpers.outcomes import PROPOSED
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
@@ -51,10 +51,6 @@ def run(repo: Path, **responses: str) -> None:
 
 def told(repo: Path, id: str) -> dict[str, Any]:
     return report(repo / ".patchq", id)
-
-
-def tip(repo: Path, ref: str = "main") -> str:
-    return git("rev-parse", ref, cwd=repo)
 
 
 def change(first: int, last: int, path: str = "a.txt") -> str:

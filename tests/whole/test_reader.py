@@ -14,7 +14,7 @@ import pytest
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Envelope
-from tests.helpers.command import drop, patchq, report
+from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.reader import answer
 
@@ -63,10 +63,6 @@ class Practice(NamedTuple):
     line: int = 0
 
 
-def search_replace(path: str, old: str, new: str) -> str:
-    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
-
-
 def find_replace(path: str, old: str, new: str) -> str:
     return (
         f"FILE: {path}\n\n### CHANGE 1: it\nFIND:\n```\n{old}```\n\nREPLACE WITH:\n```\n{new}```\n"
@@ -92,7 +88,7 @@ def v4a(path: str, old: str, new: str) -> str:
 
 
 FORMS = {
-    "search_replace": search_replace,
+    "search_replace": block,
     "find_replace": find_replace,
     "edit_file": tool_call,
     "unified_diff": unified,
@@ -144,33 +140,33 @@ PRACTICE |= {
 PRACTICE |= {
     "path.not_found, another directory": Practice(
         "path.not_found",
-        search_replace("lib/login.py", "import os\n", "import sys\n"),
+        block("lib/login.py", "import os\n", "import sys\n"),
         "src/login.py",
         LOGIN.replace("import os", "import sys"),
     ),
     "path.not_found, a typing error": Practice(
         "path.not_found",
-        search_replace("note.txt", "two\n", "2\n"),
+        block("note.txt", "two\n", "2\n"),
         "notes.txt",
         "one\n2\nthree\n",
     ),
     "match.ambiguous, nothing before it": Practice(
         "match.ambiguous",
-        search_replace("twice.txt", "same\n", "other\n"),
+        block("twice.txt", "same\n", "other\n"),
         "twice.txt",
         "other\nfirst\nlast\nsame\nsecond\nend\n",
         1,
     ),
     "match.ambiguous, a blank line before it": Practice(
         "match.ambiguous",
-        search_replace("blank.txt", "same\n", "other\n"),
+        block("blank.txt", "same\n", "other\n"),
         "blank.txt",
         "a\n\nother\nb\nc\nsame\nd\n",
         3,
     ),
     "match.ambiguous, a blank line at the end of what is offered": Practice(
         "match.ambiguous",
-        search_replace("blanks.txt", "same\n", "other\n"),
+        block("blanks.txt", "same\n", "other\n"),
         "blanks.txt",
         "a\n\nother\nb\n\nsame\nd\n",
         3,
@@ -182,7 +178,7 @@ PRACTICE |= {
         "new\n",
     ),
     "path.exists, an empty SEARCH": Practice(
-        "path.exists", search_replace("notes.txt", "", "new\n"), "notes.txt", "new\n"
+        "path.exists", block("notes.txt", "", "new\n"), "notes.txt", "new\n"
     ),
 }
 
@@ -217,7 +213,7 @@ def test_a_result_that_does_not_parse_is_shown_with_its_line(tmp_path: Path) -> 
     """What is wrong cannot be read off by rule; where and what it is, can."""
     repo = make_repo(tmp_path, FILES)
     patchq("init", cwd=repo)
-    bad = search_replace("src/login.py", "def name(user):\n", "def name(user, short=False)\n")
+    bad = block("src/login.py", "def name(user):\n", "def name(user, short=False)\n")
     drop(repo / ".patchq", {"first.md": bad})
     patchq("run", cwd=repo, code=1)
     prompt = report(repo / ".patchq", "first")["retry"]["prompt"]
