@@ -56,17 +56,17 @@ class Scripted:
 
     script: Sequence[str | Answer | Problem] | Callable[[str], str | Answer | Problem]
     name: str = "scripted"
-    asked: list[tuple[Message, ...]] = field(default_factory=list)
+    questions: list[tuple[Message, ...]] = field(default_factory=list)
 
     def complete(self, messages: Sequence[Message]) -> Answer | Problem:
-        self.asked.append(tuple(messages))
+        self.questions.append(tuple(messages))
         if callable(self.script):
-            said = self.script(messages[-1].text)
-        elif len(self.asked) <= len(self.script):
-            said = self.script[len(self.asked) - 1]
+            answer = self.script(messages[-1].text)
+        elif len(self.questions) <= len(self.script):
+            answer = self.script[len(self.questions) - 1]
         else:
-            said = Problem("llm.server", "the script has no further answer")
-        return Answer(said, "stop", self.name) if isinstance(said, str) else said
+            answer = Problem("llm.server", "the script has no further answer")
+        return Answer(answer, "stop", self.name) if isinstance(answer, str) else answer
 
 
 class Stop:
@@ -75,7 +75,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.is_set = False
-        self._listeners: dict[object, Callable[[], None]] = {}
+        self._listeners: dict[object, Callable[[], object]] = {}
 
     def set(self) -> None:
         self.is_set = True
@@ -83,7 +83,7 @@ class Stop:
             cut_short()
 
     @contextmanager
-    def listening(self, cut_short: Callable[[], None]) -> Iterator[None]:
+    def listening(self, cut_short: Callable[[], object]) -> Iterator[None]:
         """Have `cut_short` called if it comes to that, at once if it has."""
         key = object()
         self._listeners[key] = cut_short

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -41,12 +42,8 @@ async def _bounded(
 ) -> Answer | Problem:
     loop, question = asyncio.get_running_loop(), asyncio.current_task()
     assert question is not None
-
-    def cut_short() -> None:
-        loop.call_soon_threadsafe(question.cancel)
-
     try:
-        with stop.listening(cut_short):
+        with stop.listening(partial(loop.call_soon_threadsafe, question.cancel)):
             async with asyncio.timeout(deadline - monotonic()):
                 return await _ask(config, key, messages, deadline)
     except TimeoutError:

@@ -36,12 +36,12 @@ def merged(old: str, there: str, new: str) -> str | None:
     Lines end with `\n`; the last need not."""
     olds, theirs, ours = (_LINE.findall(text) for text in (old, there, new))
     # Lines that repeat can be paired in several ways; all of them have to come to the same.
-    made = {
+    results = {
         _joined(olds, _single_lines(drift, olds), changes)
         for drift in _pairings(olds, theirs)
         for changes in _pairings(olds, ours)
     }
-    return made.pop() if len(made) == 1 else None
+    return results.pop() if len(results) == 1 else None
 
 
 def _pairings(olds: Sequence[str], others: Sequence[str]) -> list[list[Block]]:
@@ -59,7 +59,7 @@ def _joined(olds: Sequence[str], drift: Sequence[Block], changes: Sequence[Block
     """The old text with what the file has differently and what the response changes."""
     parts: list[Block] = []
     left = list(drift)
-    for start, end, fresh in changes:
+    for start, end, new_lines in changes:
         met = [block for block in left if _overlap(block, start, end)]
         if met and (start == end or any(a < start or end < b for a, b, _ in met)):
             return None
@@ -67,22 +67,22 @@ def _joined(olds: Sequence[str], drift: Sequence[Block], changes: Sequence[Block
         if any(_touches(block, olds, start, end) for block in left):
             return None
         if met:
-            one = _redone(olds[start:end], _applied(olds, met, start, end), fresh)
+            one = _redone(olds[start:end], _applied(olds, met, start, end), new_lines)
             if one is None:
                 return None
-            fresh = [one]
-        parts.append((start, end, fresh))
+            new_lines = [one]
+        parts.append((start, end, new_lines))
     return "".join(_applied(olds, [*parts, *left], 0, len(olds)))
 
 
 def _single_lines(blocks: Sequence[Block], olds: Sequence[str]) -> list[Block]:
     """The blocks, those that keep the number of lines cut into single ones."""
     cut: list[Block] = []
-    for start, end, fresh in blocks:
-        if end - start == len(fresh):
-            cut += [(start + k, start + k + 1, [line]) for k, line in enumerate(fresh)]
+    for start, end, new_lines in blocks:
+        if end - start == len(new_lines):
+            cut += [(start + k, start + k + 1, [line]) for k, line in enumerate(new_lines)]
         else:
-            cut.append((start, end, fresh))
+            cut.append((start, end, new_lines))
     return [block for block in cut if list(block[2]) != list(olds[block[0] : block[1]])]
 
 
@@ -96,10 +96,10 @@ def _overlap(block: Block, start: int, end: int) -> bool:
 
 def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
     """Whether a block borders on `start:end`, or would if equal lines were paired otherwise."""
-    a, b, fresh = block
+    a, b, new_lines = block
     if _keeps(block, olds):
         return False
-    own = {*olds[a:b], *fresh}
+    own = {*olds[a:b], *new_lines}
     while a > 0 and olds[a - 1] in own:
         a -= 1
     while b < len(olds) and olds[b] in own:
@@ -109,20 +109,20 @@ def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
 
 def _keeps(block: Block, olds: Sequence[str]) -> bool:
     """Whether a block is one line for another that is plainly the same one."""
-    start, end, fresh = block
-    if (end - start, len(fresh)) != (1, 1):
+    start, end, new_lines = block
+    if (end - start, len(new_lines)) != (1, 1):
         return False
-    one, other = words(olds[start]), words(fresh[0])
+    one, other = words(olds[start]), words(new_lines[0])
     return 2 * len(set(one) & set(other)) >= max(len(set(one)), len(set(other)), 1)
 
 
 def _applied(olds: Sequence[str], blocks: Sequence[Block], start: int, end: int) -> list[str]:
     """The old lines `start:end` with the blocks, which are inside and apart, in their place."""
-    made: list[str] = []
-    for a, b, fresh in sorted(blocks, key=lambda block: block[:2]):
-        made += [*olds[start:a], *fresh]
+    lines: list[str] = []
+    for a, b, new_lines in sorted(blocks, key=lambda block: block[:2]):
+        lines += [*olds[start:a], *new_lines]
         start = b
-    return [*made, *olds[start:end]]
+    return [*lines, *olds[start:end]]
 
 
 # ---------------------------------------------------------------- on the same line

@@ -73,9 +73,9 @@ def build(task: Task, *, form: str | None = None, budget: int = BUDGET, flaw: st
 
     `budget` characters of files are shown, those that are asked for whole in any case.
     """
-    asked = form or task.form
-    shares = _shares(task, asked, budget)
-    forms = {file.path: _form(task, file, asked, shares[file.path]) for file in task.files}
+    wanted = form or task.form
+    shares = _shares(task, wanted, budget)
+    forms = {file.path: _form(task, file, wanted, shares[file.path]) for file in task.files}
     listed = {
         file.path: ranked(file.path, file.text or "", file.line)[:MOST_CANDIDATES]
         for file in task.files
@@ -192,7 +192,7 @@ def _answer(task: Task, forms: Mapping[str, Form]) -> Iterator[str]:
         f"---\nbase: {task.base}\n---"
     )
     for form, module in _MODULES.items():
-        paths = [path for path, asked in forms.items() if asked == form]
+        paths = [path for path, own in forms.items() if own == form]
         if not paths:
             continue
         several = len(set(forms.values())) > 1

@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from patchq.llm.prompts import FORMS
@@ -112,13 +113,10 @@ def _text(node: yamlio.Node, what: str = "text") -> str:
     return node.text
 
 
-def _one_of(*words: str) -> Callable[[yamlio.Node], str]:
-    def read(node: yamlio.Node) -> str:
-        if not isinstance(node, yamlio.Scalar) or node.text not in words:
-            raise _Misfit(f"one of {', '.join(words)}")
-        return node.text
-
-    return read
+def _word(node: yamlio.Node, words: Sequence[str]) -> str:
+    if not isinstance(node, yamlio.Scalar) or node.text not in words:
+        raise _Misfit(f"one of {', '.join(words)}")
+    return node.text
 
 
 def _files(node: yamlio.Node) -> tuple[tuple[str, int | None], ...]:
@@ -154,8 +152,8 @@ def _file(node: yamlio.Node) -> tuple[str, int | None]:
 _READ: dict[str, Callable[[yamlio.Node], Any]] = {
     "files": _files,
     "task": _text,
-    "form": _one_of(*FORMS),
-    "mode": _one_of("review", "auto"),
+    "form": partial(_word, words=FORMS),
+    "mode": partial(_word, words=("review", "auto")),
     "target": _text,
     "base": _text,
     "tests": lambda node: tuple(_text(item, "paths") for item in _items(node)),

@@ -94,7 +94,7 @@ def test_quote_and_replacement_are_corrected() -> None:
         Correction("1", "new", "model"),
     )
     assert tried.problems == ()
-    first, second = (messages[-1].text for messages in asked.asked)
+    first, second = (messages[-1].text for messages in asked.questions)
     assert FILE in first
     assert OLD_STR in first
     assert all(text in second for text in (OLD_STR, NEW_STR, THERE))
@@ -174,7 +174,7 @@ NOT_ASKED: dict[str, tuple[dict[str, str], tuple[Op, ...]]] = {
 def test_what_no_model_is_asked(files: dict[str, str], ops: tuple[Op, ...]) -> None:
     asked = model()
     assert attempt(asked, *ops, files=files) == (None, ())
-    assert asked.asked == []
+    assert asked.questions == []
 
 
 def test_change_of_what_was_misread_is_not_corrected() -> None:
@@ -203,9 +203,9 @@ def test_same_question_is_asked_once(tmp_path: Path) -> None:
     asked, cache = model(said(OLD, THERE), said(NEW, FRESH)), Cache(tmp_path / "answers")
     for again in (cache, cache, Cache(tmp_path / "answers")):
         assert result(attempt(asked, CALL, cache=again)) == FILE.replace(THERE, FRESH)
-    assert len(asked.asked) == 2
+    assert len(asked.questions) == 2
     attempt(asked, CALL, files={PATH: FILE + "\n"}, cache=cache)
-    assert len(asked.asked) == 3, "another content is another question"
+    assert len(asked.questions) == 3, "another content is another question"
     attempt(Scripted([said(OLD, "")], name="other"), CALL, cache=cache)
 
 
@@ -220,7 +220,7 @@ def test_damaged_answer_on_disk_is_asked_for_again(tmp_path: Path) -> None:
         file.write_bytes(file.read_bytes()[:-1])
     asked = model(said(OLD, THERE), said(NEW, FRESH))
     assert result(attempt(asked, CALL, cache=Cache(tmp_path))) == FILE.replace(THERE, FRESH)
-    assert len(asked.asked) == 2
+    assert len(asked.questions) == 2
 
 
 def test_answers_on_disk_are_bounded(tmp_path: Path) -> None:

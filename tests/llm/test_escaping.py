@@ -46,7 +46,7 @@ def test_only_the_wrong_escapes_are_undone() -> None:
     assert problems == ()
     assert corrected.batch.plan.changes[0].after == f"import os\n{RIGHT}".encode()
     assert corrected.corrections == (Correction("1", "new", "model"),)
-    assert NEW in asked.asked[0][-1].text
+    assert NEW in asked.questions[0][-1].text
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_prose_is_no_answer() -> None:
 def test_what_no_model_is_asked(new: str, file: str) -> None:
     asked = Scripted([])
     assert attempt(asked, new, file) == (None, ())
-    assert asked.asked == []
+    assert asked.questions == []
