@@ -7,6 +7,8 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from patchq.service.upkeep import Upkeep
+
 
 class Bar:
     """A progress bar for a `run` over many responses; verdicts scroll above it."""
@@ -24,9 +26,8 @@ class Bar:
         self._progress.console.print(Text(line), soft_wrap=True)
         self._progress.update(self._task, completed=self._done)
 
-    def left(self, depth: int) -> None:
-        """`depth` responses wait."""
-        self._progress.update(self._task, total=self._done + depth)
+    def refresh(self, upkeep: Upkeep) -> None:
+        self._progress.update(self._task, total=self._done + upkeep.world.queue.depth())
 
     def close(self) -> None:
         self._progress.stop()
@@ -43,8 +44,11 @@ class LiveLine:
     def tell(self, line: str) -> None:
         self._live.console.print(Text(line), soft_wrap=True)
 
-    def show(self, line: str) -> None:
+    def refresh(self, upkeep: Upkeep) -> None:
         """Put the line in the place of the one before, cut to the terminal's width."""
+        world = upkeep.world
+        place = f"{world.config.queue.path}/inbox"
+        line = f"watching {place} for {world.target}: {upkeep.summary or '…'}"
         if line != self._line:
             self._line = line
             text = Text(line, style="dim", no_wrap=True, overflow="ellipsis")

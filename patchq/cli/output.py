@@ -51,13 +51,9 @@ class Verdicts:
         self.last: str | None = None
 
     def __call__(self, report: Report) -> None:
-        self.count(report)
-        say(self._args, report)
-
-    def count(self, report: Report) -> None:
-        """Note a verdict that is shown in another way."""
         self.last = report["state"]
         self._refused |= self.last == "rejected"
+        say(self._args, report)
 
     @property
     def exit_code(self) -> int:

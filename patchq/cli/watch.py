@@ -7,20 +7,18 @@ import subprocess
 import sys
 import time
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections import Counter
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
 
 from patchq.cli import confirm, output, places
+from patchq.cli.session import Session
 from patchq.config.schema import Config
 from patchq.model.errors import Fault, QueueLocked, RepositoryFault
 from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.queue.directory import lock_owner
 from patchq.report import logs
-from patchq.service.serve import Control, serve
-from patchq.service.systemd import Manager
-from patchq.service.upkeep import Upkeep
+from patchq.service.serve import serve
 
 _START_SECONDS = 20.0
 _LOG = logging.getLogger("patchq")
@@ -36,56 +34,34 @@ def run(args: Namespace) -> int:
     world = places.open_world(args)
     if args.detach:
         return _detach(args, world)
-    control = Control()
-    control.install()
-    world.queue.acquire()
-    seen: Counter[str] = Counter()
-    upkeep = Upkeep(world, places.root_of(world.repo), Manager())
 
-    def tell(report: Report) -> None:
-        seen[report["state"]] += 1
-        upkeep.told(report)
-        if live is None:
-            _log(report)
-            if args.json or args.quiet or not logs.shares_output():
-                output.say(args, report)
-        else:
-            live.tell(output.line(report))
-            idle()
-
-    def idle() -> None:
-        if live is not None:
-            counts = ", ".join(f"{count} {state}" for state, count in sorted(seen.items()))
-            place = f"{upkeep.world.config.queue.path}/inbox"
-            live.show(f"watching {place} for {upkeep.world.target}: {counts or '…'}")
+    def say(report: Report) -> None:
+        _log(report)
+        if args.json or args.quiet or not logs.shares_output():
+            output.say(args, report)
 
     def reload() -> Config:
         config = places.load_config(args, world.repo)
         places.setup_log(args, config, args.log)
         return config
 
-    live, asker = None, None
-    if confirm.possible(args, world.config):
-        asker = confirm.Asker(world, lambda: control.stop)
-        world = replace(world, ask=asker)
-    elif sys.stdout.isatty() and not args.json and not args.quiet:
-        from patchq.cli.live import LiveLine
-
-        live = LiveLine()
+    session = Session(args, world, say, lasting=True)
     try:
         places.setup_log(args, world.config, args.log)
-        serve(world, control, tell, reload, upkeep, idle)
-    except confirm.Quit:
-        pass  # what was asked about waits for the next start
+        with suppress(confirm.Quit):  # what was asked about waits for the next start
+            serve(
+                session.world,
+                session.control,
+                session.tell,
+                reload,
+                session.upkeep,
+                session.refresh,
+            )
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""
         _LOG.error("%s: %s%s", fault.code, fault.message, hint)
         return fault.exit_status
-    finally:
-        if live is not None:
-            live.close()
-        world.queue.release()
-    return 130 if control.interrupted or (asker and asker.quit) else 0
+    return 130 if session.ended_early else 0
 
 
 def _log(report: Report) -> None:

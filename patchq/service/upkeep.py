@@ -31,12 +31,13 @@ class Upkeep:
     """Of one daemon.  The configuration's paths begin at `home`; `manager` is the service manager
     that started it, if any did.  A new configuration is a new `world`."""
 
-    def __init__(self, world: World, home: Path, manager: Manager | None = None) -> None:
-        self.manager = manager or Manager({})
+    def __init__(self, world: World, home: Path, manager: Manager) -> None:
+        self.manager = manager
         self.pause = _LATER
         """Seconds until `idle` wants to be called again."""
         self.world, self._home = world, home
-        self._seen: Counter[str] = Counter()
+        self.verdicts: Counter[str] = Counter()
+        """How many verdicts there were, by their states."""
         self._retention = Retention()
         self._tidying = Tidying(world.repo)
         self._running: Running | None = None
@@ -48,10 +49,15 @@ class Upkeep:
         self.manager.ready()
         self._say()
 
-    def told(self, report: Report) -> None:
-        """Note a verdict."""
-        self._seen[report["state"]] += 1
+    def count(self, report: Report) -> None:
+        """Take note of a verdict."""
+        self.verdicts[report["state"]] += 1
         self._tidying.due |= report["commit"] is not None
+
+    @property
+    def summary(self) -> str:
+        """The verdicts so far, for people; empty before the first."""
+        return ", ".join(f"{count} {state}" for state, count in sorted(self.verdicts.items()))
 
     def turn(self) -> None:
         """Called in each round of the main loop."""
@@ -116,5 +122,5 @@ class Upkeep:
 
     def _say(self) -> None:
         if self.manager.there:
-            counts = ", ".join(f"{count} {state}" for state, count in sorted(self._seen.items()))
-            self.manager.status(f"watching for {self.world.target}: {counts or 'nothing yet'}")
+            verdicts = self.summary or "nothing yet"
+            self.manager.status(f"watching for {self.world.target}: {verdicts}")

@@ -1,0 +1,68 @@
+"""What `run` and `watch` share while they hold the queue: signals, upkeep, who is asked, and what a
+terminal shows."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from patchq.cli import confirm, output, places
+from patchq.model.report import Report
+from patchq.pipeline.world import World
+from patchq.service.serve import Control
+from patchq.service.systemd import Manager
+from patchq.service.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from patchq.cli.live import Bar, LiveLine
+
+
+class Session:
+    """Holds the queue until the command ends; a daemon is `lasting`.
+
+    Each verdict goes to `say`, or to the screen where there is a terminal that nobody is asked
+    questions on.
+    """
+
+    def __init__(
+        self, args: Namespace, world: World, say: Callable[[Report], None], *, lasting: bool
+    ) -> None:
+        self.control = Control()
+        self.control.install()
+        world.queue.acquire()
+        args.opened.callback(world.queue.release)
+        self.upkeep = Upkeep(
+            world, places.root_of(world.repo), Manager() if lasting else Manager({})
+        )
+        self.world, self._say = world, say
+        self._screen: Bar | LiveLine | None = None
+        self._asker: confirm.Asker | None = None
+        if confirm.possible(args, world.config):
+            self._asker = confirm.Asker(world, lambda: self.control.stop)
+            self.world = self.upkeep.world = replace(world, ask=self._asker)
+        elif sys.stdout.isatty() and not args.json and not args.quiet:
+            from patchq.cli.live import Bar, LiveLine  # only a terminal needs rich
+
+            self._screen = LiveLine() if lasting else Bar()
+            args.opened.callback(self._screen.close)
+
+    def tell(self, report: Report) -> None:
+        """Take note of a verdict, and show it."""
+        self.upkeep.count(report)
+        if self._screen is None:
+            self._say(report)
+        else:
+            self._screen.tell(output.line(report))
+
+    def refresh(self) -> None:
+        """Show how far the work is, where something is shown."""
+        if self._screen is not None:
+            self._screen.refresh(self.upkeep)
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether a person interrupted the work, or quit when asked."""
+        return self.control.interrupted or bool(self._asker and self._asker.quit)
