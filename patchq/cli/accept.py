@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.review import decide
 
 
@@ -17,6 +17,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False)
+    world = opening.open_world(args, targeted=False)
     decided = decide.accept(world, args.id, args.only, args.without or frozenset())
     return output.decision(args, decided)

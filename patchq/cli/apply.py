@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from patchq.cli import arguments, confirm, dry, output, places
+from patchq.cli import arguments, confirm, dry, opening, output
 from patchq.land import worker
 from patchq.model.report import Report
 from patchq.review import restack
@@ -14,7 +14,7 @@ add_arguments = arguments.add_response
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args)
+    world = opening.open_world(args)
     data, name = arguments.read_response(args.file)
     choice = None
     if args.file != "-" and confirm.possible(args, world.config):

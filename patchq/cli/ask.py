@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 
-from patchq.cli import output, places, prompt
+from patchq.cli import opening, output, prompt
 from patchq.land import worker
 from patchq.llm import request
 from patchq.model.names import REQUEST, batch_id
@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict."""
-    world = places.open_world(args)
+    world = opening.open_world(args)
     question = request.write(prompt.question(args, world.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)

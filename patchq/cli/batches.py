@@ -5,22 +5,22 @@ from __future__ import annotations
 from patchq.model.errors import UsageError
 from patchq.model.report import Report
 from patchq.pipeline import traces
-from patchq.pipeline.world import World
+from patchq.pipeline.ground import Ground
 from patchq.review import from_git
 
 
-def find(world: World, id: str) -> tuple[Report, str]:
+def find(ground: Ground, id: str) -> tuple[Report, str]:
     """The batch's report, and where it is from if not from the queue; `UsageError` if neither the
     queue nor git knows the batch."""
-    if report := world.queue.load(id):
+    if report := ground.queue.load(id):
         return report, ""
-    if report := from_git.load(world, id):
+    if report := from_git.load(ground, id):
         return report, from_git.SAYS_SO
     raise UsageError(f"there is no batch {id}", "see `patchq log`")
 
 
-def seen(world: World, report: Report, *notes: str) -> tuple[Report, str]:
+def seen(ground: Ground, report: Report, *notes: str) -> tuple[Report, str]:
     """The report with the state that the repository shows now, and how it came to it."""
-    now = traces.observe(world, report)
+    now = traces.observe(ground, report)
     said = "; ".join(filter(None, (now.note, *notes)))
     return {**report, "state": now.state}, said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, dry, output, places
+from patchq.cli import arguments, dry, opening, output
 from patchq.cli.streams import put
 from patchq.report import document
 from patchq.report.page import to_markdown
@@ -13,7 +13,7 @@ add_arguments = arguments.add_response
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, writes=False)
+    world = opening.open_world(args, writes=False)
     data, name = arguments.read_response(args.file)
     decision = dry.preview(world, dry.unread(world, data, name))
     report = document.to_json(decision.outcome())

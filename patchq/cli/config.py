@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 
 from patchq.cli import output, places
 from patchq.config import config_file
-from patchq.git.repository import Repository
 from patchq.hooks.flaws import cannot_start
 
 
@@ -22,9 +21,8 @@ def run(args: Namespace) -> int:
     elif args.what == "schema":
         print(json.dumps(config_file.json_schema(), indent=2))
     else:
-        repo = Repository.open(args.directory)
-        path = places.config_path(args, repo)
-        config = places.load_config(args, repo)
+        site = places.find(args)
+        path, config = site.config_path, site.load_config()
         if wrong := cannot_start(config):
             raise config_file.ConfigError(
                 [f"{config_file.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]

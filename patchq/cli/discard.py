@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.review import decide
 
 add_arguments = arguments.add_batch
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False)
+    world = opening.open_world(args, targeted=False)
     return output.decision(args, decide.discard(world, args.id))

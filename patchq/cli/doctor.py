@@ -10,7 +10,6 @@ from dataclasses import asdict
 from patchq.cli import output, places
 from patchq.config import config_file
 from patchq.config.schema import Config
-from patchq.git.repository import Repository
 from patchq.model.errors import Fault
 from patchq.service.doctor import finding as checkup
 from patchq.service.doctor import queue, repository, system
@@ -41,25 +40,24 @@ def run(args: Namespace) -> int:
 
 
 def _look(args: Namespace) -> Iterator[Finding]:
-    repo: Repository | None = None
     config: Config | None = None
     try:
-        repo = Repository.open(args.directory)
+        site = places.find(args)
     except Fault as fault:
         yield Finding("repository.format", "fatal", fault.message, fault.hint)
-    if repo is not None:
-        try:
-            config = places.load_config(args, repo)
-        except config_file.ConfigError as error:
-            for problem in error.problems:
-                yield Finding("config", "fatal", problem, error.hint)
-        else:
-            yield Finding("config", "ok", str(places.config_path(args, repo)))
-        yield from repository.look(repo, config)
-    root = places.root_of(repo) / (config or Config()).queue.path if repo else None
-    if repo is not None and root is not None:
-        yield from queue.look(root, repo.commondir, places.root_of(repo), config)
-    yield from system.look(repo, config, root)
+        yield from system.look(None, None, None)
+        return
+    try:
+        config = site.load_config()
+    except config_file.ConfigError as error:
+        for problem in error.problems:
+            yield Finding("config", "fatal", problem, error.hint)
+    else:
+        yield Finding("config", "ok", str(site.config_path))
+    root = site.home / (config or Config()).queue.path
+    yield from repository.look(site.repo, config)
+    yield from queue.look(root, site.repo.commondir, site.home, config)
+    yield from system.look(site.repo, config, root)
 
 
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:

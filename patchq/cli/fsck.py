@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from patchq.cli import output, places
+from patchq.cli import opening, output
 from patchq.service.fsck.repair import check, repair
 from patchq.text.quote import visible
 
@@ -16,7 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False, writes=args.repair)
+    world = opening.open_world(args, targeted=False, writes=args.repair)
     if not world.queue_root.is_dir():
         output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
         return 0

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output, places
+from patchq.cli.places import Site
 from patchq.config import config_file
-from patchq.config.schema import Config
 from patchq.git import files
-from patchq.git.repository import Repository
 from patchq.hooks import enabling, shipped, staged, wiring
+from patchq.hooks.wiring import HookFile
 from patchq.model.errors import UsageError
 from patchq.review import reconcile
 
@@ -37,43 +37,40 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    repo = Repository.open(args.directory)
-    return int(_VERBS[args.what](args, repo))
-
-
-def _load(args: Namespace, repo: Repository) -> Config:
-    path = places.config_path(args, repo)
-    return config_file.load(path, required=args.config is not None)
+    return _VERBS[args.what](args, places.find(args))
 
 
 # ---------------------------------------------------------------- list
 
 
-def _list(args: Namespace, repo: Repository) -> int:
-    config = _load(args, repo)
-    places = list(wiring.places(repo.workdir or repo.commondir))
-    answer: dict[str, Any] = {
-        "hooks": [
-            {
-                "name": name,
-                "does": does,
-                "enabled": enabling.is_enabled(config, name),
-                "path": str(shipped.path(name)),
-            }
-            for name, does in shipped.SUMMARIES.items()
-        ],
-        "git": [
-            {
-                "name": place.name,
-                "does": shipped.GIT_SUMMARIES[place.name],
-                "state": place.state,
-                "path": str(place.file),
-            }
-            for place in places
-        ],
-    }
+def _list(args: Namespace, site: Site) -> int:
+    config = site.read_config()
+    shipped_hooks = [
+        {
+            "name": name,
+            "does": does,
+            "enabled": enabling.is_enabled(config, name),
+            "path": str(shipped.path(name)),
+        }
+        for name, does in shipped.SUMMARIES.items()
+    ]
+    git_hooks = [
+        {
+            "name": place.name,
+            "does": shipped.GIT_SUMMARIES[place.name],
+            "state": place.state,
+            "path": str(place.file),
+        }
+        for place in _places(site)
+    ]
+    answer = {"hooks": shipped_hooks, "git": git_hooks}
     output.emit(args, answer, *_lines(answer))
     return 0
+
+
+def _places(site: Site) -> Iterator[HookFile]:
+    """Where git looks for hooks of its own."""
+    return wiring.places(site.repo.workdir or site.repo.commondir)
 
 
 def _lines(answer: dict[str, Any]) -> Iterator[str]:
@@ -93,72 +90,67 @@ def _line(hook: dict[str, Any], works: bool) -> str:
 # ---------------------------------------------------------------- install, uninstall
 
 
-def _install(args: Namespace, repo: Repository) -> int:
-    return _wire(args, repo) if args.git else _enable(args, repo)
+def _install(args: Namespace, site: Site) -> int:
+    return _wire(args, site) if args.git else _enable(args, site)
 
 
-def _enable(args: Namespace, repo: Repository) -> int:
-    path = places.config_path(args, repo)
-    if enabling.is_enabled(_load(args, repo)):
+def _enable(args: Namespace, site: Site) -> int:
+    path = site.config_path
+    if enabling.is_enabled(site.read_config()):
         return _say(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
     before = path.read_bytes() if path.exists() else None
-    made = config_file.sample().encode() if before is None else enabling.enable(before)
-    if made is None:
+    after = config_file.sample().encode() if before is None else enabling.enable(before)
+    if after is None:
         return _say(
             args,
             {"config": str(path), "changed": False, "add": enabling.GATE},
             f"{path} has hooks of its own, or is written in a way that leaves no room for lines; "
             f"add this to its `hooks`:\n{enabling.GATE}".rstrip(),
         )
-    _record(repo, "config", [str(path), before and before.decode(), made.decode()])
-    _put(path, made)
+    _record(site, "config", [str(path), before and before.decode(), after.decode()])
+    _put(path, after)
     return _say(args, {"config": str(path), "changed": True}, f"{path}: switched the gate on")
 
 
-def _wire(args: Namespace, repo: Repository) -> int:
-    made = []
-    directories = _recorded(repo).get("directories", [])
-    for place in wiring.places(repo.workdir or repo.commondir):
+def _wire(args: Namespace, site: Site) -> int:
+    installed: list[HookFile] = []
+    directories = _recorded(site).get("directories", [])
+    for place in _places(site):
         if not place.file.parent.exists():
             directories.append(str(place.file.parent))
-            _record(repo, "directories", directories)
+            _record(site, "directories", directories)
         if wiring.install(place):
-            made.append(place)
-    kept = [place for place in made if place.before.exists()]
-    lines = [
-        str(place.file) + (f"  (runs {place.before.name} first)" if place in kept else "")
-        for place in made
-    ]
+            installed.append(place)
+    kept = [place for place in installed if place.before.exists()]
     answer = {
-        "installed": [str(place.file) for place in made],
+        "installed": [str(place.file) for place in installed],
         "kept": [str(place.before) for place in kept],
     }
-    return _say(args, answer, "\n".join(lines) or "git's hooks are wired already")
-
-
-def _uninstall(args: Namespace, repo: Repository) -> int:
-    restored = [
-        str(place.file)
-        for place in wiring.places(repo.workdir or repo.commondir)
-        if wiring.uninstall(place)
+    lines = [
+        str(place.file) + (f"  (runs {place.before.name} first)" if place in kept else "")
+        for place in installed
     ]
-    record = _recorded(repo)
-    for name in record.get("directories", []):
-        directory = Path(name)
+    return _say(args, answer, *(lines or ["git's hooks are wired already"]))
+
+
+def _uninstall(args: Namespace, site: Site) -> int:
+    restored = [str(place.file) for place in _places(site) if wiring.uninstall(place)]
+    record = _recorded(site)
+    for directory in map(Path, record.get("directories", [])):
         if directory.is_dir() and not any(directory.iterdir()):
             directory.rmdir()
-    note = ""
+    note = None
     if "config" in record:
-        name, before, made = record["config"]
+        name, before, after = record["config"]
         path = Path(name)
-        if path.exists() and path.read_bytes() == made.encode():
+        if path.exists() and path.read_bytes() == after.encode():
             _restore(path, before)
             restored.append(name)
         else:
             note = f"{name} was changed since; take the gate out of it by hand, if it has to go"
-    (repo.commondir / RECORD).unlink(missing_ok=True)
+    (site.repo.commondir / RECORD).unlink(missing_ok=True)
     lines = [*restored, *([note] if note else [])] or ["nothing to restore"]
-    return _say(args, {"restored": restored, "note": note or None}, "\n".join(lines))
+    return _say(args, {"restored": restored, "note": note}, *lines)
 
 
 def _restore(path: Path, before: str | None) -> None:
@@ -168,8 +160,8 @@ def _restore(path: Path, before: str | None) -> None:
         _put(path, before.encode())
 
 
-def _recorded(repo: Repository) -> dict[str, Any]:
-    path = repo.commondir / RECORD
+def _recorded(site: Site) -> dict[str, Any]:
+    path = site.repo.commondir / RECORD
     try:
         found: Any = json.loads(path.read_bytes()) if path.exists() else {}
     except ValueError:
@@ -182,9 +174,9 @@ def _recorded(repo: Repository) -> dict[str, Any]:
     return dict(found)
 
 
-def _record(repo: Repository, key: str, value: object) -> None:
-    text = json.dumps({**_recorded(repo), key: value}, indent=1)
-    _put(repo.commondir / RECORD, f"{text}\n".encode())
+def _record(site: Site, key: str, value: object) -> None:
+    text = json.dumps({**_recorded(site), key: value}, indent=1)
+    _put(site.repo.commondir / RECORD, f"{text}\n".encode())
 
 
 def _put(path: Path, data: bytes) -> None:
@@ -194,30 +186,30 @@ def _put(path: Path, data: bytes) -> None:
     files.replace(path, data, via=path.with_name(f".{path.name}.tmp"), mode=mode)
 
 
-def _say(args: Namespace, answer: object, text: str) -> int:
-    output.emit(args, answer, text)
+def _say(args: Namespace, answer: object, *lines: str) -> int:
+    output.emit(args, answer, *lines)
     return 0
 
 
 # ---------------------------------------------------------------- what git's hooks call
 
 
-def _check(args: Namespace, repo: Repository) -> int:
-    if repo.workdir is None:
+def _check(args: Namespace, site: Site) -> int:
+    if site.repo.workdir is None:
         raise UsageError("a bare repository stages nothing", "run this in a work tree")
-    config = _load(args, repo)
+    config = site.read_config()
     if args.message:
         data, _ = arguments.read_response(str(args.message))
         lines = staged.judge_message(config, data.decode("utf-8", "replace"))
     else:
-        lines = staged.judge(config, repo)
+        lines = staged.judge(config, site.repo)
     if lines or args.json:
         output.emit(args, {"refusals": lines}, *lines)
     return 1 if lines else 0
 
 
-def _observe(args: Namespace, repo: Repository) -> int:
-    changed = reconcile.reconcile(places.open_world(args, targeted=False, writes=False))
+def _observe(args: Namespace, site: Site) -> int:
+    changed = reconcile.reconcile(opening.open_world(args, targeted=False, writes=False))
     if not args.quiet:
         for report in changed:
             output.say(args, report)

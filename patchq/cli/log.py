@@ -12,7 +12,7 @@ from itertools import islice
 
 from patchq.cli import arguments, batches, output, places
 from patchq.model.report import Report
-from patchq.pipeline.world import World
+from patchq.pipeline.ground import Ground
 from patchq.review import from_git
 
 
@@ -23,8 +23,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False, writes=False)
-    for report, note in islice(_newest_first(world), args.limit):
+    ground = places.open_ground(args)
+    for report, note in islice(_newest_first(ground), args.limit):
         if args.json:
             output.say(args, report)
         else:
@@ -32,11 +32,11 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _newest_first(world: World) -> Iterator[tuple[Report, str]]:
+def _newest_first(ground: Ground) -> Iterator[tuple[Report, str]]:
     """The reports as they stand now, each with what there is to say of it."""
-    ids = list(world.queue.ids())[::-1]
+    ids = list(ground.queue.ids())[::-1]
     for id in ids:
-        if report := world.queue.load(id):
-            yield batches.seen(world, report)
-    for report in from_git.missing(world, ids):
-        yield batches.seen(world, report, from_git.SAYS_SO)
+        if report := ground.queue.load(id):
+            yield batches.seen(ground, report)
+    for report in from_git.missing(ground, ids):
+        yield batches.seen(ground, report, from_git.SAYS_SO)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.config import config_file
@@ -11,65 +12,78 @@ from patchq.config.schema import Config
 from patchq.git import backup, records
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
-from patchq.pipeline.world import World, compose
+from patchq.pipeline.ground import Ground
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.memory import MemoryQueue
 from patchq.report import logs
 
 
-def root_of(repo: Repository) -> Path:
-    """Where the queue's default place and the configuration are: the work tree's root, or the git
-    directory of a bare repository."""
-    return main_workdir(repo) or repo.commondir
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A repository, with the places of its configuration and its queue."""
 
-
-def main_workdir(repo: Repository) -> Path | None:
+    repo: Repository
+    workdir: Path | None
     """The main work tree, whichever linked one the repository was opened from; None when bare."""
-    if repo.bare or repo.gitdir == repo.commondir:
-        return repo.workdir
-    return Repository.open(repo.commondir).workdir
+    home: Path
+    """Where the queue's default place begins: the main work tree's root, or the git directory of a
+    bare repository."""
+    config_path: Path
+    named: bool
+    """Whether the command line says where the configuration is, which must be there then."""
+
+    def read_config(self) -> Config:
+        """The configuration; raises `ConfigError` for one that cannot be read."""
+        return config_file.load(self.config_path, required=self.named)
+
+    def load_config(self) -> Config:
+        """The configuration; raises `ConfigError` for one that cannot be used."""
+        config = self.read_config()
+        config_file.check_kept(self.config_path, config)
+        if "path" in config.queue.model_fields_set and (why := self._not_a_queue(config)):
+            where = config_file.place(self.config_path, "queue", "path")
+            raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
+        return config
+
+    def _not_a_queue(self, config: Config) -> str | None:
+        """Why the queue cannot be where the configuration has it, though a directory is there."""
+        root = (self.home / config.queue.path).resolve()
+        if any(path.resolve().is_relative_to(root) for path in (self.home, self.repo.commondir)):
+            return f"got `{config.queue.path}`, which holds the repository"
+        if root.is_file():
+            return f"got `{config.queue.path}`, which is a file"
+        names = {name for name in os.listdir(root) if name[0] != "."} if root.is_dir() else set()
+        if names - {"lost+found"} and not names.intersection(directory.PUBLIC):
+            return f"got `{config.queue.path}`, which holds other files"
+        return None
+
+    def keep_out_of_status(self, queue: Path) -> None:
+        """Have `git status` pass over the queue, without touching a file of the repository."""
+        if self.workdir is not None and queue.is_relative_to(self.workdir):
+            queue = queue.relative_to(self.workdir)
+            backup.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
 
 
-def config_path(args: Namespace, repo: Repository) -> Path:
-    if args.config is not None:
-        return Path(args.config)
-    return root_of(repo) / (".patchq.yaml" if main_workdir(repo) else "patchq.yaml")
+def find(args: Namespace) -> Site:
+    """The repository that the command is called in, or for; `UsageError` if there is none."""
+    repo = Repository.open(args.directory)
+    linked = not repo.bare and repo.gitdir != repo.commondir
+    workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
+    home = workdir or repo.commondir
+    path = args.config or home / (".patchq.yaml" if workdir else "patchq.yaml")
+    return Site(repo, workdir, home, Path(path), args.config is not None)
 
 
-def load_config(args: Namespace, repo: Repository) -> Config:
-    """The configuration; raises `ConfigError` for one that cannot be used."""
-    path = config_path(args, repo)
-    config = config_file.load(path, required=args.config is not None)
-    config_file.check_kept(path, config)
-    if "path" in config.queue.model_fields_set and (why := _not_a_queue(repo, config)):
-        where = config_file.place(path, "queue", "path")
-        raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
-    return config
-
-
-def _not_a_queue(repo: Repository, config: Config) -> str | None:
-    """Why the queue cannot be where the configuration has it, though a directory is there."""
-    root = (root_of(repo) / config.queue.path).resolve()
-    if any(place.resolve().is_relative_to(root) for place in (root_of(repo), repo.commondir)):
-        return f"got `{config.queue.path}`, which holds the repository"
-    if root.is_file():
-        return f"got `{config.queue.path}`, which is a file"
-    there = {name for name in os.listdir(root) if name[0] != "."} if root.is_dir() else set()
-    if there - {"lost+found"} and not there.intersection(directory.PUBLIC):
-        return f"got `{config.queue.path}`, which holds other files"
-    return None
-
-
-def open_queue(args: Namespace, repo: Repository, config: Config) -> DirectoryQueue:
+def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
     """The queue, made if need be; the end of the command closes it."""
 
     def is_known(id: str) -> bool:
-        return any(repo.ref_target(prefix + id) for prefix in records.BY_ID)
+        return any(site.repo.ref_target(prefix + id) for prefix in records.BY_ID)
 
-    root = root_of(repo) / config.queue.path
+    root = site.home / config.queue.path
     if not root.is_dir():
-        keep_out_of_status(repo, root)
+        site.keep_out_of_status(root)
     directory.create(root)
     queue = DirectoryQueue(
         root,
@@ -81,31 +95,21 @@ def open_queue(args: Namespace, repo: Repository, config: Config) -> DirectoryQu
     return queue
 
 
-def keep_out_of_status(repo: Repository, queue: Path) -> None:
-    """Have `git status` pass over the queue, without touching a file of the repository."""
-    workdir = main_workdir(repo)
-    if workdir is None or not queue.is_relative_to(workdir):
-        return
-    backup.exclude(repo.commondir, [f"/{queue.relative_to(workdir).as_posix()}/"])
-
-
-def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -> World:
+def open_ground(args: Namespace, *, targeted: bool = False, writes: bool = False) -> Ground:
     """The repository, its configuration and its queue.
 
-    Raises `UsageError` where the default target cannot be told, unless the command only speaks of
-    batches that have theirs (`targeted=False`).  A command that only looks (`writes=False`) does
-    not even make the queue: a missing one is an empty one.
+    Raises `UsageError` where the default target cannot be told, if the command needs it
+    (`targeted`).  A command that only looks (unless `writes`) does not even make the queue: a
+    missing one is an empty one.
     """
-    repo = Repository.open(args.directory)
-    config = load_config(args, repo)
+    site = find(args)
+    config = site.load_config()
     setup_log(args, config)
+    repo, root = site.repo, site.home / config.queue.path
     target = _target(repo, config) if targeted else config.target or repo.head_branch() or ""
-    root = root_of(repo) / config.queue.path
     looks = not writes and not root.is_dir()
-    queue = MemoryQueue() if looks else open_queue(args, repo, config)
-    world = compose(repo, queue, root, config, target)
-    args.opened.callback(world.close)
-    return world
+    queue = MemoryQueue() if looks else open_queue(args, site, config)
+    return Ground(repo, queue, root, config, target)
 
 
 def _target(repo: Repository, config: Config) -> str:

@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.git.repository import Repository
 from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
@@ -40,7 +40,7 @@ def add_request(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, writes=False)
+    world = opening.open_world(args, writes=False)
     query = query_of(world, question(args, world.repo))
     if isinstance(query, tuple):
         raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.review import retry
 
 
@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False)
+    world = opening.open_world(args, targeted=False)
     verdicts = output.Verdicts(args)
     retry.retry(world, args.id, args.without, verdicts)
     return verdicts.exit_code

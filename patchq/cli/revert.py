@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.review import revert
 
 add_arguments = arguments.add_batch
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False)
+    world = opening.open_world(args, targeted=False)
     verdicts = output.Verdicts(args)
     decided = revert.revert(world, args.id, verdicts)
     if decided.problems or decided.report["state"] == "reverted":

@@ -6,13 +6,13 @@ from argparse import Namespace
 from contextlib import suppress
 from functools import partial
 
-from patchq.cli import confirm, output, places
+from patchq.cli import confirm, opening, output, places
 from patchq.cli.session import Session
 from patchq.service.serve import drain
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args)
+    world = opening.open_world(args)
     session = Session(args, world, partial(output.say, args), lasting=False)
     places.setup_log(args, world.config)
     with suppress(confirm.Quit):  # what was asked about waits for the next run

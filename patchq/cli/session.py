@@ -34,9 +34,9 @@ class Session:
         self.control.install()
         world.queue.acquire()
         args.opened.callback(world.queue.release)
-        self.upkeep = Upkeep(
-            world, places.root_of(world.repo), Manager() if lasting else Manager({})
-        )
+        self.site = places.find(args)
+        manager = Manager() if lasting else Manager({})
+        self.upkeep = Upkeep(world, self.site.home, manager)
         self.world, self._say = world, say
         self._screen: Bar | LiveLine | None = None
         self._asker: confirm.Asker | None = None

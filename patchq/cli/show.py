@@ -18,8 +18,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False, writes=False)
-    report, note = batches.find(world, args.id)
+    ground = places.open_ground(args)
+    report, note = batches.find(ground, args.id)
     if args.diff:
         print(report["diff"] if not args.json else _as_json(report), end="")
     elif args.report or args.json:

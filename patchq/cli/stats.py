@@ -30,8 +30,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False, writes=False)
-    counts = stats.everything(world.queue, world.queue_root)
+    ground = places.open_ground(args)
+    counts = stats.everything(ground.queue, ground.queue_root)
     rows = table(counts, args.by)
     output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
     return 0

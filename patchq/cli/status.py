@@ -12,8 +12,8 @@ from patchq.git import worktree
 from patchq.land import collisions
 from patchq.model.report import CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
+from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Sighting
-from patchq.pipeline.world import World
 from patchq.queue.directory import lock_owner
 from patchq.review import from_git
 from patchq.text.quote import visible
@@ -27,47 +27,47 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args, targeted=False, writes=False)
+    ground = places.open_ground(args)
     if args.id is not None:
-        return _one(args, world)
-    answer = _overview(world)
+        return _one(args, ground)
+    answer = _overview(ground)
     output.emit(args, answer, *_lines(answer))
     return 0
 
 
-def _one(args: Namespace, world: World) -> int:
-    report, note = batches.seen(world, *batches.find(world, args.id))
+def _one(args: Namespace, ground: Ground) -> int:
+    report, note = batches.seen(ground, *batches.find(ground, args.id))
     output.emit(
         args, {**report, "note": note}, output.line(report) + (f"  ({note})" if note else "")
     )
     return 0
 
 
-def _overview(world: World) -> dict[str, Any]:
-    owner = lock_owner(world.queue_root)
-    busy = worktree.busy(world.repo, world.target) if world.target else None
-    needs = dependencies.held(world)
-    known = list(traces.waiting(world))
+def _overview(ground: Ground) -> dict[str, Any]:
+    owner = lock_owner(ground.queue_root)
+    busy = worktree.busy(ground.repo, ground.target) if ground.target else None
+    needs = dependencies.held(ground)
+    known = list(traces.waiting(ground))
     waiting: list[tuple[Report, Sighting]]
-    waiting = [(report, traces.observe(world, report)) for report in known]
-    for report in from_git.waiting(world, [report["id"] for report in known]):
+    waiting = [(report, traces.observe(ground, report)) for report in known]
+    for report in from_git.waiting(ground, [report["id"] for report in known]):
         waiting.append((report, Sighting("proposed", from_git.SAYS_SO)))
     there = {report["id"] for report, seen in waiting if seen.state == "proposed"}
     return {
-        "target": world.target or None,
-        "mode": world.config.mode,
+        "target": ground.target or None,
+        "mode": ground.config.mode,
         "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)}
         if owner
         else None,
-        "inbox": world.queue.depth(),
+        "inbox": ground.queue.depth(),
         "busy": busy,
-        "held": [_held(claim.id, needs, world) for claim in world.queue.held() if claim.id],
+        "held": [_held(claim.id, needs, ground) for claim in ground.queue.held() if claim.id],
         "waiting": [_waiting(report, seen, there, needs) for report, seen in waiting],
     }
 
 
-def _held(id: str, needs: Needs, world: World) -> dict[str, Any]:
-    report = world.queue.load(id)
+def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
+    report = ground.queue.load(id)
     problems = report["problems"] if report else []
     why = problems[-1] if problems else {"code": None, "message": "not looked at yet"}
     return {

@@ -10,7 +10,6 @@ from argparse import Namespace
 from contextlib import suppress
 
 from patchq.cli import output, places
-from patchq.git.repository import Repository
 from patchq.model.errors import Busy, UsageError
 from patchq.queue.directory import lock_owner
 from patchq.queue.lock import Owner
@@ -20,8 +19,8 @@ _PAUSE_SECONDS = 0.02
 
 
 def run(args: Namespace) -> int:
-    repo = Repository.open(args.directory)
-    root = places.root_of(repo) / places.load_config(args, repo).queue.path
+    site = places.find(args)
+    root = site.home / site.load_config().queue.path
     until = time.monotonic() + _WAIT_SECONDS
     owner = lock_owner(root)
     if owner is None:

@@ -11,7 +11,6 @@ from pathlib import PurePath
 
 from patchq.cli import arguments, output, places
 from patchq.formats.envelope.opening import open_response
-from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
 from patchq.model.names import REQUEST, response_name
 from patchq.model.report import Report
@@ -29,8 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    repo = Repository.open(args.directory)
-    queue = places.open_queue(args, repo, places.load_config(args, repo))
+    site = places.find(args)
+    queue = places.open_queue(args, site, site.load_config())
     data, name = arguments.read_response(args.file)
     said = {key: getattr(args, key) for key in ("target", "base", "message")}
     if name.endswith(REQUEST):

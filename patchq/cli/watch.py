@@ -10,7 +10,7 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from contextlib import suppress
 from pathlib import Path
 
-from patchq.cli import confirm, output, places
+from patchq.cli import confirm, opening, output, places
 from patchq.cli.session import Session
 from patchq.config.schema import Config
 from patchq.model.errors import Fault, QueueLocked, RepositoryFault
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    world = places.open_world(args)
+    world = opening.open_world(args)
     if args.detach:
         return _detach(args, world)
 
@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
             output.say(args, report)
 
     def reload() -> Config:
-        config = places.load_config(args, world.repo)
+        config = session.site.load_config()
         places.setup_log(args, config, args.log)
         return config
 

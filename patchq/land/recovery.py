@@ -16,7 +16,8 @@ from patchq.land import supersede
 from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem
 from patchq.pipeline import traces
-from patchq.pipeline.world import World, flush
+from patchq.pipeline.ground import flush
+from patchq.pipeline.world import World
 from patchq.queue import Claim
 from patchq.queue.spool import disk_faults
 from patchq.report import page

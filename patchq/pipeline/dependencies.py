@@ -8,14 +8,17 @@ what depends on it is refused like what depends on a discarded one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from patchq.formats.envelope.opening import open_response
 from patchq.model.report import LANDED, OVER, REPLACED
 from patchq.model.values import Collision, Envelope, Problem, State
 from patchq.pipeline import traces
-from patchq.pipeline.decision import Decision
-from patchq.pipeline.progress import Aimed
-from patchq.pipeline.world import World
+from patchq.pipeline.ground import Ground
+
+if TYPE_CHECKING:
+    from patchq.pipeline.decision import Decision
+    from patchq.pipeline.progress import Aimed
 
 
 def wait(aimed: Aimed) -> Aimed | Decision:
@@ -47,13 +50,13 @@ def _waits(aimed: Aimed) -> Problem | None:
     return next((problem for problem in waits if problem.severity == "error"), waits[0])
 
 
-def held(world: World) -> dict[str, dict[str, State | None]]:
+def held(ground: Ground) -> dict[str, dict[str, State | None]]:
     """The batches that are held for others: id -> each that has not landed, with its state."""
     found = {}
-    for claim in world.queue.held():
+    for claim in ground.queue.held():
         named = _depends_on(claim.data)
         if claim.id and named:
-            states = {other: _standing(world, other)[1] for other in named}
+            states = {other: _standing(ground, other)[1] for other in named}
             found[claim.id] = {id: state for id, state in states.items() if state not in LANDED}
     return found
 
@@ -78,14 +81,14 @@ def _look_at(aimed: Aimed, id: str) -> Problem:
     )
 
 
-def _standing(world: World, id: str) -> tuple[str, State | None]:
+def _standing(ground: Ground, id: str) -> tuple[str, State | None]:
     """The batch that stands for this one now, and its state; None for one that is not known."""
     seen: set[str] = set()
     while id not in seen:
         seen.add(id)
-        report = world.queue.load(id)
+        report = ground.queue.load(id)
         if report is None:
-            return id, traces.last_state(world, id)
+            return id, traces.last_state(ground, id)
         state, other = report["state"], report["duplicate_of"]
         if state not in REPLACED:
             return id, state
@@ -120,10 +123,10 @@ def _way(before: Mapping[str, str], id: str) -> list[str]:
     return way[::-1]
 
 
-def _needs(world: World, id: str) -> tuple[str, ...]:
+def _needs(ground: Ground, id: str) -> tuple[str, ...]:
     """What a batch waits for, if it is held."""
-    report = world.queue.load(id)
-    return _depends_on(world.queue.body(id) or b"") if report and report["state"] == "held" else ()
+    report = ground.queue.load(id)
+    return _depends_on(ground.queue.body(id) or b"") if report and report["state"] == "held" else ()
 
 
 def _depends_on(data: bytes) -> tuple[str, ...]:

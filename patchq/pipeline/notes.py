@@ -18,14 +18,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from patchq.git import records, refs
 from patchq.model.errors import Busy
 from patchq.model.report import Report
 from patchq.model.values import FileChange, Mode, State
-from patchq.pipeline.world import World, flush
+from patchq.pipeline.ground import Ground, flush
 from patchq.text.quote import visible
+
+if TYPE_CHECKING:
+    from patchq.pipeline.world import World
 
 _TRIES = 10
 _DIGITS = 40
@@ -70,12 +73,12 @@ def add(world: World, report: Report, reason: str = "") -> None:
     raise Busy(f"{records.NOTES} is moved by others all the time", "run the command again")
 
 
-def each(world: World) -> Iterator[Note]:
+def each(ground: Ground) -> Iterator[Note]:
     """All notes that can be read, each batch's latest one."""
-    tip = world.repo.ref_target(records.NOTES)
+    tip = ground.repo.ref_target(records.NOTES)
     if tip is None:
         return
-    tree = world.repo.tree(tip)
+    tree = ground.repo.tree(tip)
     latest: dict[str, Note] = {}
     for path in tree.paths():
         commit = path.replace("/", "")

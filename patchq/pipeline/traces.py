@@ -21,8 +21,8 @@ from patchq.git.repository import Repository
 from patchq.model.report import COMMITTED, CommittedReport, Delivery, Report, has_commit
 from patchq.model.values import State
 from patchq.pipeline import notes
+from patchq.pipeline.ground import Ground
 from patchq.pipeline.notes import Note
-from patchq.pipeline.world import World
 from patchq.report import message
 
 _MOST_COMMITS = 1000
@@ -71,10 +71,10 @@ def ids(repo: Repository, *prefixes: str) -> set[str]:
     }
 
 
-def find(world: World, ids: Collection[str]) -> list[Trace]:
+def find(ground: Ground, ids: Collection[str]) -> list[Trace]:
     """The batches among these that git knows, by their ids."""
-    noted = {note.batch: note for note in notes.each(world)} if ids else {}
-    traces = (_trace(world.repo, id, noted.get(id)) for id in sorted(ids))
+    noted = {note.batch: note for note in notes.each(ground)} if ids else {}
+    traces = (_trace(ground.repo, id, noted.get(id)) for id in sorted(ids))
     return [trace for trace in traces if trace]
 
 
@@ -90,46 +90,46 @@ def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
     return None
 
 
-def last_state(world: World, id: str) -> State | None:
+def last_state(ground: Ground, id: str) -> State | None:
     """The state of a batch that landed once, or waited and was discarded; None for any other."""
     ends = (records.BATCHES, records.DISCARDED)
-    place = next((place for place in ends if world.repo.ref_target(place + id)), None)
+    place = next((place for place in ends if ground.repo.ref_target(place + id)), None)
     if place is None:
         return None
-    noted = (note.state for note in notes.each(world) if note.batch == id)
+    noted = (note.state for note in notes.each(ground) if note.batch == id)
     state = next(noted, _STATES[place])
     return "discarded" if state == "superseded" else state
 
 
-def landed(world: World, id: str, sha256: str, target: str | None, tip: str) -> Delivery | None:
+def landed(ground: Ground, id: str, sha256: str, target: str | None, tip: str) -> Delivery | None:
     """What a report on the batch would say now, as far as `history.standing` asks, if these bytes
     landed as the batch and are in the history of `tip`; else None.
 
     A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again then,
     which is what their agent asked for.
     """
-    commit = world.repo.ref_target(records.landed(id))
-    if commit is None or world.repo.resolve_commit(commit) is None:
+    commit = ground.repo.ref_target(records.landed(id))
+    if commit is None or ground.repo.resolve_commit(commit) is None:
         return None
-    named = trailers(world.repo, commit)
+    named = trailers(ground.repo, commit)
     if f"sha256:{sha256}" not in named.get("Patchq-Source", []):
         return None
-    bases = [*named.get("Patchq-Base", []), *world.repo.parents(commit), commit]
+    bases = [*named.get("Patchq-Base", []), *ground.repo.parents(commit), commit]
     report: Delivery = {
         "id": id,
-        "state": last_state(world, id) or "applied",
+        "state": last_state(ground, id) or "applied",
         "commit": commit,
         "target": target,
         "source": {"sha256": sha256},
         "base": {"commit": bases[0]},
     }
-    return report if tip and landing(report, world.repo, tip) else None
+    return report if tip and landing(report, ground.repo, tip) else None
 
 
-def targets(world: World) -> list[str]:
+def targets(ground: Ground) -> list[str]:
     """The branches that batches may be for: the configured target, and those allowed beside it."""
-    allowed = (world.target, *world.config.targets)
-    return [name for name in world.repo.branches("") if any(fnmatchcase(name, a) for a in allowed)]
+    allowed = (ground.target, *ground.config.targets)
+    return [name for name in ground.repo.branches("") if any(fnmatchcase(name, a) for a in allowed)]
 
 
 def commits(repo: Repository, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
@@ -173,17 +173,17 @@ def successor(report: Delivery, repo: Repository, tip: str) -> str | None:
     return None
 
 
-def waiting(world: World) -> Iterator[CommittedReport]:
+def waiting(ground: Ground) -> Iterator[CommittedReport]:
     """The reports of all proposals that nobody has decided through patchq."""
-    for name in world.repo.refs(records.WAITING):
-        report = world.queue.load(name.removeprefix(records.WAITING))
+    for name in ground.repo.refs(records.WAITING):
+        report = ground.queue.load(name.removeprefix(records.WAITING))
         if report is not None and has_commit(report):
             yield report
 
 
-def observe(world: World, report: Report) -> Sighting:
+def observe(ground: Ground, report: Report) -> Sighting:
     """The batch's state now; another one than the report's where a person used plain git."""
-    state, id, repo = report["state"], report["id"], world.repo
+    state, id, repo = report["state"], report["id"], ground.repo
     if state != "proposed" or not has_commit(report):
         return Sighting(state)
     commit = report["commit"]

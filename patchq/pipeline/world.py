@@ -12,23 +12,20 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
 from patchq.config.policy import Policy, Ruling, matcher
-from patchq.config.schema import Config
-from patchq.git import files
 from patchq.git.identity import Identity
-from patchq.git.repository import Repository
 from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
 from patchq.llm.client import Model, Stop
 from patchq.model.report import Report
 from patchq.pipeline.choice import Choice
+from patchq.pipeline.ground import Ground
 from patchq.plan.targets import Rules
-from patchq.queue import Claim, Queue, Requests
+from patchq.queue import Claim, Requests
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.hooks.engine import Engine
@@ -38,14 +35,9 @@ NOBODY = ("patchq", "patchq@localhost")
 
 
 @dataclass(frozen=True)
-class World:
-    """One repository with its queue, under one configuration; `target` is the default branch."""
+class World(Ground):
+    """The ground, with everything that deciding on a response takes."""
 
-    repo: Repository
-    queue: Queue
-    queue_root: Path
-    config: Config
-    target: str
     opened: ExitStack
     """Closes what was opened for it, in the end."""
     engine: Callable[[], Engine]
@@ -128,9 +120,9 @@ class World:
         self.opened.close()
 
 
-def compose(repo: Repository, queue: Queue, root: Path, config: Config, target: str) -> World:
-    """The world of a process; `root` is the queue's place.  What runs hooks comes to be when it is
-    first needed."""
+def compose(ground: Ground) -> World:
+    """The world of a process.  What runs hooks comes to be when it is first needed."""
+    repo, root = ground.repo, ground.queue_root
     opened = ExitStack()
     opened.callback(repo.close)
 
@@ -148,8 +140,18 @@ def compose(repo: Repository, queue: Queue, root: Path, config: Config, target: 
         opened.callback(made.close)
         return made
 
-    answers = Cache(root / "answers")
-    return World(repo, queue, root, config, target, opened, engine, notifier, answers, Stop())
+    return World(
+        repo,
+        ground.queue,
+        root,
+        ground.config,
+        ground.target,
+        opened,
+        engine,
+        notifier,
+        Cache(root / "answers"),
+        Stop(),
+    )
 
 
 class Tips:
@@ -168,9 +170,3 @@ class Tips:
     def forget(self) -> None:
         """Read every branch anew."""
         self._moved.clear()
-
-
-def flush(world: World) -> None:
-    """Write what is still in memory, with one barrier for objects, refs and the queue, or two where
-    the queue is on a file system of its own."""
-    world.repo.write_objects(lambda: files.barrier(world.repo.commondir, world.queue_root))

@@ -17,8 +17,9 @@ from patchq.model.values import Problem
 from patchq.pipeline import traces
 from patchq.pipeline.choice import Choice
 from patchq.pipeline.decision import CandidateCommit, Decision
+from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World, flush
+from patchq.pipeline.world import Tips, World
 from patchq.plan import selection
 from patchq.report import document as report
 from patchq.report import page

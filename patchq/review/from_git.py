@@ -16,50 +16,50 @@ from patchq.git.objects import Leaf, is_regular
 from patchq.model.report import Report
 from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Source
 from patchq.pipeline import traces
+from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Trace
-from patchq.pipeline.world import World
 from patchq.report import document
 from patchq.text import unified
 
 SAYS_SO = "from git alone: its report is not in the queue"
 
 
-def load(world: World, id: str) -> Report | None:
+def load(ground: Ground, id: str) -> Report | None:
     """The report of a batch as far as git can tell it; None if git does not know the batch."""
-    found = traces.find(world, {id})
-    return _reports(world, found)[0] if found else None
+    found = traces.find(ground, {id})
+    return _reports(ground, found)[0] if found else None
 
 
-def missing(world: World, known: Iterable[str]) -> list[Report]:
+def missing(ground: Ground, known: Iterable[str]) -> list[Report]:
     """The reports of the batches that git knows beside the `known` ones, the newest first."""
-    names = traces.ids(world.repo) - set(known)
-    return _reports(world, _newest_first(world, traces.find(world, names))) if names else []
+    names = traces.ids(ground.repo) - set(known)
+    return _reports(ground, _newest_first(ground, traces.find(ground, names))) if names else []
 
 
-def waiting(world: World, known: Iterable[str]) -> list[Report]:
+def waiting(ground: Ground, known: Iterable[str]) -> list[Report]:
     """The proposals beside the `known` ones, by their ids."""
-    names = traces.ids(world.repo, records.WAITING) - set(known)
-    return _reports(world, traces.find(world, names))
+    names = traces.ids(ground.repo, records.WAITING) - set(known)
+    return _reports(ground, traces.find(ground, names))
 
 
-def _newest_first(world: World, batches: list[Trace]) -> list[Trace]:
+def _newest_first(ground: Ground, batches: list[Trace]) -> list[Trace]:
     """By the commits' times; those of one second by which one is on top of which."""
-    parents = {batch.commit: world.repo.parents(batch.commit) for batch in batches}
+    parents = {batch.commit: ground.repo.parents(batch.commit) for batch in batches}
     height: dict[str, int] = {}
     for commit in TopologicalSorter(parents).static_order():
         below = (height[parent] for parent in parents.get(commit, ()))
         height[commit] = max(below, default=0) + (commit in parents)
-    when = {commit: world.repo.time(commit) for commit in parents}
+    when = {commit: ground.repo.time(commit) for commit in parents}
     return sorted(batches, key=lambda b: (when[b.commit], height[b.commit]), reverse=True)
 
 
-def _reports(world: World, batches: list[Trace]) -> list[Report]:
-    targets = _targets(world, {batch.commit for batch in batches if batch.state != "proposed"})
-    return [_report(world, batch, targets.get(batch.commit)) for batch in batches]
+def _reports(ground: Ground, batches: list[Trace]) -> list[Report]:
+    targets = _targets(ground, {batch.commit for batch in batches if batch.state != "proposed"})
+    return [_report(ground, batch, targets.get(batch.commit)) for batch in batches]
 
 
-def _report(world: World, batch: Trace, target: str | None) -> Report:
-    repo, commit, note = world.repo, batch.commit, batch.note
+def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
+    repo, commit, note = ground.repo, batch.commit, batch.note
     trailers = traces.trailers(repo, commit)
     parent = next(iter(repo.parents(commit)), None)
     changes = repo.changes(parent, commit) if parent else {}
@@ -71,8 +71,8 @@ def _report(world: World, batch: Trace, target: str | None) -> Report:
             id=batch.id,
             state="applied",
             source=Source("", source, 0),
-            mode=world.config.mode,
-            target=(note and note.target) or target or world.target or None,
+            mode=ground.config.mode,
+            target=(note and note.target) or target or ground.target or None,
             agent=(note and note.agent) or agent or None,
             model=(note and note.model) or model or None,
             base=Base(base, "tip"),
@@ -82,7 +82,7 @@ def _report(world: World, batch: Trace, target: str | None) -> Report:
                 _edit(number, path, *sides)
                 for number, (path, sides) in enumerate(changes.items(), 1)
             ),
-            diff=unified.unified(_texts(world, changes)),
+            diff=unified.unified(_texts(ground, changes)),
         )
     )
     # What git does not know is null.
@@ -104,10 +104,10 @@ def _edit(number: int, path: str, before: Leaf | None, after: Leaf | None) -> Ed
 
 
 def _texts(
-    world: World, changes: Mapping[str, tuple[Leaf | None, Leaf | None]]
+    ground: Ground, changes: Mapping[str, tuple[Leaf | None, Leaf | None]]
 ) -> list[FileChange]:
     def text(leaf: Leaf | None) -> bytes | None:
-        return world.repo.raw(leaf[1]) if leaf else None
+        return ground.repo.raw(leaf[1]) if leaf else None
 
     return [
         FileChange(path, text(before), text(after), executable=leaf[0] & 0o111 > 0)
@@ -116,11 +116,11 @@ def _texts(
     ]
 
 
-def _targets(world: World, commits: set[str]) -> dict[str, str]:
+def _targets(ground: Ground, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
     found: dict[str, str] = {}
-    names = sorted(traces.targets(world), key=lambda name: name != world.target)
-    for name, commit in traces.commits(world.repo, names) if commits else ():
+    names = sorted(traces.targets(ground), key=lambda name: name != ground.target)
+    for name, commit in traces.commits(ground.repo, names) if commits else ():
         if commit.oid in commits:
             found.setdefault(commit.oid, name)
             if len(found) == len(commits):

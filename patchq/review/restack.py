@@ -29,8 +29,9 @@ from patchq.model.values import Base, Problem, Source
 from patchq.pipeline import traces
 from patchq.pipeline.choice import Choice
 from patchq.pipeline.decision import CandidateCommit, Decision
+from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World, flush
+from patchq.pipeline.world import Tips, World
 from patchq.queue import Claim
 from patchq.report import document
 from patchq.review import reconcile

@@ -86,5 +86,5 @@ def test_an_interrupt_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(verb: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_module", interrupted)
+    monkeypatch.setattr(cli, "import_module", interrupted)
     assert cli.main(["status"]) == 130

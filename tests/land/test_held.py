@@ -8,6 +8,7 @@ from pathlib import Path
 from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.land import worker
+from patchq.pipeline.ground import Ground
 from patchq.pipeline.world import World, compose
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
@@ -22,7 +23,7 @@ def hold(path: Path, count: int) -> World:
     root = repo / ".patchq"
     directory.create(root)
     settings = config_file.parse(b"version: 1\n")
-    world = compose(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
+    world = compose(Ground(Repository.open(repo), DirectoryQueue(root), root, settings, "main"))
     world.queue.acquire()
     text = "---\ndepends_on: [nobody]\n---\n" + block("a.txt", "a\n", "b\n")
     drop(root, {f"x{number}.md": f"{text}\n{number}\n" for number in range(count)})

@@ -12,8 +12,9 @@ from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.land import landing, worker
 from patchq.pipeline.decision import Decision
+from patchq.pipeline.ground import Ground, flush
 from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World, compose, flush
+from patchq.pipeline.world import Tips, World, compose
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.report.document import to_json
@@ -43,7 +44,7 @@ def begin(repo: Path, mode: str = "auto") -> World:
     root = repo / ".patchq"
     directory.create(root)
     settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
-    world = compose(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET)
+    world = compose(Ground(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET))
     world.queue.acquire()
     return world
 
