@@ -9,8 +9,7 @@ from typing import Any
 
 from patchq.cli import batches, output, places
 from patchq.git import worktree
-from patchq.land import collisions
-from patchq.model.report import CollisionEntry, Report
+from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Sighting
@@ -97,7 +96,7 @@ def _waiting(
         "collides": [
             {"edit": p["edit"], **other}
             for p in report["problems"]
-            if p["code"] == collisions.CODE
+            if p["code"] == PENDING_CONFLICT
             and (other := p["conflicts_with"])
             and other["batch"] in there
         ],

@@ -21,14 +21,13 @@ from weakref import WeakKeyDictionary
 from patchq.git import records
 from patchq.git.repository import Repository
 from patchq.land import reports, supersede
-from patchq.model.report import ProblemEntry, Report, has_commit
+from patchq.model.report import PENDING_CONFLICT, ProblemEntry, Report, has_commit
 from patchq.model.values import Collision, Problem
 from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.rebase.overlaps import Place, Proposal, changes, collisions
 from patchq.pipeline.world import World
 from patchq.report import document
 
-CODE = "conflict.pending"
 _MOST_BATCHES = 16
 """Other batches that a report names; what waits beyond them would only be rewritten again and again
 as more come."""
@@ -54,7 +53,7 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
     made = []
     for decision in decisions:
         if decision.state == "proposed" and decision.candidate:
-            others = [p for p in decision.problems if p.code != CODE]
+            others = [p for p in decision.problems if p.code != PENDING_CONFLICT]
             found = _problems(world.repo, board[decision.id], board, by_path)
             decision = replace(decision, problems=(*others, *found))
         made.append(decision)
@@ -64,7 +63,8 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
 def spread(decisions: Sequence[Decision], world: World) -> None:
     """Tell the batches that waited before of those which have landed, and of those superseded."""
     problems = (problem for decision in decisions for problem in decision.problems)
-    named = {p.conflicts_with.batch for p in problems if p.code == CODE and p.conflicts_with}
+    pending = [problem for problem in problems if problem.code == PENDING_CONFLICT]
+    named = {problem.conflicts_with.batch for problem in pending if problem.conflicts_with}
     if any(supersede.may_replace(decision.header) for decision in decisions):
         named |= _beside_what_is_gone(world)
     if named:
@@ -99,13 +99,13 @@ def refresh(world: World, ids: Collection[str] | None = None) -> None:
 
 def named(report: Report) -> list[str]:
     """The batches with which a report says that its batch collides, in its order."""
-    others = [p["conflicts_with"] for p in report["problems"] if p["code"] == CODE]
+    others = [p["conflicts_with"] for p in report["problems"] if p["code"] == PENDING_CONFLICT]
     return list(dict.fromkeys(batch for other in others if other and (batch := other["batch"])))
 
 
 def without(report: Report) -> list[ProblemEntry]:
     """The problems of a report but these."""
-    return [problem for problem in report["problems"] if problem["code"] != CODE]
+    return [problem for problem in report["problems"] if problem["code"] != PENDING_CONFLICT]
 
 
 def _with(problems: Sequence[Problem], report: Report) -> Report | None:
@@ -185,7 +185,7 @@ def _problems(
 def _told(repo: Repository, own: Proposal, other: Proposal) -> Iterator[Problem]:
     for ours, theirs in collisions(repo, own, other):
         yield Problem(
-            CODE,
+            PENDING_CONFLICT,
             _message(ours, theirs, other.id),
             f"nothing to send now: once {other.id} is accepted, this batch is made again on top of "
             "it if it can be, and asks for a retry if not",

@@ -43,6 +43,9 @@ USABLE: frozenset[EditState] = frozenset({"applied", "ready"})
 IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})
 """The edit is left out."""
 
+PENDING_CONFLICT = "conflict.pending"
+"""The code of the warning that another proposal cannot land beside this one."""
+
 # ---------------------------------------------------------------- the parts
 
 

@@ -11,13 +11,13 @@ from typing import Unpack
 from patchq.git import records, refs, worktree
 from patchq.land import reports
 from patchq.model.errors import UsageError
-from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges
+from patchq.model.report import LANDED, PENDING_CONFLICT, CommittedReport, Report, ReportChanges
 from patchq.model.values import Problem, State
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.report import document
 
-_WHILE_IT_WAITS = ("conflict.pending", "target.moved")
+_WHILE_IT_WAITS = (PENDING_CONFLICT, "target.moved")
 """Warnings that say nothing any more once a batch is decided."""
 
 

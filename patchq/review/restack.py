@@ -24,7 +24,7 @@ from patchq.git.refs import Staged
 from patchq.git.repository import Repository
 from patchq.land import collisions, presubmit, reports
 from patchq.model.errors import Fault, UsageError
-from patchq.model.report import IDLE, CommittedReport, Report
+from patchq.model.report import IDLE, PENDING_CONFLICT, CommittedReport, Report
 from patchq.model.values import Base, Problem, Source
 from patchq.pipeline import traces
 from patchq.pipeline.choice import Choice
@@ -37,7 +37,7 @@ from patchq.report import document
 from patchq.review import reconcile
 
 _MOVED = "target.moved"
-_KEPT = (collisions.CODE, "base.unknown", "worktree.dirty")
+_KEPT = (PENDING_CONFLICT, "base.unknown", "worktree.dirty")
 """Warnings that stay when a batch is made again: the first is computed anew, the second says how
 little the response had said, and the third, in auto mode, why it waits at all."""
 
@@ -297,8 +297,8 @@ def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) ->
         files.barrier(world.repo.commondir)
     for step in done:
         now = world.queue.load(step.id)
-        named = [p for p in now["problems"] if p["code"] == collisions.CODE] if now else []
-        others = [p for p in step.fresh["problems"] if p["code"] != collisions.CODE]
+        named = [p for p in now["problems"] if p["code"] == PENDING_CONFLICT] if now else []
+        others = [p for p in step.fresh["problems"] if p["code"] != PENDING_CONFLICT]
         reports.put(world, {**step.fresh, "problems": [*others, *named]})
     world.queue.sync()
 
