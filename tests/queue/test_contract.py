@@ -1,9 +1,10 @@
-"""What every queue promises, whatever keeps it: one contract, run for both engines."""
+"""What every queue promises, whatever keeps it: one contract, run for every engine."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol, Unpack
@@ -19,6 +20,8 @@ from patchq.queue.memory import MemoryQueue, Store
 from patchq.report.document import to_json, with_state
 
 Known = Callable[[str], bool]
+LIMIT = 1000
+"""Bytes of a response."""
 
 
 class Open(Protocol):
@@ -27,24 +30,28 @@ class Open(Protocol):
     def __call__(self, is_known: Known = ...) -> Queue: ...
 
 
-@pytest.fixture(params=["directory", "memory"])
+def directory(root: Path) -> Open:
+    create(root)
+    return partial(DirectoryQueue, root, settle_seconds=0, response_bytes=LIMIT)
+
+
+def memory(root: Path) -> Open:
+    return partial(MemoryQueue, Store(), response_bytes=LIMIT)
+
+
+ENGINES = [directory, memory]
+
+
+@pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
 def again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     opened: list[Queue] = []
-    store = Store()
-    if request.param == "directory":
-        create(tmp_path / "queue")
+    engine: Open = request.param(tmp_path / "queue")
 
-    def engine(is_known: Known = lambda id: False) -> Queue:
-        queue: Queue
-        if request.param == "directory":
-            root = tmp_path / "queue"
-            queue = DirectoryQueue(root, settle_seconds=0, response_bytes=1000, is_known=is_known)
-        else:
-            queue = MemoryQueue(store, response_bytes=1000, is_known=is_known)
-        opened.append(queue)
-        return queue
+    def another(is_known: Known = lambda id: False) -> Queue:
+        opened.append(engine(is_known=is_known))
+        return opened[-1]
 
-    yield engine
+    yield another
     for queue in opened:
         queue.close()
 

@@ -62,7 +62,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def insert(path: Path, line: str, more: str, *, behind: bool) -> None:
     lines = path.read_text(encoding="utf-8").split("\n")
     at = lines.index(line) + behind
-    lines[at:at] = more.removesuffix("\n").split("\n")
+    lines[at:at] = more.split("\n")[:-1]
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -79,7 +79,7 @@ def console(checkout: Path, text: str) -> None:
         done = subprocess.run(
             ["sh", "-c", command], cwd=checkout, capture_output=True, text=True, check=False
         )
-        said = f"$ {command}\n{done.stdout}{done.stderr}"
+        said = f"$ {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         if expected:
             assert done.stdout.rstrip("\n") == expected, said
         else:
