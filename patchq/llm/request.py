@@ -23,6 +23,7 @@ from patchq.llm.prompts import FORMS
 from patchq.model.names import nearest
 from patchq.model.values import Problem
 from patchq.text import yamlio
+from patchq.text.yamlio import Misfit
 
 KEYS = ("files", "task", "form", "mode", "target", "base", "tests", "retries")
 MOST_FILES = 50
@@ -41,10 +42,6 @@ class Request:
     base: str | None = None
     tests: tuple[str, ...] = ()
     retries: str | None = None
-
-
-class _Misfit(Exception):
-    """A value of the wrong kind; the argument says what was expected."""
 
 
 def write(request: Request) -> bytes:
@@ -67,7 +64,8 @@ def read(data: bytes) -> Request | tuple[Problem, ...]:
         return (_flaw(message, error.line),)
     if not isinstance(root, yamlio.Mapping):
         return (_flaw("the request is not a list of `key: value` lines", root.line if root else 1),)
-    values, problems = _values(root)
+    values, flaws = yamlio.read_entries(root, _READ)
+    problems = [_problem(flaw) for flaw in flaws]
     if not problems and "retries" not in values:
         problems = [
             _flaw(f"the request says no `{key}`", 1)
@@ -77,27 +75,18 @@ def read(data: bytes) -> Request | tuple[Problem, ...]:
     return tuple(problems) or Request(**values)
 
 
-def _values(root: yamlio.Mapping) -> tuple[dict[str, Any], list[Problem]]:
-    values: dict[str, Any] = {}
-    problems: list[Problem] = []
-    for key, node in root.entries:
-        name = key.text
-        if name not in KEYS:
-            near = nearest(name, KEYS)
-            hint = f"did you mean `{near}`?" if near else f"the keys are {', '.join(KEYS)}"
-            message = f"a request has no key {yamlio.describe(key)}"
-            problems.append(Problem("frontmatter.unknown_key", message, hint, line=key.line))
-        elif name in values:
-            message = f"`{name}` stands twice"
-            code = "frontmatter.duplicate_key"
-            problems.append(Problem(code, message, "keep one of them", line=key.line))
-        else:
-            try:
-                values[name] = _READ[name](node)
-            except _Misfit as misfit:
-                message = f"`{name}`: expected {misfit}, got {yamlio.describe(node)}"
-                problems.append(_flaw(message, node.line))
-    return values, problems
+def _problem(flaw: yamlio.EntryFlaw) -> Problem:
+    name, line = flaw.key.text, flaw.key.line
+    if flaw.expected:
+        got = yamlio.describe(flaw.value)
+        return _flaw(f"`{name}`: expected {flaw.expected}, got {got}", flaw.value.line)
+    if flaw.first is not None:
+        message, code = f"`{name}` stands twice", "frontmatter.duplicate_key"
+        return Problem(code, message, "keep one of them", line=line)
+    near = nearest(name, KEYS)
+    hint = f"did you mean `{near}`?" if near else f"the keys are {', '.join(KEYS)}"
+    message = f"a request has no key {yamlio.describe(flaw.key)}"
+    return Problem("frontmatter.unknown_key", message, hint, line=line)
 
 
 def _flaw(message: str, line: int) -> Problem:
@@ -107,29 +96,29 @@ def _flaw(message: str, line: int) -> Problem:
 
 def _text(node: yamlio.Node, what: str = "text") -> str:
     if not isinstance(node, yamlio.Scalar) or node.value is None or not node.text.strip():
-        raise _Misfit(what)
+        raise Misfit(what)
     if len(node.text) > _LONGEST_TASK or "\0" in node.text:
-        raise _Misfit(f"at most {_LONGEST_TASK} characters, none of them NUL")
+        raise Misfit(f"at most {_LONGEST_TASK} characters, none of them NUL")
     return node.text
 
 
 def _word(node: yamlio.Node, words: Sequence[str]) -> str:
     if not isinstance(node, yamlio.Scalar) or node.text not in words:
-        raise _Misfit(f"one of {', '.join(words)}")
+        raise Misfit(f"one of {', '.join(words)}")
     return node.text
 
 
 def _files(node: yamlio.Node) -> tuple[tuple[str, int | None], ...]:
     found = tuple(map(_file, _items(node)))
     if len({path for path, _ in found}) < len(found):
-        raise _Misfit("each file once")
+        raise Misfit("each file once")
     return found
 
 
 def _items(node: yamlio.Node) -> tuple[yamlio.Node, ...]:
     items = node.items if isinstance(node, yamlio.Sequence) else (node,)
     if not 0 < len(items) <= MOST_FILES:
-        raise _Misfit(f"1 to {MOST_FILES} paths")
+        raise Misfit(f"1 to {MOST_FILES} paths")
     return items
 
 
@@ -145,7 +134,7 @@ def _file(node: yamlio.Node) -> tuple[str, int | None]:
         or "path" not in entries
         or (line is not None and not is_line)
     ):
-        raise _Misfit("`{path: …, line: …}` with a line from 1")
+        raise Misfit("`{path: …, line: …}` with a line from 1")
     return _text(entries["path"], "a path"), number if isinstance(number, int) else None
 
 

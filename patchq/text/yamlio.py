@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import abc
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
@@ -100,6 +102,44 @@ def duplicates(node: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
     elif isinstance(node, Sequence):
         for item in node.items:
             yield from duplicates(item)
+
+
+class Misfit(Exception):
+    """A value of the wrong kind; the argument says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFlaw:
+    """An entry that cannot be used: its key stands in line `first` already, its value is not what
+    was `expected`, or, without either, nobody knows the key."""
+
+    key: Scalar
+    value: Node
+    first: int | None = None
+    expected: str | None = None
+
+
+def read_entries(
+    root: Mapping, readers: abc.Mapping[str, Callable[[Node], Any]]
+) -> tuple[dict[str, Any], list[EntryFlaw]]:
+    """The values of the known keys, as their readers take them, and what is wrong with the other
+    entries; a reader raises `Misfit`."""
+    lines: dict[str, int] = {}
+    values: dict[str, Any] = {}
+    flaws: list[EntryFlaw] = []
+    for key, node in root.entries:
+        name = key.text
+        if name not in readers:
+            flaws.append(EntryFlaw(key, node))
+        elif name in lines:
+            flaws.append(EntryFlaw(key, node, first=lines[name]))
+        else:
+            lines[name] = key.line
+            try:
+                values[name] = readers[name](node)
+            except Misfit as misfit:
+                flaws.append(EntryFlaw(key, node, expected=str(misfit)))
+    return values, flaws
 
 
 def plain(node: Node | None) -> object:

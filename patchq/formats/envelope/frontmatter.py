@@ -12,11 +12,12 @@ import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from patchq.model.names import nearest
 from patchq.model.values import Header, Problem
 from patchq.text import yamlio
+from patchq.text.yamlio import Misfit
 
 MAX_BYTES = 65_536
 MAX_VALUE_BYTES = 16_384
@@ -80,7 +81,8 @@ def read(block: bytes, body: bytes) -> Header | tuple[Problem, ...]:
         return Header()
     if not isinstance(root, yamlio.Mapping):
         return (_bad_value(root.line, "The front matter is not a list of `key: value` lines."),)
-    values, problems = _values(root)
+    values, flaws = yamlio.read_entries(root, {key: partial(_value, key) for key in KEYS})
+    problems = [_problem(flaw) for flaw in flaws]
     problems += _check_body(values.pop("bytes", None), values.pop("sha256", None), body)
     return tuple(problems) or Header(**values)
 
@@ -91,33 +93,15 @@ def _line_at(data: bytes, start: int) -> tuple[bytes, int]:
     return data[start:end], end
 
 
-class _UnfitValue(Exception):
-    """A value of the wrong kind; the argument says what was expected."""
-
-
-def _values(root: yamlio.Mapping) -> tuple[dict[str, Any], list[Problem]]:
-    """The readable values of the known keys, and what is wrong with the rest."""
-    lines: dict[str, int] = {}
-    values: dict[str, Any] = {}
-    problems: list[Problem] = []
-    for key, node in root.entries:
-        name = key.text
-        if name not in KEYS:
-            problems.append(_unknown(key))
-        elif name in lines:
-            message = f"`{name}` stands twice: in lines {lines[name]} and {key.line}."
-            code = "frontmatter.duplicate_key"
-            problems.append(Problem(code, message, "Keep one of them.", line=key.line))
-        else:
-            lines[name] = key.line
-            try:
-                values[name] = _value(name, node)
-            except _UnfitValue as unfit:
-                message = f"`{name}`: expected {unfit}, got {yamlio.describe(node)}."
-                problems.append(
-                    _bad_value(node.line, message, f"Correct `{name}`, or leave it out.")
-                )
-    return values, problems
+def _problem(flaw: yamlio.EntryFlaw) -> Problem:
+    name = flaw.key.text
+    if flaw.expected:
+        message = f"`{name}`: expected {flaw.expected}, got {yamlio.describe(flaw.value)}."
+        return _bad_value(flaw.value.line, message, f"Correct `{name}`, or leave it out.")
+    if flaw.first is None:
+        return _unknown(flaw.key)
+    message = f"`{name}` stands twice: in lines {flaw.first} and {flaw.key.line}."
+    return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
 
 
 def _value(name: str, node: yamlio.Node) -> str | int | tuple[str, ...]:
@@ -125,36 +109,36 @@ def _value(name: str, node: yamlio.Node) -> str | int | tuple[str, ...]:
         return _count(node)
     if name == "depends_on":
         if not isinstance(node, yamlio.Sequence):
-            raise _UnfitValue("a list of batch ids, `[schema-7, api-3]`")
+            raise Misfit("a list of batch ids, `[schema-7, api-3]`")
         return tuple(_text(item) for item in node.items)
     if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
-        raise _UnfitValue("a path without blanks round it")
+        raise Misfit("a path without blanks round it")
     text = _text(node, "\n\t" if name == "message" else "")
     if name == "sha256" and not _SHA256.fullmatch(text):
-        raise _UnfitValue("64 hexadecimal digits")
+        raise Misfit("64 hexadecimal digits")
     if name == "author" and not _AUTHOR.fullmatch(text):
-        raise _UnfitValue("`Name <mail@example.org>`")
+        raise Misfit("`Name <mail@example.org>`")
     return text
 
 
 def _text(node: yamlio.Node, allowed: str = "") -> str:
     """A scalar as it was written, whatever YAML makes of it."""
     if not isinstance(node, yamlio.Scalar) or node.value is None:
-        raise _UnfitValue("text")
+        raise Misfit("text")
     text = node.text.strip()
     if not text:
-        raise _UnfitValue("text that is not empty")
+        raise Misfit("text that is not empty")
     if len(text.encode()) > MAX_VALUE_BYTES:
-        raise _UnfitValue(f"at most {MAX_VALUE_BYTES} bytes")
+        raise Misfit(f"at most {MAX_VALUE_BYTES} bytes")
     if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
-        raise _UnfitValue("text without control characters")
+        raise Misfit("text without control characters")
     return text
 
 
 def _count(node: yamlio.Node) -> int:
     if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
         return node.value
-    raise _UnfitValue("a whole number, not negative")
+    raise Misfit("a whole number, not negative")
 
 
 def _unknown(key: yamlio.Scalar) -> Problem:
