@@ -112,8 +112,8 @@ def _with(problems: Sequence[Problem], report: Report) -> Report | None:
     """The report with these collisions; None if it has them."""
     if report["state"] != "proposed":
         return None
-    fresh = document.with_problems({**report, "problems": without(report)}, *problems)
-    return fresh if fresh["problems"] != report["problems"] else None
+    updated = document.with_problems({**report, "problems": without(report)}, *problems)
+    return updated if updated["problems"] != report["problems"] else None
 
 
 def _waiting(world: World) -> dict[str, Proposal]:
@@ -174,7 +174,7 @@ def _problems(
     problems: list[Problem] = []
     batches = 0
     for id in order:
-        found = list(islice(_told(repo, own, board[id]), _MOST_PLACES))
+        found = list(islice(_warnings(repo, own, board[id]), _MOST_PLACES))
         problems += found
         batches += bool(found)
         if batches == _MOST_BATCHES:
@@ -182,7 +182,7 @@ def _problems(
     return problems
 
 
-def _told(repo: Repository, own: Proposal, other: Proposal) -> Iterator[Problem]:
+def _warnings(repo: Repository, own: Proposal, other: Proposal) -> Iterator[Problem]:
     for ours, theirs in collisions(repo, own, other):
         yield Problem(
             PENDING_CONFLICT,

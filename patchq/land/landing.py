@@ -73,8 +73,10 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
             flush(world)
     finally:
         for move in moves:
-            move.drop()
-    not_made = {batch.id: move for move in moves if not move.made for batch in move.batches}
+            move.value.drop()
+    not_made = {
+        landing.decision.id: move for move in moves if not move.made for landing in move.row
+    }
     if not_made:
         tips.forget()
     return _sorted(written, not_made)
@@ -134,33 +136,46 @@ def hold_on(decision: Decision, world: World) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Landing:
-    """What of a decision is about its commit."""
+    """A decision, and the commit of it that lands."""
 
-    id: str
-    proposed: bool
-    held: bool
-    """Whether it waited before."""
-    log: str
+    decision: Decision
     candidate: CandidateCommit
+
+    @property
+    def proposed(self) -> bool:
+        return self.decision.state == "proposed"
+
+    @property
+    def log(self) -> str:
+        return f"patchq: {self.decision.id}: {self.decision.subject}"
+
+    def goes_on(self, before: _Landing) -> bool:
+        """Whether one move of the branch can be for both."""
+        return (
+            not before.proposed
+            and not self.proposed
+            and before.candidate.commit == self.candidate.parent
+            and not self.candidate.follows
+        )
 
 
 def _moves(decisions: Sequence[Decision], world: World) -> list[_Move]:
     """The ref moves that make the verdicts true; batches on one branch that follow each other, and
     that no work tree has to follow, move it together."""
-    moves: list[_Move] = []
-    for it in decisions:
-        if it.candidate is None:
-            continue
-        log, proposed = f"patchq: {it.id}: {it.subject}", it.state == "proposed"
-        batch = _Landing(it.id, proposed, it.claim.held, log, it.candidate)
-        before = [move for move in moves if move.target == it.candidate.target]
-        if before and before[-1].goes_on_with(batch):
-            before[-1].batches.append(batch)
+    rows: list[list[_Landing]] = []
+    newest: dict[str, list[_Landing]] = {}
+    for landing in (_Landing(it, it.candidate) for it in decisions if it.candidate):
+        target = landing.candidate.target
+        if target in newest and landing.goes_on(newest[target][-1]):
+            newest[target].append(landing)
         else:
-            stacked = [move for move in before if not move.last.proposed]
-            moves.append(_Move(world, [batch], stacked))
-    for move in moves:
-        move.stage()
+            newest[target] = [landing]
+            rows.append(newest[target])
+    moves: list[_Move] = []
+    for row in rows:
+        before = [move for move in moves if move.target == row[0].candidate.target]
+        stacked = [move for move in before if not move.row[-1].proposed]
+        moves.append(_Move(world, row, stacked, refs.stage(world.repo, row[-1].candidate.commit)))
     return moves
 
 
@@ -170,31 +185,16 @@ class _Move:
     the flush, so that the flush makes it durable."""
 
     world: World
-    batches: list[_Landing]
-    after: list[_Move]
+    row: Sequence[_Landing]
+    after: Sequence[_Move]
     """The moves of the same branch before this one."""
+    value: Staged
     made: bool = False
     busy: Busy | None = None
-    value: Staged | None = None
 
     @property
     def target(self) -> str:
-        return self.batches[0].candidate.target
-
-    @property
-    def last(self) -> _Landing:
-        return self.batches[-1]
-
-    def goes_on_with(self, batch: _Landing) -> bool:
-        return (
-            not self.last.proposed
-            and not batch.proposed
-            and self.last.candidate.commit == batch.candidate.parent
-            and not batch.candidate.follows
-        )
-
-    def stage(self) -> None:
-        self.value = refs.stage(self.world.repo, self.last.candidate.commit)
+        return self.row[0].candidate.target
 
     def make(self) -> None:
         """Move the ref, unless it, or a work tree on it, is not as it should be, or those before
@@ -204,34 +204,30 @@ class _Move:
             self.busy = lost.busy
             return
         try:
-            self.made = self.value is not None and self._moved(self.value)
+            self.made = self._moved()
         except Busy as busy:
             self.busy = busy
 
-    def _moved(self, value: Staged) -> bool:
-        first, who = self.batches[0], self.world.identity()
+    def _moved(self) -> bool:
+        first, last, who = self.row[0], self.row[-1], self.world.identity()
         if first.proposed:
-            name = records.branch_ref(first.id)
-            return refs.create(self.world.repo, name, value, first.log, who)
-        through = [(batch.candidate.commit, batch.log) for batch in self.batches[:-1]]
+            name = records.branch_ref(first.decision.id)
+            return refs.create(self.world.repo, name, self.value, first.log, who)
+        through = [(landing.candidate.commit, landing.log) for landing in self.row[:-1]]
         # A batch that waited for a lock already looks again soon, so it need not stand and wait.
-        wait = 0.0 if first.held else WAIT_SECONDS
+        wait = 0.0 if first.decision.claim.held else WAIT_SECONDS
         tip = first.candidate.parent
-        return move_target(self.world, self.target, tip, value, self.last.log, who, through, wait)
-
-    def drop(self) -> None:
-        if self.value is not None:
-            self.value.drop()
+        return move_target(self.world, self.target, tip, self.value, last.log, who, through, wait)
 
 
 def _record(moves: Sequence[_Move], world: World) -> None:
     """Remember each batch by a ref of its own."""
     commits: dict[str, str | Staged] = {}
     for move in (move for move in moves if move.made):
-        for batch in move.batches:
-            name = records.waiting if batch.proposed else records.landed
-            alone = move.value if len(move.batches) == 1 else None
-            commits[name(batch.id)] = alone or batch.candidate.commit
+        for landing in move.row:
+            name = records.waiting if landing.proposed else records.landed
+            commit = move.value if len(move.row) == 1 else landing.candidate.commit
+            commits[name(landing.decision.id)] = commit
     refs.record(world.repo, commits, "patchq: record", world.identity())
 
 

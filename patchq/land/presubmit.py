@@ -8,7 +8,7 @@ on it are dropped at once, to be decided again without it; all others keep their
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event, Lock
@@ -209,23 +209,17 @@ def _together(
         return [function(items[0])]
     with ThreadPoolExecutor(len(items)) as pool:
         futures = [pool.submit(function, item) for item in items]
+        running, failed = set(futures), False
         try:
-            while not _over(futures):
-                wait(futures, _PULSE_SECONDS, return_when=FIRST_EXCEPTION)
+            while running and not failed:
+                done, running = wait(futures, _PULSE_SECONDS, return_when=FIRST_EXCEPTION)
+                failed = any(future.exception() for future in done)
                 if pulse is not None:
                     pulse()
         finally:
-            if not all(future.done() and not future.exception() for future in futures):
+            if running or failed:
                 on_error()
-                wait(futures)
     errors = [error for future in futures if (error := future.exception())]
-    errors.sort(key=lambda error: isinstance(error, Cancelled))
     if errors:
-        raise errors[0]
+        raise min(errors, key=lambda error: isinstance(error, Cancelled))
     return [future.result() for future in futures]
-
-
-def _over(futures: Sequence[Future[R]]) -> bool:
-    """Whether all have ended, or one has failed."""
-    ended = [future for future in futures if future.done()]
-    return len(ended) == len(futures) or any(future.exception() for future in ended)

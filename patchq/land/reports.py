@@ -34,10 +34,10 @@ def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
         yield
 
 
-def put(world: World, fresh: Report) -> Report:
+def put(world: World, updated: Report) -> Report:
     """Replace a report; the lock is held."""
-    world.queue.rewrite(fresh, page.to_markdown(fresh))
-    return fresh
+    world.queue.rewrite(updated, page.to_markdown(updated))
+    return updated
 
 
 def amend(world: World, id: str, change: Callable[[Report], Report | None]) -> Report | None:
@@ -45,9 +45,9 @@ def amend(world: World, id: str, change: Callable[[Report], Report | None]) -> R
     where nothing is to change; returns the new report, durable, or None."""
     with locked(world):
         report = world.queue.load(id)
-        fresh = change(report) if report is not None else None
-        if fresh is None:
+        updated = change(report) if report is not None else None
+        if updated is None:
             return None
-        put(world, fresh)
+        put(world, updated)
         world.queue.sync()
-        return fresh
+        return updated

@@ -69,18 +69,18 @@ def _supersede(id: str, new: str, world: World) -> None:
     for claim in world.queue.held() if known and known["state"] == "held" else ():
         if claim.id == id:
             report = world.queue.load(id)
-            if report and (fresh := change(report)):
+            if report and (updated := change(report)):
                 with suppress(Busy):  # it gets its verdict at this very moment
-                    world.queue.publish(claim, fresh, page.to_markdown(fresh))
+                    world.queue.publish(claim, updated, page.to_markdown(updated))
             return
     with reports.locked(world):
         report = world.queue.load(id)
-        fresh = change(report) if report else None
-        if report is None or fresh is None:
+        updated = change(report) if report else None
+        if report is None or updated is None:
             return
-        notes.add(world, fresh, f"superseded by {new}")
+        notes.add(world, updated, f"superseded by {new}")
         _take_away(id, report["commit"], new, world)
-        reports.put(world, fresh)
+        reports.put(world, updated)
 
 
 def _take_away(id: str, commit: str | None, new: str, world: World) -> None:

@@ -69,30 +69,34 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
     tips, ended, most = Tips(world), 0, presubmit.group_size(world, GROUP)
     group: list[Decision] = []
     began = monotonic()
+
+    def settle() -> None:
+        nonlocal ended, began
+        ended += _settle(group, world, tips, tell)
+        group.clear()
+        began = monotonic()
+
     for claim in claims:
         if claim.request and world.desk:
             world.desk.take(claim)
             continue
         same = any(before.claim.source.sha256 == claim.source.sha256 for before in group)
         if same or len(group) >= most or (group and monotonic() - began > _GROUP_SECONDS):
-            ended += _settle(group, world, tips, tell)
-            group, began = [], monotonic()
+            settle()
         if world.ask and choice is None:
-            ended += _settle(group, world, tips, tell)
-            group = []
+            settle()
         decision = _decide(claim, world, tips, choice)
         if decision.state == "held" and claim.held:
             landing.hold_on(decision, world)
             continue
         if _sees_what_has_not_landed(decision, group):
-            ended += _settle(group, world, tips, tell)
-            group, began = [], monotonic()
+            settle()
             decision = _decide(claim, world, tips, decision.choice)
         group.append(decision)
         if decision.follows and not world.hooks.parallel:
-            ended += _settle(group, world, tips, tell)
-            group, began = [], monotonic()
-    return ended + _settle(group, world, tips, tell)
+            settle()
+    settle()
+    return ended
 
 
 def _sees_what_has_not_landed(decision: Decision, group: Sequence[Decision]) -> bool:

@@ -102,11 +102,11 @@ def _put(world: World, note: Note) -> bool:
     after = "\n\n".join([*kept, _written(note)]) + "\n"
     changes = [FileChange(path, before, after.encode())]
     log = f"patchq: {note.batch}: {note.state}"
-    made, _ = repo.write_commit(tip, changes, log + "\n", who, who)
+    commit, _ = repo.write_commit(tip, changes, log + "\n", who, who)
     flush(world)
     if tip is None:
-        return refs.create(repo, records.NOTES, made, log, who)
-    return refs.move(repo, records.NOTES, tip, made, log, who)
+        return refs.create(repo, records.NOTES, commit, log, who)
+    return refs.move(repo, records.NOTES, tip, commit, log, who)
 
 
 def _path(world: World, tip: str | None, commit: str) -> str:
@@ -124,15 +124,15 @@ def _blocks(data: bytes) -> list[str]:
 
 def _written(note: Note) -> str:
     """The note as a block of lines."""
-    said = ((key, getattr(note, key)) for key in _KEYS)
-    return "\n".join(f"Patchq-{key.title()}: {visible(value)}" for key, value in said if value)
+    fields = ((key, getattr(note, key)) for key in _KEYS)
+    return "\n".join(f"Patchq-{key.title()}: {visible(value)}" for key, value in fields if value)
 
 
 def _read(commit: str, block: str) -> Note | None:
     """The note that a block is; None for what a person wrote beside it."""
     lines = (_LINE.fullmatch(line) for line in block.split("\n"))
-    said = {line[1].lower(): line[2] for line in lines if line}
-    if "batch" not in said or "state" not in said:
+    fields = {line[1].lower(): line[2] for line in lines if line}
+    if "batch" not in fields or "state" not in fields:
         return None
-    fields: dict[str, Any] = {key: value for key, value in said.items() if key in _KEYS}
-    return Note(commit, **fields)
+    known: dict[str, Any] = {key: value for key, value in fields.items() if key in _KEYS}
+    return Note(commit, **known)

@@ -154,8 +154,8 @@ class Planned(Read):
     corrections: tuple[Correction, ...]
 
     def end(self, state: State, *problems: Problem) -> Decision:
-        made = super().end(state, *problems)
-        return replace(made, edits=self.edits, corrections=self.corrections)
+        decision = super().end(state, *problems)
+        return replace(decision, edits=self.edits, corrections=self.corrections)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -235,14 +235,14 @@ def commit(checked: Checked) -> Decision:
         return decision.ended("rejected", *secrets)
     if checked.choice.dry_run:
         return decision
-    made, tree = world.repo.write_commit(checked.tip, changes, text, author, committer)
+    oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer)
     return replace(
         decision,
         candidate=CandidateCommit(
             target=checked.target,
             parent=checked.tip,
             base=checked.base.commit,
-            commit=made,
+            commit=oid,
             tree=tree,
             paths=checked.paths,
             follows=checked.follows,
@@ -253,8 +253,8 @@ def commit(checked: Checked) -> Decision:
 
 def _author(checked: Checked, committer: Identity) -> Identity:
     config = checked.world.config.commit
-    said = checked.header.author or checked.parsed.author if config.author_from_response else None
-    author = parse_identity(HIDDEN.sub("", said) if said else config.author or "")
+    name = checked.header.author or checked.parsed.author if config.author_from_response else None
+    author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
     if author is None:
         return committer
     return replace(author, when=committer.when, offset=committer.offset)

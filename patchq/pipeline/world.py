@@ -136,9 +136,9 @@ def compose(ground: Ground) -> World:
     def notifier() -> Notifier:
         from patchq.hooks.notify import Notifier
 
-        made = Notifier(engine(), root, repo.workdir or repo.gitdir)
-        opened.callback(made.close)
-        return made
+        built = Notifier(engine(), root, repo.workdir or repo.gitdir)
+        opened.callback(built.close)
+        return built
 
     return World(
         repo,

@@ -21,8 +21,7 @@ from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World
 from patchq.plan import selection
-from patchq.report import document as report
-from patchq.report import page
+from patchq.report import document, page
 from patchq.review import reconcile, restack
 
 _LOG = logging.getLogger("patchq")
@@ -44,26 +43,26 @@ def accept(
     world: World, id: str, only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
 ) -> Decided:
     """Land a proposal on its target, whole or the chosen edits of it."""
-    told = _proposal(world, id)
+    report = _proposal(world, id)
     for _ in range(_TRIES):
-        target, commit = told["target"], told["commit"]
+        target, commit = report["target"], report["commit"]
         tip, branch = world.repo.branch_tip(target), world.repo.branch_tip(records.branch(id))
         if tip is None or branch is None:
             missing = target if tip is None else records.branch(id)
             raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
         busy = worktree.busy(world.repo, target)
         if busy:
-            return Decided(told, (_busy(target, busy),))
-        decision = _landing(world, told, tip, branch, only, without)
+            return Decided(report, (_busy(target, busy),))
+        decision = _landing(world, report, tip, branch, only, without)
         checked = presubmit.check([decision], world, as_it_stands=decision.commit == branch)
         (decision,) = checked.kept
         candidate = decision.candidate
         if candidate is None:
             errors = tuple(p for p in decision.problems if p.severity == "error")
-            return Decided(told, errors or decision.problems or (_is_there(id, target),))
+            return Decided(report, errors or decision.problems or (_is_there(id, target),))
         dirty = _dirty(world, target, tip, candidate.paths)
         if dirty:
-            return Decided(told, (_uncommitted(id, dirty),))
+            return Decided(report, (_uncommitted(id, dirty),))
         log = f"patchq: {id}: {decision.subject}"
         value, who = refs.stage(world.repo, candidate.commit), world.identity()
         flush(world)
@@ -77,30 +76,31 @@ def accept(
             value.drop()
         if moved:
             flush(world)
-            changes = _changes(told, decision, candidate, anew=candidate.commit != commit == branch)
-            back = selection.brought_back(told["edits"], changes.get("edits", told["edits"]))
+            anew = candidate.commit != commit == branch
+            changes = _changes(report, decision, candidate, anew)
+            back = selection.brought_back(report["edits"], changes.get("edits", report["edits"]))
             how = _choice_made(only, without)
-            fresh = reconcile.close(world, told, "accepted", branch, how, **changes)
+            updated = reconcile.close(world, report, "accepted", branch, how, **changes)
             _let_follow(world)
-            world.tell(fresh)
-            return Decided(fresh, back=tuple(back))
+            world.tell(updated)
+            return Decided(updated, back=tuple(back))
     problem = Problem(
         "target.moved",
-        f"{told['target']} moved {_TRIES} times while the batch was to land",
+        f"{report['target']} moved {_TRIES} times while the batch was to land",
         f"run `patchq accept {id}` again",
     )
-    return Decided(told, (problem,))
+    return Decided(report, (problem,))
 
 
 def _changes(
     before: Report, decision: Decision, candidate: CandidateCommit, anew: bool
 ) -> ReportChanges:
     """What the report says otherwise from now on; `anew`: the batch was made again."""
-    hooks = report.hook_runs(decision.hooks) or before["hooks"]
+    hooks = document.hook_runs(decision.hooks) or before["hooks"]
     landed: ReportChanges = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
     if not anew:
         return landed
-    made = report.to_json(decision.outcome())
+    made = document.to_json(decision.outcome())
     return {**landed, "edits": made["edits"], "diff": made["diff"]}
 
 
@@ -155,8 +155,8 @@ def _landing(
         return as_it_is.ended("rejected", problem)
     choice = replace(restack.choice_of(report), accepted=True)
     if not whole:
-        taken = selection.select(report["edits"], only, without)
-        choice = replace(choice, edits=taken.taken, left=taken.left)
+        selected = selection.select(report["edits"], only, without)
+        choice = replace(choice, edits=selected.taken, left=selected.left)
     return process(claim, world, Tips(world), choice)
 
 
@@ -205,29 +205,29 @@ def _uncommitted(id: str, paths: list[str]) -> Problem:
 def discard(world: World, id: str) -> Decided:
     """Take a proposal away; its tip stays at `refs/patchq/discarded/<id>`."""
     for claim in world.queue.held():
-        if claim.id == id and (held := world.queue.load(id)):
-            gone = report.with_state(held, "discarded")
-            world.queue.publish(claim, gone, page.to_markdown(gone))
-            return Decided(gone)
-    told = _proposal(world, id)
+        if claim.id == id and (known := world.queue.load(id)):
+            updated = document.with_state(known, "discarded")
+            world.queue.publish(claim, updated, page.to_markdown(updated))
+            return Decided(updated)
+    report = _proposal(world, id)
     branch = world.repo.branch_tip(records.branch(id))
     if branch and worktree.checkouts(world.repo, records.branch(id)):
         raise UsageError(
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",
         )
-    fresh = reconcile.close(world, told, "discarded", branch)
-    collisions.refresh(world, collisions.named(told))
-    return Decided(fresh)
+    updated = reconcile.close(world, report, "discarded", branch)
+    collisions.refresh(world, collisions.named(report))
+    return Decided(updated)
 
 
 def _proposal(world: World, id: str) -> CommittedReport:
     report = world.queue.load(id)
     if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
-    seen = traces.observe(world, report)
-    if seen.state != "proposed" or not has_commit(report):
-        raise UsageError(f"batch {id} does not wait for review: it is {seen.state}")
+    sighting = traces.observe(world, report)
+    if sighting.state != "proposed" or not has_commit(report):
+        raise UsageError(f"batch {id} does not wait for review: it is {sighting.state}")
     if world.repo.ref_target(records.waiting(id)) != report["commit"]:  # a crash came in between
         restack.follow(world, [report["target"]])
         updated = world.queue.load(id)

@@ -25,19 +25,21 @@ def reconcile(world: World) -> list[Report]:
     """Put down in the reports what was done by plain git; returns the ones that changed."""
     changed = []
     for report in list(traces.waiting(world)):
-        seen, id = traces.observe(world, report), report["id"]
-        if seen.state == "proposed":
-            if seen.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
-                fresh = reports.amend(world, id, _say_not_ours)
-                changed += [fresh] if fresh else []
+        sighting, id = traces.observe(world, report), report["id"]
+        if sighting.state == "proposed":
+            if sighting.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
+                updated = reports.amend(world, id, _say_not_ours)
+                changed += [updated] if updated else []
             continue
-        commit = seen.commit or report["commit"]
-        if seen.state in LANDED:
-            log = f"patchq: {id}: {seen.note or seen.state}"
+        commit = sighting.commit or report["commit"]
+        if sighting.state in LANDED:
+            log = f"patchq: {id}: {sighting.note or sighting.state}"
             refs.create(world.repo, records.landed(id), commit, log, world.identity())
         tree = world.repo.tree(commit).root
         tip = world.repo.branch_tip(records.branch(id))
-        changed.append(close(world, report, seen.state, tip, seen.note, commit=commit, tree=tree))
+        changed.append(
+            close(world, report, sighting.state, tip, sighting.note, commit=commit, tree=tree)
+        )
     return changed
 
 
@@ -72,9 +74,9 @@ def close(
     id, repo = report["id"], world.repo
     with reports.locked(world):
         now = world.queue.load(id) or report
-        seen = traces.observe(world, now).state if state == "discarded" else state
-        if seen not in ("proposed", state):
-            raise UsageError(f"batch {id} does not wait for review: it is {seen}")
+        stands = traces.observe(world, now).state if state == "discarded" else state
+        if stands not in ("proposed", state):
+            raise UsageError(f"batch {id} does not wait for review: it is {stands}")
         if state == "discarded":
             last, log = tip or report["commit"], f"patchq: {id}: {reason or state}"
             refs.create(repo, records.discarded(id), last, log, world.identity())
@@ -82,10 +84,10 @@ def close(
         if not worktree.checkouts(repo, records.branch(id)):
             for own in filter(None, {tip, waits}):
                 refs.delete(repo, records.branch_ref(id), own)
-        fresh = _rewritten(world, now, state, reason, fields)
+        updated = _rewritten(world, now, state, reason, fields)
         if waits:
             refs.delete(repo, records.waiting(id), waits)
-    return fresh
+    return updated
 
 
 def rewrite(
@@ -101,8 +103,8 @@ def _rewritten(
 ) -> Report:
     problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
     changes: ReportChanges = {"problems": problems, **fields}
-    fresh = document.with_state(now, state, **changes)
-    reports.put(world, fresh)
+    updated = document.with_state(now, state, **changes)
+    reports.put(world, updated)
     world.queue.sync()
-    notes.add(world, fresh, reason)
-    return fresh
+    notes.add(world, updated, reason)
+    return updated

@@ -48,17 +48,17 @@ _settled: WeakKeyDictionary[Repository, Hashable] = WeakKeyDictionary()
 def settle(world: World) -> None:
     """Put down what was done by plain git, have what waits follow its target, and name who collides
     with whom.  Nothing is read twice while no branch moves."""
-    seen = _seen(world)
-    if seen is None or _settled.get(world.repo) == seen:
+    branches = _branches(world)
+    if branches is None or _settled.get(world.repo) == branches:
         return
     reconcile.reconcile(world)
     follow(world)
     collisions.refresh(world)
-    if _seen(world) == seen:
-        _settled[world.repo] = seen
+    if _branches(world) == branches:
+        _settled[world.repo] = branches
 
 
-def _seen(world: World) -> Hashable:
+def _branches(world: World) -> Hashable:
     repo = world.repo
     waits = repo.refs(records.WAITING)
     if not waits:
@@ -69,13 +69,13 @@ def _seen(world: World) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What is to become of a proposal: its refs go to `commit`, its report to `fresh`."""
+    """What is to become of a proposal: its refs go to `commit`, its report to `updated`."""
 
     id: str
     branch: str
     waits: str
     commit: str
-    fresh: Report
+    updated: Report
 
 
 def follow(world: World, targets: Collection[str] | None = None) -> None:
@@ -89,16 +89,16 @@ def follow(world: World, targets: Collection[str] | None = None) -> None:
         with _staged(steps, world) as values:
             flush(world)
             with reports.locked(world):
-                _take([step for step in steps if _as_before(step, world)], values, world)
+                _carry_out([step for step in steps if _as_before(step, world)], values, world)
 
 
 def _step(report: CommittedReport, world: World) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
     repo, id = world.repo, report["id"]
-    seen = traces.observe(world, report)
+    sighting = traces.observe(world, report)
     tip, branch = repo.branch_tip(report["target"]), repo.branch_tip(records.branch(id))
     waits = repo.ref_target(records.waiting(id))
-    if report["state"] != "proposed" or seen.state != "proposed" or seen.commit:
+    if report["state"] != "proposed" or sighting.state != "proposed" or sighting.commit:
         return None
     if tip is None or branch is None or waits is None:
         return None
@@ -106,26 +106,27 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     follows, agree = repo.parents(branch) == (tip,), report["commit"] == branch == waits
     if agree and not follows and _knows(report, tip):
         return None
-    commit, fresh = branch, _as_it_is(report, branch, world)
+    commit, updated = branch, _as_it_is(report, branch, world)
     if not follows and (where := worktree.checkouts(repo, records.branch(id))):
-        fresh = document.with_problems(fresh, _checked_out(report, tip, where[0].workdir))
+        updated = document.with_problems(updated, _checked_out(report, tip, where[0].workdir))
     elif not follows or report["commit"] != branch:
-        made = _made(report, world)
-        if isinstance(made, Fault):
-            fresh = document.with_problems(fresh, _lost(report, tip, made))
-        elif made.candidate:
-            commit = branch if _is_same(made.candidate, branch, world) else made.candidate.commit
-            fresh = _fresh(report, made, commit)
-        elif made.state == "held":
+        decision = _decided(report, world)
+        if isinstance(decision, Fault):
+            updated = document.with_problems(updated, _lost(report, tip, decision))
+        elif decision.candidate:
+            same = _is_same(decision.candidate, branch, world)
+            commit = branch if same else decision.candidate.commit
+            updated = _made_again(report, decision, commit)
+        elif decision.state == "held":
             return None  # a work tree rebases the target, which moves again soon
         else:
-            fresh = document.with_problems(fresh, _stays(report, tip, made))
-    if agree and commit == branch and fresh == report:
+            updated = document.with_problems(updated, _stays(report, tip, decision))
+    if agree and commit == branch and updated == report:
         return None
-    return _Step(id, branch, waits, commit, fresh)
+    return _Step(id, branch, waits, commit, updated)
 
 
-def _made(report: CommittedReport, world: World) -> Decision | Fault:
+def _decided(report: CommittedReport, world: World) -> Decision | Fault:
     """The batch on the target's tip; the fault if the queue does not hold what it was made from."""
     try:
         claim, choice = claim_of(report, world), choice_of(report)
@@ -146,12 +147,12 @@ def choice_of(report: CommittedReport) -> Choice:
             f"batch {report['id']} has more edits than its report holds, and some were not taken",
             "send the wanted ones in a new response",
         )
-    taken = frozenset(edit["id"] for edit in report["edits"] if edit not in idle) if idle else None
+    wanted = frozenset(edit["id"] for edit in report["edits"] if edit not in idle) if idle else None
     # A backup has the id of the edit that it stands behind.
-    left = {edit["id"]: edit["cancelled_by"] for edit in idle if edit["id"] not in (taken or ())}
+    left = {edit["id"]: edit["cancelled_by"] for edit in idle if edit["id"] not in (wanted or ())}
     base = report["base"]
     return Choice(
-        edits=taken,
+        edits=wanted,
         left=left,
         base=Base(base["commit"], base["how"] or "tip"),
         target=report["target"],
@@ -186,21 +187,21 @@ def _as_it_is(report: Report, branch: str, world: World) -> Report:
     return {**report, "commit": branch, "tree": tree, "problems": problems}
 
 
-def _fresh(report: Report, decision: Decision, commit: str) -> Report:
+def _made_again(report: Report, decision: Decision, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
-    made = document.to_json(decision.outcome())
-    said = {problem["code"] for problem in made["problems"]}
-    said |= set() if report["mode"] == "auto" else {"worktree.dirty"}
-    kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in said]
+    again = document.to_json(decision.outcome())
+    codes = {problem["code"] for problem in again["problems"]}
+    codes |= set() if report["mode"] == "auto" else {"worktree.dirty"}
+    kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in codes]
     return document.with_state(
         report,
         "proposed",
         commit=commit,
-        tree=made["tree"],
-        edits=made["edits"],
-        problems=[*made["problems"], *kept],
-        hooks=made["hooks"],
-        diff=made["diff"],
+        tree=again["tree"],
+        edits=again["edits"],
+        problems=[*again["problems"], *kept],
+        hooks=again["hooks"],
+        diff=again["diff"],
     )
 
 
@@ -281,7 +282,7 @@ def _as_before(step: _Step, world: World) -> bool:
     )
 
 
-def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) -> None:
+def _carry_out(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) -> None:
     """Move the refs and rewrite the reports; the lock on the reports is held."""
     moved = [step for step in steps if _swap(records.WAITING, step, step.waits, values, world)]
     if any(step.waits != step.commit for step in moved):
@@ -298,13 +299,13 @@ def _take(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) ->
     for step in done:
         now = world.queue.load(step.id)
         named = [p for p in now["problems"] if p["code"] == PENDING_CONFLICT] if now else []
-        others = [p for p in step.fresh["problems"] if p["code"] != PENDING_CONFLICT]
-        reports.put(world, {**step.fresh, "problems": [*others, *named]})
+        others = [p for p in step.updated["problems"] if p["code"] != PENDING_CONFLICT]
+        reports.put(world, {**step.updated, "problems": [*others, *named]})
     world.queue.sync()
 
 
 def _swap(prefix: str, step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:
     if old == step.commit:
         return True
-    log = f"patchq: {step.id}: made again on {step.fresh['target']}"
+    log = f"patchq: {step.id}: made again on {step.updated['target']}"
     return refs.move(world.repo, prefix + step.id, old, values[step.commit], log, world.identity())

@@ -48,10 +48,10 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     problem = _in_the_way(gate, data, name, choice)
     if problem:
         return Decided(report, (problem,))
-    made: list[Report] = []
+    verdicts: list[Report] = []
     claim = world.queue.adopt(data, name, choice.to_json())
-    worker.work([claim], gate, made.append, choice)
-    for verdict in made:
+    worker.work([claim], gate, verdicts.append, choice)
+    for verdict in verdicts:
         tell(verdict)
         if verdict["state"] == "applied" and has_commit(verdict):
             marked = _mark(world, report, verdict["id"], verdict["commit"])
@@ -65,22 +65,22 @@ def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
     report = world.queue.load(id) or from_git.load(world, id)
     if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
-    seen = traces.observe(world, report)
-    if seen.state == "duplicate" and report["duplicate_of"]:
+    sighting = traces.observe(world, report)
+    if sighting.state == "duplicate" and report["duplicate_of"]:
         other = report["duplicate_of"]
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
-    if seen.state == "reverted":
+    if sighting.state == "reverted":
         by = report["duplicate_of"]
         hint = f"to have it again: patchq revert {by}" if by else None
         raise UsageError(f"batch {id} was reverted already", hint)
-    if seen.state not in LANDED or not has_commit(report):
-        waits = f"patchq discard {id}" if seen.state in WAITING else None
-        raise UsageError(f"batch {id} has not landed: it is {seen.state}", waits)
-    if report["state"] != seen.state:  # a person merged it by plain git, and nobody noted it yet
+    if sighting.state not in LANDED or not has_commit(report):
+        waits = f"patchq discard {id}" if sighting.state in WAITING else None
+        raise UsageError(f"batch {id} has not landed: it is {sighting.state}", waits)
+    if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
         reconcile.reconcile(world)
         updated = world.queue.load(id)
         report = updated if updated and has_commit(updated) else report
-    commit = _on_target(world, {**report, "commit": seen.commit or report["commit"]})
+    commit = _on_target(world, {**report, "commit": sighting.commit or report["commit"]})
     return report, commit
 
 
@@ -174,6 +174,6 @@ def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
     reason = f"reverted by {by or 'hand'}, commit {commit}"
     if world.queue.load(report["id"]):
         return reconcile.rewrite(world, report, "reverted", reason, duplicate_of=by)
-    fresh = document.with_state(report, "reverted", duplicate_of=by)
-    notes.add(world, fresh, reason)
-    return fresh
+    updated = document.with_state(report, "reverted", duplicate_of=by)
+    notes.add(world, updated, reason)
+    return updated
