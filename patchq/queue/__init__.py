@@ -44,7 +44,7 @@ class Claim:
     generation: Generation | None = None
     """What came of that, once it has; the bytes are then the answer, if there is one."""
     choice: Mapping[str, Any] | None = None
-    """How a person wants the response taken (`chosen`), where that differs from what it says."""
+    """How a person wants the response taken (`overrides`), where that differs from what it says."""
 
     def answered(self, data: bytes, generation: Generation) -> Claim:
         """The same claim with what came of its request: `data` are the response then, or the
@@ -146,7 +146,7 @@ class Queue(Protocol):
 
 
 class Requests(Protocol):
-    """Who takes requests, and gives them back once they are answered; see `asking`."""
+    """Who takes requests, and gives them back once they are answered; see `requests`."""
 
     @property
     def open(self) -> int: ...

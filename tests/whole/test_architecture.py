@@ -122,3 +122,25 @@ def test_whatever_a_run_leaves_has_an_owner(repo: Path) -> None:
     assert unseen <= TRANSIENT
     unseen = {row[0] for row in REPOSITORY[:6] if not any(_owned([row], ref) for ref in refs)}
     assert unseen == set()
+
+
+# ---------------------------------------------------------------- what pages name
+
+PAGES = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(ROOT.glob("*.md")),
+    ROOT / "bench/README.md",
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_files_that_there_are(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    made = set(re.findall(r"^New file `([^`]+)`", text, re.M))
+    files = r"`((?:patchq|bench|tests/[a-z]+)/[\w/]+\.(?:py|md|yaml))`"
+    named = set(re.findall(files, text)) - made
+        set(re.findall(r"`((?:patchq|bench|tests/[a-z]+)/[\w/]+\.(?:py|md|yaml))`", text)) - made
+    )
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
