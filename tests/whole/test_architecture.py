@@ -139,8 +139,6 @@ def test_pages_name_files_that_there_are(page: Path) -> None:
     made = set(re.findall(r"^New file `([^`]+)`", text, re.M))
     files = r"`((?:patchq|bench|tests/[a-z]+)/[\w/]+\.(?:py|md|yaml))`"
     named = set(re.findall(files, text)) - made
-        set(re.findall(r"`((?:patchq|bench|tests/[a-z]+)/[\w/]+\.(?:py|md|yaml))`", text)) - made
-    )
     assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
