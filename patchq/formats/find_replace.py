@@ -101,11 +101,9 @@ def read(doc: Document, i: int) -> Piece | None:
         if is_crowded_label(doc.lines, i):
             raise Unreadable(i, "expected nothing behind the label on its line", _IN_A_FENCE)
         return None
-    if label.finds:
-        return _block(doc, i) if label.sure or _pairs(doc.lines, i) else None
-    if label.sure:
+    if label.sure and not label.finds:
         raise Unreadable(i, "expected a `FIND:` half before this one, found none", SEND_BOTH)
-    return None
+    return _block(doc, i) if label.finds and (label.sure or _pairs(doc.lines, i)) else None
 
 
 def _check_cut(lines: Sequence[str], i: int) -> None:

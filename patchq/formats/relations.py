@@ -52,8 +52,8 @@ def related(
         depends_on = (*stated.get(i, Stated()).depends_on, *needs.get(edit.id or "\0", ()))
         backs = edit.id if edit.format == CONTEXTUAL and edit.id in indexed else None
         if depends_on or backs:
-            unique = tuple(dict.fromkeys(depends_on))
-            edits[i] = replace(edit, depends_on=unique, fallback_of=backs)
+            depends_on = tuple(dict.fromkeys(depends_on))
+            edits[i] = replace(edit, depends_on=depends_on, fallback_of=backs)
     _check_cycles(edits)
     return _numbered(edits), tuple(warnings)
 

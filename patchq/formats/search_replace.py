@@ -111,8 +111,8 @@ class Blocks:
         if further:
             self._check_between(start, heading)
         path = self._path(heading, block)
-        at = (block.start + 1, block.end + 1)
-        edit = Edit("", NAME, at, path, _op(block, self.doc.known))
+        op = _op(block, self.doc.known)
+        edit = Edit("", NAME, (block.start + 1, block.end + 1), path, op)
         self.doc.open_fences.hold_block()
         self.end = self._behind(block.end)
         return Piece((edit,), self.end, heading.top, kept=heading.kept)

@@ -29,6 +29,7 @@ from patchq.formats.marks.labels import (
     path_behind,
 )
 from patchq.formats.marks.lines import joined, line_above, next_line
+from patchq.formats.marks.patches import BEGIN_PATCH, DIFF_ENDINGS, DIFF_LANGUAGES, GIT
 from patchq.formats.marks.paths import as_meant, is_path, path_line, path_of_info, path_of_sentence
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Write
@@ -56,10 +57,7 @@ _LISTED = re.compile(r"\s*[-*+>]\s")
 _COMMENT = re.compile(r"\s*(?:#|//)[ \t]*([^\s#!/]\S*)\s*")
 _FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z][A-Za-z0-9]{0,9}")
 _COMMANDS = ("bash", "sh", "shell", "console", "zsh", "powershell", "cmd", "bat", "text", "log")
-_DIFF_LANGUAGES = ("diff", "patch", "udiff", "git-diff")
-_DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
-_DIFF = re.compile(r"diff --git |--- (?:a/|/dev/null)|@@ .*@@")
-_PATCH = re.compile(r"\s*\*\*\* Begin Patch")
+_DIFF = re.compile(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +90,7 @@ def read(doc: Document, i: int) -> Piece | None:
         if crowded and is_path(crowded[1], doc.known):
             raise Unreadable(i, "expected nothing behind the path in the fence's info", _IN_INFO)
         return None
-    above = _path_above(doc, i)
-    return _fenced(doc, i, mark, _one_name(doc, i, [(i, path), *above]))
+    return _fenced(doc, i, mark, _one_name(doc, i, [(i, path), *_path_above(doc, i)]))
 
 
 def is_named(mark: Fence) -> bool:
@@ -324,22 +321,24 @@ def begins_other(doc: Document, i: int, path: str) -> bool:
     if below == len(lines):
         return False
     line = lines[below]
+    if opening(line) or line.lstrip().startswith(BEGIN_PATCH):
+        return True
     if change_line(line):
         below = next_line(lines, below)
     half = half_label(lines, below) if below < len(lines) else None
-    is_patch = not path.endswith(_DIFF_ENDINGS) and _DIFF.match(line)
-    return bool((half and half.sure) or opening(line) or _PATCH.match(line) or is_patch)
+    is_diff = not path.endswith(DIFF_ENDINGS) and _DIFF.match(line)
+    return bool((half and half.sure) or is_diff)
 
 
 def is_marker(line: str) -> bool:
     """Whether the line looks like a marker of SEARCH/REPLACE blocks, or begins a patch."""
-    return is_suspect(line) or _PATCH.match(line) is not None
+    return is_suspect(line) or line.lstrip().startswith(BEGIN_PATCH)
 
 
 def _says_diff(mark: Fence, path: str) -> bool:
     """Whether the fence's language is a diff's, and the file is none."""
     language = mark.info.partition(":")[0].split(" ")[0].lower()
-    return language in _DIFF_LANGUAGES and not path.endswith(_DIFF_ENDINGS)
+    return language in DIFF_LANGUAGES and not path.endswith(DIFF_ENDINGS)
 
 
 def _check_blocks(text: Fenced, name: FileName) -> None:

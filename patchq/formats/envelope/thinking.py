@@ -38,8 +38,7 @@ def blank_thought(lines: list[str], start: int) -> int | None:
             if end == len(lines):
                 return None
         at = closing + len(tag)
-    rest = lines[end][at:]
-    lines[start : end + 1] = [""] * (end - start) + [rest]
+    lines[start : end + 1] = [""] * (end - start) + [lines[end][at:]]
     return end
 
 

@@ -170,8 +170,7 @@ def window_of(members: Members) -> tuple[int, int] | None:
     """
     node = members.one("linehint")
     value = node.value if node is not None else None
-    if (number := whole(value)) is not None:
-        value = str(number)
+    value = value if (number := whole(value)) is None else str(number)
     if not isinstance(value, str):
         return None
     numbers = _NUMBER.findall(value)

@@ -36,6 +36,7 @@ from patchq.formats.json.members import (
     plain_key,
 )
 from patchq.formats.json.notes import speaks_of_edits
+from patchq.formats.marks.patches import BEGIN_PATCH
 from patchq.formats.marks.paths import is_path
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
@@ -71,7 +72,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _HINT = "send `file_path`, `old_string` and `new_string`, or the change as a SEARCH/REPLACE block"
 PATCHES = frozenset({"input", "patch", "command", "cmd", "commands", "script", "patchtext", "diff"})
 _BESIDE_PATCH = frozenset({"timeout", "timeoutms", "description", "justification", "explanation"})
-_BEGIN = re.compile(r"^[ \t]*\*\*\* Begin Patch", re.MULTILINE)
+_BEGIN = re.compile(rf"^[ \t]*{re.escape(BEGIN_PATCH)}", re.MULTILINE)
 _MOVES = re.compile(r"\b(?:cd|pushd)\s")
 _HINT_PATCH = (
     "send the patch, from `*** Begin Patch` to `*** End Patch`, as the call's only argument, with "

@@ -194,9 +194,8 @@ class _JsonReader:
     def call(self, call: ToolCall, place: JsonPlace) -> None:
         """A named call with its arguments."""
         arguments = call.arguments
-        if self.patch(arguments, place):
-            return
-        if isinstance(arguments.value, dict) and self.lists(Members(arguments, place)):
+        is_object = isinstance(arguments.value, dict)
+        if self.patch(arguments, place) or (is_object and self.lists(Members(arguments, place))):
             return
         self.add(edit_calls.of_call(call.name, arguments, place), arguments, place)
 
@@ -207,9 +206,7 @@ class _JsonReader:
         if not holds and (len(keys) < len(node.value) or keys.isdisjoint(_MEANT)):
             return
         members = Members(node, place)
-        if self.lists(members):
-            return
-        if self.patch(node, place):
+        if self.lists(members) or self.patch(node, place):
             return
         if edit_calls.is_call(members):
             self.add(edit_calls.of_call(None, node, place), node, place)
@@ -246,8 +243,7 @@ class _JsonReader:
                 raise members.error("expected a list as `contextualEdits`", HINT)
             for item in contexts.value:
                 _check_object(item, members.place)
-                edit = contextual.read_edit(item, members.place, default)
-                self.add([edit], item, members.place)
+                self.add([contextual.read_edit(item, members.place, default)], item, members.place)
         if len(self.edits) == before:
             raise members.error("expected at least one edit, found none", HINT)
         summary = members.get("summary")
@@ -290,10 +286,8 @@ def _may_be_edit(node: Node) -> bool:
         return any(map(_may_be_edit, node.value))
     if not isinstance(node.value, dict):
         return holds_edit(node)
-    if not node.value:
-        return False
-    if holds_edit(node) or calls_of(node) or call_of(node):
-        return True
+    if not node.value or holds_edit(node) or calls_of(node) or call_of(node):
+        return bool(node.value)
     keys = {plain_key(key) for key in node.value}
     return len(keys) == len(node.value) and not keys.isdisjoint(_MEANT)
 

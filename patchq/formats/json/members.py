@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchq.formats.json.notes import speaks_of_edits
+from patchq.formats.marks.patches import BEGIN_PATCH
 from patchq.formats.marks.paths import Known, as_meant, is_path, undress
 from patchq.formats.unreadable import Unreadable
 from patchq.model.ops import Op
@@ -27,7 +28,8 @@ EDIT_KEYS = frozenset({*OLD, *NEW, "filetext", "insertline", "contextualedits", 
 _ITEM_KEYS = EDIT_KEYS | {"anchor", "target", "aftertext"}
 
 _MARKER = re.compile(
-    r"^[ \t]*(?:<{5,9} ?(?:SEARCH|ORIGINAL|RENAME|DELETE)\b|\*\*\* Begin Patch)", re.MULTILINE
+    rf"^[ \t]*(?:<{{5,9}} ?(?:SEARCH|ORIGINAL|RENAME|DELETE)\b|{re.escape(BEGIN_PATCH)})",
+    re.MULTILINE,
 )
 _SIGNS = re.compile(r"[^a-z0-9]")
 

@@ -124,8 +124,7 @@ def _attempt(
     lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None
 ) -> Block | Unreadable:
     try:
-        scan = _scan(lines, start, marker, inner)
-        return _divided(lines, start, marker, scan)
+        return _divided(lines, start, marker, _scan(lines, start, marker, inner))
     except Unreadable as error:
         return error
 
@@ -222,8 +221,7 @@ def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan)
             "lines themselves hold such a run, give the block's three markers another length "
             "(5 to 9)",
         )
-    middle = dividers[0]
-    old, new = lines[start + 1 : middle], lines[middle + 1 : scan.end]
+    old, new = lines[start + 1 : dividers[0]], lines[dividers[0] + 1 : scan.end]
     return Block(start, scan.end, "SEARCH", list(old), list(new))
 
 

@@ -15,6 +15,7 @@ from patchq.formats.marks.blocks import opening
 from patchq.formats.marks.fences import Fence, fence
 from patchq.formats.marks.labels import file_line, half_label, is_file_end
 from patchq.formats.marks.lines import joined, next_line
+from patchq.formats.marks.patches import BEGIN_PATCH, GIT
 from patchq.formats.marks.paths import Known, path_line, path_of_info
 from patchq.formats.unreadable import Unreadable
 
@@ -24,7 +25,6 @@ LONGER_FENCE = (
 )
 _MARKDOWN_ENDINGS = (".md", ".markdown", ".mdx")
 _MARKDOWN_LANGUAGES = ("markdown", "md", "mdx")
-_STARTS = ("*** Begin Patch", "diff --git ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +119,14 @@ def _closes_wrapper(lines: Sequence[str], i: int, mark: Fence, text: Fenced) -> 
 
 def _begins_next(lines: Sequence[str], i: int, known: Known) -> bool:
     """Whether line `i` can begin what follows the fenced text."""
-    line = lines[i]
-    return bool(_begins_edit(lines, i) or file_line(line) or _is_heading(lines, i, known))
+    return bool(_begins_edit(lines, i) or file_line(lines[i]) or _is_heading(lines, i, known))
 
 
 def _begins_edit(lines: Sequence[str], i: int) -> bool:
     """Whether line `i` can stand nowhere but behind the text."""
-    half = half_label(lines, i)
-    if half and half.sure:
-        return True
-    return is_file_end(lines[i]) or bool(opening(lines[i])) or lines[i].startswith(_STARTS)
+    line, half = lines[i], half_label(lines, i)
+    marked = line.startswith((BEGIN_PATCH, GIT)) or is_file_end(line) or opening(line)
+    return bool(marked or (half and half.sure))
 
 
 def _may_be_inside(lines: Sequence[str], i: int, nests: bool) -> bool:
@@ -143,9 +141,5 @@ def _may_be_inside(lines: Sequence[str], i: int, nests: bool) -> bool:
 
 def _is_heading(lines: Sequence[str], i: int, known: Known) -> bool:
     """Whether line `i` is a path with an edit under it."""
-    if path_line(lines[i], known) is None:
-        return False
-    below = next_line(lines, i)
-    if below == len(lines):
-        return False
-    return bool(fence(lines[below]) or opening(lines[below]))
+    below = next_line(lines, i) if path_line(lines[i], known) else len(lines)
+    return below < len(lines) and bool(fence(lines[below]) or opening(lines[below]))

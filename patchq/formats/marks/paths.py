@@ -56,9 +56,7 @@ def undress(line: str) -> tuple[str, bool]:
     """The line without labels, comment leaders, emphasis and backticks round the whole of it, and
     whether backticks were among them."""
     text = line.strip()
-    if len(text) > _LONGEST:
-        return text, False
-    if _BARE.fullmatch(text):
+    if len(text) > _LONGEST or _BARE.fullmatch(text):
         return text, False
     return _recent(text) if len(text) < _SHORT else _undress(text)
 

@@ -56,8 +56,7 @@ class FileReader:
         """Read the file whose headers begin on line `start`; returns the index behind it."""
         headers = headers_at(self.region, start)
         hunks, end = self._hunks(headers.end)
-        cut = headers.promises and self.region.ends(end)
-        if not hunks and (cut or not headers.complete):
+        if not hunks and (not headers.complete or (headers.promises and self.region.ends(end))):
             message = "expected the hunks of the change, found none"
             raise self.region.missing(headers.end - 1, message, end)
         self._add(headers, hunks, end)
@@ -106,8 +105,8 @@ class FileReader:
             self.edits.append(self._edit(headers, headers.start, end, whole))
             return
         if headers.renames:
-            rename = Rename(headers.new)
-            self.edits.append(self._edit(headers, headers.start, headers.end, rename))
+            op = Rename(headers.new)
+            self.edits.append(self._edit(headers, headers.start, headers.end, op))
         self.edits += self._changes(headers, hunks)
 
     def _edit(self, headers: Headers, first: int, end: int, op: Op) -> Edit:

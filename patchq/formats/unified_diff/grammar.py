@@ -26,6 +26,7 @@ from patchq.formats.format import FenceOpening, Format, Opening, Sign
 from patchq.formats.marks.blocks import opening
 from patchq.formats.marks.fences import Fence, fence
 from patchq.formats.marks.lines import line_above, next_line
+from patchq.formats.marks.patches import DIFF_ENDINGS, DIFF_LANGUAGES, GIT
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info, path_of_sentence
 from patchq.formats.unified_diff import mails
 from patchq.formats.unified_diff.files import NAME, FileReader
@@ -67,8 +68,7 @@ _OTHER = re.compile(
 )
 """Lines of diffs of another kind: context diffs, those of merges and of binary files."""
 
-_LANGUAGE = re.compile(r"(?:diff|patch|udiff|git-diff)(?![\w+-])", re.IGNORECASE)
-_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
+_LANGUAGE = re.compile(rf"(?:{'|'.join(DIFF_LANGUAGES)})(?![\w+-])", re.IGNORECASE)
 _OF_TEXT = re.compile(r"[^\s<>@*+\dBFd-]|\Z")
 """A line that is none of any diff, nor of another form."""
 _NORMAL = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?\s*")
@@ -99,7 +99,7 @@ def may_begin(line: str) -> bool:
         return _INDENTED.match(line) is not None
     if line.startswith("From"):
         return mails.may_begin(line)
-    starts = line.startswith(("diff --git ", "--- ", "+++ ")) or HUNK.match(line)
+    starts = line.startswith((GIT, "--- ", "+++ ")) or HUNK.match(line)
     return bool(starts or _OTHER.fullmatch(line))
 
 
@@ -186,7 +186,7 @@ def _fenced(doc: Document, start: int) -> Piece | None:
     mark = fence(doc.lines[start])
     if mark is None or not is_of_diff(mark):
         return None
-    if "." in mark.info and (path_of_info(mark.info, doc.known) or "").endswith(_ENDINGS):
+    if "." in mark.info and (path_of_info(mark.info, doc.known) or "").endswith(DIFF_ENDINGS):
         return None  # a file that holds a diff
     line = doc.lines[start]
     indent = line[: len(line) - len(line.lstrip(" "))]
@@ -253,9 +253,7 @@ def _holds_diff(lines: Sequence[str]) -> bool:
             continue
         if opening(line) or opens(line) or mails.begins(line):
             return False
-        if begins_file(lines, i) or HUNK.match(line) or _INDENTED.match(line):
-            return True
-        if _NORMAL.fullmatch(line) or _OTHER.fullmatch(line):
+        if begins_file(lines, i) or HUNK.match(line) or _is_foreign(line):
             return True
         if line[:1] not in ("+", "-"):
             others.add(line)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from patchq.formats.document import Document
 from patchq.formats.marks.lines import next_line
+from patchq.formats.marks.patches import GIT
 from patchq.formats.marks.paths import Known, as_meant, is_path, undotted
 from patchq.formats.unreadable import Unreadable
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 
-_GIT = "diff --git "
 _EXTENDED = re.compile(
     r"(old mode|new mode|deleted file mode|new file mode|copy from|copy to|rename from|rename to"
     r"|similarity index|dissimilarity index|index) (.*)",
@@ -109,7 +109,7 @@ class Headers:
 def begins_file(lines: Sequence[str], i: int) -> bool:
     """Whether a file's headers begin on line `i`; one of `---` and `+++` may be missing."""
     line = lines[i]
-    if line.startswith(_GIT) or is_pair(lines, i):
+    if line.startswith(GIT) or is_pair(lines, i):
         return True
     if not line.startswith(("--- ", "+++ ")) or not line[4:].strip():
         return False
@@ -134,8 +134,8 @@ def names_one_file(lines: Sequence[str], i: int, known: Known) -> bool:
 def headers_at(region: DiffRegion, start: int) -> Headers:
     """The headers that begin on line `start`; raises `Unreadable`."""
     headers, lines, i, git = Headers(start), region.lines, start, None
-    if lines[i].startswith(_GIT):
-        git = git_sides(lines[i][len(_GIT) :])
+    if lines[i].startswith(GIT):
+        git = git_sides(lines[i][len(GIT) :])
         i += 1
         while i < len(lines) and (match := _EXTENDED.fullmatch(lines[i])):
             headers.extended[match[1]] = match[2].strip()
@@ -151,7 +151,7 @@ def headers_at(region: DiffRegion, start: int) -> Headers:
 def _sides(region: DiffRegion, i: int) -> tuple[tuple[str, str] | None, int]:
     """What the `---` and `+++` lines from line `i` on name, and the index behind them."""
     lines = region.lines
-    if i >= len(lines) or lines[i].startswith(_GIT) or not begins_file(lines, i):
+    if i >= len(lines) or lines[i].startswith(GIT) or not begins_file(lines, i):
         return None, i
     count = 2 if is_pair(lines, i) else 1
     old, new = side(lines[i]), side(lines[i + count - 1])

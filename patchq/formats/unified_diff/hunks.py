@@ -57,10 +57,8 @@ def numbers_of(line: str) -> HunkNumbers | None:
 
 def sign_of(line: str) -> str | None:
     """A body line's sign; a blank line is context, and `\\` says that the line above has no end."""
-    if line[:1] in ("+", "-", " "):
-        return line[0]
-    if not line.strip():
-        return " "
+    if line[:1] in ("+", "-", " ") or not line.strip():
+        return line[:1] if line[:1] in ("+", "-") else " "
     return "\\" if line[0] == "\\" and _NO_NEWLINE.fullmatch(line) else None
 
 
