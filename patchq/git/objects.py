@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from patchq.model.errors import RepositoryFault
-from patchq.model.values import Entry, EntryKind, FileChange
+from patchq.model.values import FileChange
 
 FILE, EXECUTABLE, LINK, SUBMODULE, TREE = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
 
@@ -25,7 +24,6 @@ Leaf = tuple[int, str]
 Node = dict[str, "Node | Leaf | None"]
 """Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion."""
 
-_KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _WHOLE_ITEM = re.compile(rb"[0-7]+ [^\0]+\0.{20}", re.DOTALL)
@@ -182,57 +180,3 @@ def nest(leaves: Mapping[str, Leaf | None]) -> Node:
         if leaf is not None or name not in node:
             node[name] = leaf
     return root
-
-
-class Reader(Protocol):
-    """What a commit's tree is read through; `root` and `oid` are ids in hex."""
-
-    def leaf(self, root: str, path: str) -> Leaf | None: ...
-
-    def raw(self, oid: str) -> bytes: ...
-
-    def filter_of(self, commit: str, path: str) -> str | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class CommitTree:
-    """A `model.Tree` that reads only the directories on the way to a path."""
-
-    reader: Reader
-    commit: str
-    root: str
-
-    def entry(self, path: str) -> Entry | None:
-        leaf = self.reader.leaf(self.root, path)
-        if leaf is None:
-            return None
-        mode, oid = leaf
-        return Entry(_KINDS.get(mode, "file"), oid, is_regular(mode) and mode & 0o111 > 0)
-
-    def read(self, path: str) -> bytes:
-        leaf = self.reader.leaf(self.root, path)
-        if leaf is None:
-            raise KeyError(path)
-        return self.reader.raw(leaf[1])
-
-    def names(self, directory: str) -> tuple[str, ...]:
-        leaf = self.reader.leaf(self.root, directory) if directory else (TREE, self.root)
-        return tuple(parse_tree(self.reader.raw(leaf[1]))) if leaf and leaf[0] == TREE else ()
-
-    def paths(self) -> Iterator[str]:
-        """Every file's path, in git's order, a directory in memory at a time for each level."""
-        pending = [("", TREE, self.root)]
-        while pending:
-            path, mode, oid = pending.pop()
-            if mode == TREE:
-                items = parse_tree(self.reader.raw(oid)).items()
-                prefix = f"{path}/" if path else ""
-                pending.extend((prefix + name, *leaf) for name, leaf in reversed(items))
-            elif mode not in _KINDS:
-                yield path
-
-    def filtered(self, path: str) -> str | None:
-        """The `filter` attribute by this commit's `.gitattributes`, and by those outside it."""
-        places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
-        inside = any(self.reader.leaf(self.root, f"{at}.gitattributes") for at in places)
-        return self.reader.filter_of(self.commit if inside else "", path)

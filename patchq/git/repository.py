@@ -21,6 +21,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -32,22 +33,26 @@ from pygit2.enums import AttrCheck, ObjectType, SortMode
 from patchq.git.identity import Identity, Role, make_identity
 from patchq.git.libgit2 import fault, open_repository
 from patchq.git.objects import (
+    LINK,
+    SUBMODULE,
+    TREE,
     CommitInfo,
-    CommitTree,
     Leaf,
     differences,
     graft,
     is_regular,
     leaves,
     nest,
+    parse_tree,
 )
 from patchq.git.reffiles import common_directory, ref_names
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import RepositoryFault
-from patchq.model.values import FileChange
+from patchq.model.values import Entry, EntryKind, FileChange
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
 
+_KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
 
@@ -338,3 +343,47 @@ class Repository:
             lost = sorted({path for path, _ in after.items() ^ want.items()})
             raise RepositoryFault(f"the changes contradict each other: {', '.join(lost)}")
         return root
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTree:
+    """A `model.Tree` that reads only the directories on the way to a path."""
+
+    repo: Repository
+    commit: str
+    root: str
+
+    def entry(self, path: str) -> Entry | None:
+        leaf = self.repo.leaf(self.root, path)
+        if leaf is None:
+            return None
+        mode, oid = leaf
+        return Entry(_KINDS.get(mode, "file"), oid, is_regular(mode) and mode & 0o111 > 0)
+
+    def read(self, path: str) -> bytes:
+        leaf = self.repo.leaf(self.root, path)
+        if leaf is None:
+            raise KeyError(path)
+        return self.repo.raw(leaf[1])
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        leaf = self.repo.leaf(self.root, directory) if directory else (TREE, self.root)
+        return tuple(parse_tree(self.repo.raw(leaf[1]))) if leaf and leaf[0] == TREE else ()
+
+    def paths(self) -> Iterator[str]:
+        """Every file's path, in git's order, a directory in memory at a time for each level."""
+        pending = [("", TREE, self.root)]
+        while pending:
+            path, mode, oid = pending.pop()
+            if mode == TREE:
+                items = parse_tree(self.repo.raw(oid)).items()
+                prefix = f"{path}/" if path else ""
+                pending.extend((prefix + name, *leaf) for name, leaf in reversed(items))
+            elif mode not in _KINDS:
+                yield path
+
+    def filtered(self, path: str) -> str | None:
+        """The `filter` attribute by this commit's `.gitattributes`, and by those outside it."""
+        places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
+        inside = any(self.repo.leaf(self.root, f"{at}.gitattributes") for at in places)
+        return self.repo.filter_of(self.commit if inside else "", path)
