@@ -142,14 +142,6 @@ def read_entries(
     return values, flaws
 
 
-def plain(node: Node | None) -> object:
-    """The node as dicts, lists and values; raises `YamlError` for a duplicate key."""
-    for key, first in duplicates(node):
-        message = f"the key `{key.text}` stands already in line {first.line}"
-        raise YamlError(message, key.line, key.column)
-    return _plain(node)
-
-
 def describe(node: Node) -> str:
     """The node in a few words, for "expected …, got …"."""
     if isinstance(node, Mapping):
@@ -176,14 +168,6 @@ def syntax_error(text: str) -> YamlError | None:
     except YamlError as error:
         return error
     return None
-
-
-def _plain(node: Node | None) -> object:
-    if isinstance(node, Mapping):
-        return {key.text: _plain(value) for key, value in node.entries}
-    if isinstance(node, Sequence):
-        return [_plain(item) for item in node.items]
-    return node.value if node is not None else None
 
 
 def _events(text: str, first_line: int) -> Iterator[yaml.Event]:

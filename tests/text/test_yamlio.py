@@ -7,6 +7,7 @@ import pytest
 from patchq.text import yamlio
 from patchq.text.yamlio import Mapping, Scalar, YamlError
 from tests.helpers.effort import effort
+from tests.helpers.plain_yaml import plain
 
 
 @pytest.mark.parametrize(
@@ -58,12 +59,12 @@ def test_nodes_know_their_places() -> None:
     assert isinstance(inner, Mapping)
     assert (inner.line, inner.column) == (13, 5)
     assert [(k.line, k.column) for k, _ in inner.entries] == [(13, 6)]
-    assert yamlio.plain(node) == {"a": 1, "b": ["x", {"c": "d"}]}
+    assert plain(node) == {"a": 1, "b": ["x", {"c": "d"}]}
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n"])
 def test_nothing_is_none_or_null(text: str) -> None:
-    assert yamlio.plain(yamlio.parse(text)) is None
+    assert plain(yamlio.parse(text)) is None
 
 
 @pytest.mark.parametrize(
@@ -87,13 +88,13 @@ def test_nothing_is_none_or_null(text: str) -> None:
 )
 def test_what_is_refused(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(YamlError) as caught:
-        yamlio.plain(yamlio.parse(text))
+        plain(yamlio.parse(text))
     assert message in caught.value.message
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
 def test_aliases_stand_for_their_node() -> None:
-    assert yamlio.plain(yamlio.parse("a: &x [1, 2]\nb: *x\n")) == {"a": [1, 2], "b": [1, 2]}
+    assert plain(yamlio.parse("a: &x [1, 2]\nb: *x\n")) == {"a": [1, 2], "b": [1, 2]}
 
 
 def test_alias_bomb_is_refused_before_it_grows() -> None:
