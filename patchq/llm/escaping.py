@@ -84,7 +84,7 @@ def _kinds(edit: Edit) -> list[str]:
     new = _new(edit)
     if len(new) > MOST_QUOTED or any("\ud800" <= sign <= "\udfff" for sign in new):
         return []
-    if secrecy.said(_ESCAPE.sub(" ", new), ""):
+    if secrecy.in_text(_ESCAPE.sub(" ", new), ""):
         return []  # no model is to see it
     return sorted(set(_ESCAPE.findall(new)))
 

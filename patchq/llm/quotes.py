@@ -82,7 +82,7 @@ def _miss(edit: Edit, problem: Problem, tree: Tree) -> Miss | None:
         return None
     if entry is None or entry.kind != "file" or not old.strip():
         return None
-    if max(len(old), len(new)) > MOST_QUOTED or "\r" in old or secrecy.said(f"{old}\n{new}", ""):
+    if max(len(old), len(new)) > MOST_QUOTED or "\r" in old or secrecy.in_text(f"{old}\n{new}", ""):
         return None
     try:
         text = Text(tree.read(edit.path)).flat[0].decode()

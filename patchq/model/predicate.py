@@ -64,7 +64,7 @@ class Predicate:
 def parse(text: str) -> Predicate:
     """The predicate that `text` states; raises `PredicateError`."""
     steps: list[Literal | str] = []
-    waiting: list[str] = []
+    signs: list[str] = []
     complete = False
     position, end = 0, len(text.rstrip())
     while found := _TEXT.search(text, position):
@@ -80,21 +80,21 @@ def parse(text: str) -> Predicate:
         if sign is None:
             steps.append(_literal(match, column))
         elif opens:
-            waiting.append(sign)
+            signs.append(sign)
         elif sign == ")":
-            _settle(waiting, steps, 1)
-            if not waiting:
+            _settle(signs, steps, 1)
+            if not signs:
                 raise PredicateError(column, "expected no `)`: nothing is open")
-            waiting.pop()
+            signs.pop()
         else:
-            _settle(waiting, steps, _BINDS[sign])
-            waiting.append(sign)
+            _settle(signs, steps, _BINDS[sign])
+            signs.append(sign)
         complete = sign is None or sign == ")"
         position = match.end()
     if not complete:
         raise PredicateError(end + 1, "expected `contains('…')`, `!` or `(`")
-    _settle(waiting, steps, 1)
-    if waiting:
+    _settle(signs, steps, 1)
+    if signs:
         raise PredicateError(end + 1, "expected `)`")
     return Predicate(tuple(steps))
 
@@ -106,7 +106,7 @@ def _literal(match: re.Match[str], column: int) -> Literal:
     return Literal(_ESCAPE.sub(r"\1", quoted))
 
 
-def _settle(waiting: list[str], steps: list[Literal | str], least: int) -> None:
+def _settle(signs: list[str], steps: list[Literal | str], least: int) -> None:
     """Move the signs that bind at least so much behind what they join."""
-    while waiting and _BINDS[waiting[-1]] >= least:
-        steps.append(waiting.pop())
+    while signs and _BINDS[signs[-1]] >= least:
+        steps.append(signs.pop())

@@ -247,7 +247,7 @@ def _again(world: World, id: str, asked: Request) -> Query | tuple[Problem, ...]
         return (Problem("frontmatter.value", message, "see `patchq log`"),)
     response = body.decode("utf-8", "replace")
     found = any(problem["code"] == "edit.secret" for problem in report["problems"])
-    if found or secrecy.said(response, ""):
+    if found or secrecy.in_text(response, ""):
         message = f"the response {id} holds a secret, which is sent to nobody"
         return (Problem("frontmatter.value", message, "ask for the change anew"),)
     base = report["base"]["commit"] if report["base"] else None

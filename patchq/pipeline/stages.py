@@ -54,7 +54,9 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
     response = Response(
         **vars(incoming.timed("open_ms", began)), id=id, header=header, envelope=envelope
     )
-    problems = secrecy.given(header, incoming.stem) or incoming.generation.problems or unreadable
+    problems = (
+        secrecy.in_header(header, incoming.stem) or incoming.generation.problems or unreadable
+    )
     return response.refuse(*problems) if problems else response
 
 
@@ -199,7 +201,7 @@ def checked(decision: Decision, changes: Sequence[FileChange], world: World) -> 
     decision = replace(decision, diff=unified.unified(changes))
     if not changes:
         return decision.ended("duplicate")
-    if secrets := [*secrecy.added_paths(changes), *secrecy.added(decision.diff)]:
+    if secrets := [*secrecy.in_paths(changes), *secrecy.in_diff(decision.diff)]:
         return decision.ended("rejected", *secrets)
     if not validate.syntax:
         return decision
@@ -230,8 +232,8 @@ def commit(checked: Checked) -> Decision:
     # A clock that was set back makes no commit that is older than its parent.
     committer = replace(now, when=max(now.when, world.repo.time(checked.tip)))
     author = _author(checked, committer)
-    named = secrecy.said(f"{author.name} {author.email}", "the author")
-    if secrets := [*secrecy.said(text, "the commit message"), *named]:
+    named = secrecy.in_text(f"{author.name} {author.email}", "the author")
+    if secrets := [*secrecy.in_text(text, "the commit message"), *named]:
         return decision.ended("rejected", *secrets)
     if checked.choice.dry_run:
         return decision

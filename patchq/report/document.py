@@ -184,8 +184,8 @@ def problem_json(problem: Problem) -> ProblemEntry:
         "edit": _short(problem.edit),
         "path": _short(problem.path, 1024),
         "line": problem.line,
-        "message": _told(problem.message, 4000),
-        "hint": _told(problem.hint, 2000) if problem.hint else None,
+        "message": _message(problem.message, 4000),
+        "hint": _message(problem.hint, 2000) if problem.hint else None,
         "candidates": _head(candidates, _ROOM_FOR_CANDIDATES),
         "conflicts_with": _collision(problem.conflicts_with) if problem.conflicts_with else None,
     }
@@ -196,7 +196,7 @@ def hook_runs(runs: Iterable[HookRun]) -> list[HookEntry]:
     return [cast(HookEntry, asdict(run)) for run in runs]
 
 
-def _told(text: str, limit: int) -> str:
+def _message(text: str, limit: int) -> str:
     return clip(visible(text[: limit + 1], keep="\n"), limit)
 
 

@@ -81,7 +81,7 @@ class _Formatter(logging.Formatter):
         super().__init__()
         self._secrets = [text for text in secrets if text]
 
-    def said(self, text: str) -> str:
+    def line(self, text: str) -> str:
         """The text on one line, without what nobody is to read."""
         kind = secrecy.gate().secret_kind(text) or secrecy.begun(text)
         if not kind and any(secret in text for secret in self._secrets):
@@ -95,18 +95,18 @@ class _Formatter(logging.Formatter):
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         found = {name: getattr(record, name, None) for name in _FIELDS}
         found["batch"] = found["batch"] or batch()
-        return {name: _each(self.said, value) for name, value in found.items() if value}
+        return {name: _each(self.line, value) for name, value in found.items() if value}
 
 
 class _Text(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = self.said(record.getMessage())
+        text = self.line(record.getMessage())
         batch = self.fields(record).get("batch", "")
         about = f"{batch}: " if batch and batch not in text else ""
         line = f"{self.when(record)} {record.levelname} {about}{text}"
         if record.exc_info:
             trace = self.formatException(record.exc_info).split("\n")
-            line += "".join(f"\n  {self.said(part)}" for part in trace)
+            line += "".join(f"\n  {self.line(part)}" for part in trace)
         return line
 
 
@@ -115,11 +115,11 @@ class _Json(_Formatter):
         report: dict[str, Any] = {
             "time": self.when(record),
             "level": record.levelname.lower(),
-            "message": self.said(record.getMessage()),
+            "message": self.line(record.getMessage()),
             **self.fields(record),
         }
         if record.exc_info:
-            report["traceback"] = self.said(self.formatException(record.exc_info))
+            report["traceback"] = self.line(self.formatException(record.exc_info))
         return json.dumps(report, ensure_ascii=False)
 
 

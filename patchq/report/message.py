@@ -123,11 +123,11 @@ def _verb(change: FileChange) -> str:
 
 def _descriptions(applied: Sequence[EditOutcome], title: str) -> str:
     """What the edits say of themselves, a line each; what the title says already is left out."""
-    said = title.removesuffix(_MARK)
+    shown = title.removesuffix(_MARK)
     lines = dict.fromkeys(
         f"- {_line(edit.path, _MAX_VALUE)}: {text}"
         for edit in applied
-        if (text := _line(edit.description or "", 500)) and not text.startswith(said)
+        if (text := _line(edit.description or "", 500)) and not text.startswith(shown)
     )
     return "\n".join(lines)
 

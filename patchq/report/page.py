@@ -50,12 +50,12 @@ def to_markdown(report: Report) -> str:
 
 def _refused(report: Report) -> list[str]:
     """What to send again; where no model answered, that, and the prompt to send by hand."""
-    said = report["retry"]["prompt"] or _NOTHING_APPLIED
+    text = report["retry"]["prompt"] or _NOTHING_APPLIED
     errors = [problem for problem in report["problems"] if problem["severity"] == "error"]
     if not all(problem["code"].startswith("llm.") for problem in errors):
-        return [said]
+        return [text]
     sections = [_section(problem) for problem in errors]
-    return [*sections, "## The prompt, to send by hand", fence(said)]
+    return [*sections, "## The prompt, to send by hand", fence(text)]
 
 
 _NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
@@ -68,11 +68,11 @@ def prompt(report: Report, excerpts: Sequence[Excerpt | None] = ()) -> str:
     together at most 200 lines are shown.  The errors come first; what to send is never left out.
     """
     ending = [*_hooks(report), *_what_to_send(report)]
-    told = _told(report["problems"], excerpts, MAX_PROMPT_BYTES - _bytes(ending))
-    return "\n\n".join([_NOTHING_APPLIED, *told, *ending]) + "\n"
+    sections = _sections(report["problems"], excerpts, MAX_PROMPT_BYTES - _bytes(ending))
+    return "\n\n".join([_NOTHING_APPLIED, *sections, *ending]) + "\n"
 
 
-def _told(
+def _sections(
     problems: Sequence[ProblemEntry], excerpts: Sequence[Excerpt | None], room: int
 ) -> Iterator[str]:
     """A section for each problem, as many as `room` bytes hold, with as many lines."""
@@ -141,9 +141,9 @@ def _table(edits: Sequence[EditEntry]) -> list[str]:
             state += f" by {inline(edit['cancelled_by'])}"
         if edit["needs"]:
             state += f", needs {', '.join(inline(id, 50) for id in edit['needs'][:5])}"
-        said = inline(edit["description"], 1200) if edit["description"] else ""
+        description = inline(edit["description"], 1200) if edit["description"] else ""
         what = (inline(edit["id"], 50), edit["op"], inline(edit["path"]))
-        cells = (*what, lines, state, edit["match"] or "", said)
+        cells = (*what, lines, state, edit["match"] or "", description)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     if len(edits) > _MOST_ROWS:
         rows.append(f"\n… and {len(edits) - _MOST_ROWS} more edits")
@@ -162,8 +162,8 @@ def _section(problem: ProblemEntry, first: int = 1, lines: Sequence[str] = (), o
     if problem["line"]:
         place += f"{'' if problem['path'] else ', response'} line {problem['line']}"
     code = CODES.get(problem["code"])
-    parts = [f"## {what} {inline(problem['code'])}{place}", *_said(problem["message"])]
-    todo, *quoted = _said(problem["hint"] or (code.cure if code else ""))
+    parts = [f"## {what} {inline(problem['code'])}{place}", *_sentences(problem["message"])]
+    todo, *quoted = _sentences(problem["hint"] or (code.cure if code else ""))
     parts += [f"**To do:** {todo}", *quoted]
     parts += _collision(problem["conflicts_with"]) if problem["conflicts_with"] else []
     if lines:
@@ -173,7 +173,7 @@ def _section(problem: ProblemEntry, first: int = 1, lines: Sequence[str] = (), o
     return "\n\n".join([*parts, *_candidates(problem["candidates"])])
 
 
-def _said(message: str) -> list[str]:
+def _sentences(message: str) -> list[str]:
     """A message: its first line as a sentence, what follows as a quotation."""
     first, _, rest = message.partition("\n")
     return [sentence(first), *([fence(rest)] if rest.strip() else [])]
@@ -208,10 +208,10 @@ def _candidates(candidates: Sequence[CandidateEntry]) -> list[str]:
 
 def _hooks(report: Report) -> list[str]:
     """The output of the hooks that did not pass, where the problems do not have all of it."""
-    told = [problem["message"] for problem in report["problems"]]
+    messages = [problem["message"] for problem in report["problems"]]
     parts: list[str] = []
     for hook in report["hooks"]:
-        if hook["exit"] != 0 and not any(hook["output"] in message for message in told):
+        if hook["exit"] != 0 and not any(hook["output"] in message for message in messages):
             how = "was stopped" if hook["exit"] is None else f"ended with {hook['exit']}"
             parts.append(f"## Hook {inline(hook['id'])} {how}")
             parts += [fence(hook["output"])] if hook["output"] else []

@@ -69,7 +69,7 @@ def _may_hold(text: str) -> bool:
     return any(mark in lower for mark in _MARKS)
 
 
-def added(diff: str) -> list[Problem]:
+def in_diff(diff: str) -> list[Problem]:
     """A problem for each line that a whole diff adds and that holds a secret, with its place."""
     if not _may_hold(diff):
         return []
@@ -78,7 +78,7 @@ def added(diff: str) -> list[Problem]:
     return [_problem(line) for line in found if line.rpartition("looks like ")[2] not in _GUESSED]
 
 
-def said(text: str, what: str) -> list[Problem]:
+def in_text(text: str, what: str) -> list[Problem]:
     """The same for a text that is about to be kept, such as a commit message; `what` names it."""
     return [
         _problem(f"{what}, line {number}: looks like {kind}")
@@ -86,7 +86,7 @@ def said(text: str, what: str) -> list[Problem]:
     ]
 
 
-def given(header: Header, name: str) -> list[Problem]:
+def in_header(header: Header, name: str) -> list[Problem]:
     """A problem for each value of a front matter, and for the name that gives an id in its place,
     that holds a secret: they end in refs, commits, reports and other batches' reports."""
     values = {**asdict(header), "id": header.id or name}
@@ -97,7 +97,7 @@ def given(header: Header, name: str) -> list[Problem]:
     ]
 
 
-def added_paths(changes: Iterable[FileChange]) -> list[Problem]:
+def in_paths(changes: Iterable[FileChange]) -> list[Problem]:
     """A problem for each path that the changes add and that holds a secret."""
     paths = [c.path for c in changes if c.before is None or c.renamed_from is not None]
     return [_problem(f"a path looks like {kind}") for path in paths if (kind := _kind(path))]

@@ -59,11 +59,11 @@ class _Matcher:
         self.pairs: Pairs = []
 
     def run(self) -> Pairs:
-        waiting = [(0, len(self.a), 0, len(self.b))]
-        while waiting:
-            a0, a1, b0, b1 = self._trim(*waiting.pop())
+        spans = [(0, len(self.a), 0, len(self.b))]
+        while spans:
+            a0, a1, b0, b1 = self._trim(*spans.pop())
             if a0 < a1 and b0 < b1 and not self._exact(a0, a1, b0, b1):
-                waiting += self._split(a0, a1, b0, b1)
+                spans += self._split(a0, a1, b0, b1)
         self.pairs.sort()
         return self.pairs
 

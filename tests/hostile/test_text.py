@@ -355,7 +355,7 @@ def test_h07_every_format_of_the_hook_is_known_without_it(name: str) -> None:
     path, text = SECRETS[name]
     lines = [f"+{line}\n" for line in text.splitlines()]
     diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n{''.join(lines)}"
-    found = [problem.message for problem in secrecy.added(diff)]
+    found = [problem.message for problem in secrecy.in_diff(diff)]
     assert [path in message for message in found] == ([] if name in GUESSED else [True])
     shown = json.dumps(secrecy.without({"diff": diff}))
     for word in re.findall(r"[\w!#+/-]{16,}", text) if name not in GUESSED else ():
