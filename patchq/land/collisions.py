@@ -24,6 +24,7 @@ from patchq.land import reports, supersede
 from patchq.model.report import PENDING_CONFLICT, ProblemEntry, Report, has_commit
 from patchq.model.values import Collision, Problem
 from patchq.pipeline.decision import CandidateCommit, Decision
+from patchq.pipeline.rebase.lines import in_words
 from patchq.pipeline.rebase.overlaps import Place, Proposal, changes, collisions
 from patchq.pipeline.world import World
 from patchq.report import document
@@ -202,16 +203,9 @@ def _warnings(repo: Repository, own: Proposal, other: Proposal) -> Iterator[Prob
 def _message(ours: Place, theirs: Place, other: str) -> str:
     waits = f"batch {other}, which waits for review, too"
     if ours.lines and theirs.lines:
+        are = "is" if ours.lines[0] == ours.lines[1] else "are"
         return (
-            f"{_lines(ours.lines)} of {ours.path} {'is' if _one(ours.lines) else 'are'} changed "
-            f"here, and {_lines(theirs.lines)} by {waits}"
+            f"{in_words(ours.lines)} of {ours.path} {are} changed here, and "
+            f"{in_words(theirs.lines)} by {waits}"
         )
     return f"this batch {ours.does} {ours.path}, and {waits}, {theirs.does} {theirs.path}"
-
-
-def _one(lines: tuple[int, int]) -> bool:
-    return lines[0] == lines[1]
-
-
-def _lines(lines: tuple[int, int]) -> str:
-    return f"line {lines[0]}" if _one(lines) else f"lines {lines[0]}-{lines[1]}"

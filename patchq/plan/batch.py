@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from patchq.model.ops import Create, DeleteFile, InsertAt, Op, PatchHunk, Rename, Write
+from patchq.model.ops import INDEXED, Create, DeleteFile, InsertAt, Op, PatchHunk, Rename, Write
 from patchq.model.values import (  # fmt: skip
     Collision,
     Edit,
@@ -27,7 +27,6 @@ from patchq.plan.files import File, Files, clash, outcome
 from patchq.plan.overlay import Claimed
 from patchq.plan.targets import Refused, Rules, check_text
 from patchq.resolve import refusals
-from patchq.resolve.elsewhere import Elsewhere
 from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.match import Hints, PartOp, match, present
 from patchq.text.lines import Text
@@ -70,7 +69,7 @@ class _Batch:
         self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules)
-        self.elsewhere = Elsewhere(tree)
+        self.elsewhere = refusals.Elsewhere(tree)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
         self.said: dict[Op, int] = {}
         self.problems: list[Problem] = []
@@ -212,7 +211,7 @@ class _Batch:
         other = file.overlay.add(claims)
         if other is not None:
             raise self._overlap(edit, file, found, other)
-        if cascades.is_indexed(edit):
+        if edit.format == INDEXED:
             file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
         return done
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from patchq.model.ops import CONTEXTUAL, INDEXED, Occurrences, Op
+from patchq.model.ops import CONTEXTUAL, Occurrences, Op, halves
 from patchq.model.values import Edit, EditOutcome, EditState, Problem
 from patchq.plan.files import File, outcome
 from patchq.plan.targets import Refused
@@ -26,26 +26,22 @@ def is_contextual(edit: Edit) -> bool:
     return edit.format == CONTEXTUAL
 
 
-def is_indexed(edit: Edit) -> bool:
-    return edit.format == INDEXED
-
-
 def is_by_number(text: Text, op: Op) -> bool:
     """Whether only a number tells the place from others that are alike."""
-    if not isinstance(op, Occurrences) or op.at is None:
-        return False
-    return text.haystack.repeats(op.target.encode("utf-8", "surrogateescape"))
+    by_number = isinstance(op, Occurrences) and op.at is not None
+    return by_number and text.haystack.repeats(halves(op)[0].encode("utf-8", "surrogateescape"))
 
 
 def backed(edit: Edit, file: File, found: Found) -> str | None:
     """The indexed edit that changes what a contextual one does, which so is its backup."""
-    if not is_contextual(edit):
-        return None
-    for hunk in found.hunks:
-        for start, end, name in file.indexed:
-            if (start < hunk.end and hunk.start < end) or (start, end) == (hunk.start, hunk.end):
-                return name
-    return None
+    changed = found.hunks if is_contextual(edit) else ()
+    names = (
+        name
+        for hunk in changed
+        for start, end, name in file.indexed
+        if (start < hunk.end and hunk.start < end) or (start, end) == (hunk.start, hunk.end)
+    )
+    return next(names, None)
 
 
 class Cascade:

@@ -194,10 +194,9 @@ def _exists(path: str, message: str, there: bytes = b"") -> Refused:
 
 def clash(edit: Edit, file: File | None, what: str) -> Refused:
     """The refusal of an edit that wants something else of the file than an earlier one."""
-    other = None
-    if file is not None:
-        other = file.deleted_by or file.renamed_by or file.made_by
-        other = other or file.edited_by or file.written_by
+    whole = (file.deleted_by, file.renamed_by, file.made_by) if file else ()
+    part = (file.edited_by, file.written_by) if file else ()
+    other = next(filter(None, (*whole, *part)), None)
     return Refused(
         Problem(
             "conflict.overlap",

@@ -19,8 +19,9 @@ _DEFINITIONS = ("function_definition", "class_definition")
 
 def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
     """Where `op` belongs in `text`, the file at `path`."""
-    if op.candidates is not None and not _is_candidate(op):
-        return Missed("invented", detail=op.selected or op.name or "")
+    anchor = op.selected or op.name or ""
+    if op.candidates is not None and anchor.strip() not in map(str.strip, op.candidates):
+        return Missed("invented", detail=anchor)
     known = parts(path, b"\n".join(text.contents).decode("utf-8", "replace"))
     found = _anchors(text, op, known)
     if op.line is not None and len(found) > 1:
@@ -31,11 +32,6 @@ def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
         places = tuple(Place(part.header, part.header + 1, [], []) for part in found[:51])
         return Missed("ambiguous", "exact", places)
     return _placed(text, op, found[0], known is not None)
-
-
-def _is_candidate(op: Anchored) -> bool:
-    said = (op.selected or op.name or "").strip()
-    return any(said == candidate.strip() for candidate in op.candidates or ())
 
 
 def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:

@@ -24,7 +24,7 @@ from patchq.resolve.elide import Chain
 from patchq.resolve.ladder import Found, Missed, same_result
 from patchq.resolve.preserve import typographic
 from patchq.resolve.readings import unescape
-from patchq.resolve.search import MOST_PLACES, Place, apart, indentation
+from patchq.resolve.search import MOST_PLACES, Place, S, Spot, apart, indentation
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import BLANKS, BOM, Text, plain_typography, split_lines
 from patchq.text.search import find
@@ -34,14 +34,6 @@ MOST_SPOTS = 200_000
 _CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 
 CharacterOp = ReplaceText | Occurrences | InContext
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """The bytes `start:end` of `Text.whole` that were found."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +83,22 @@ class Wanted:
         target, fresh, before, after = map(unescape, parts)
         return replace(self, target=target, fresh=fresh, before=before, after=after)
 
-    def pick(self, found: Sequence[Spot], text: Text) -> Sequence[Spot] | None:
+    def pick(self, found: Sequence[S], text: Text) -> Sequence[S] | None:
         """The places to change; None when there are not enough, all of them when too many."""
-        if self.at is not None:
+        if self.at is not None or self.count != 1:
             there = apart(found)
-            if not self.at or not 1 <= self.at[0] <= self.at[-1] <= len(there):
-                return None
-            return [there[i - 1] for i in self.at]
-        if self.count != 1:
-            there = apart(found)
-            return there if len(there) >= (self.count or 1) else None
+            if self.at is None:
+                return there if len(there) >= (self.count or 1) else None
+            known = self.at and 1 <= self.at[0] <= self.at[-1] <= len(there)
+            return [there[i - 1] for i in self.at] if known else None
         if len(found) > 1 and self.window:
             first, last = self.window
             inside = [spot for spot in found if first <= text.line_at(spot.start) <= last]
             return inside if len(inside) == 1 else found
         return found or None
+
+    def has_too_many(self, found: Sequence[Spot]) -> bool:
+        return self.at is None and self.count is not None and len(found) > self.count
 
 
 def _bytes(text: str) -> bytes:
@@ -180,7 +173,7 @@ def _literal(
             continue
         if len(found) > MOST_SPOTS:
             return Missed("count", rung, detail=f"more than {MOST_SPOTS}"), most
-        if wanted.at is None and wanted.count is not None and len(chosen) > wanted.count:
+        if wanted.has_too_many(chosen):
             return _several(text, wanted, chosen, named or rung, rungs), most
         return _taken(text, wanted, chosen, named or rung, rungs), most
     return None, most
@@ -299,13 +292,9 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
         within = [way for way in ways if first <= way[0].start + 1 <= last]
         return within if len(within) == 1 else ways
 
-    def pick(found: list[Place]) -> list[Place] | None:
-        if wanted.at is not None:
-            known = wanted.at and 1 <= wanted.at[0] <= wanted.at[-1] <= len(found)
-            return [found[i - 1] for i in wanted.at] if known else []
-        if wanted.count is not None and len(found) > wanted.count:
-            return None
-        return found if len(found) == (wanted.count or len(found)) else []
+    def pick(found: list[Place]) -> Sequence[Place] | None:
+        places = wanted.pick(found, text) or []
+        return None if wanted.has_too_many(places) else places
 
     if wanted.at is None and wanted.count == 1:
         return ladder.resolve(text, op, rungs, inside if wanted.window else None)

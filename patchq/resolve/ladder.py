@@ -73,7 +73,7 @@ def resolve_many(
     text: Text,
     op: Replace,
     enabled: Sequence[str],
-    pick: Callable[[list[Place]], list[Place] | None],
+    pick: Callable[[list[Place]], Sequence[Place] | None],
 ) -> Found | Missed:
     """The same at several places: those that `pick` takes, from left to right without overlap; it
     takes none where there are too few, and gives None where there are too many."""

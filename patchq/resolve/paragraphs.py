@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from patchq.model.ops import InParagraph
 from patchq.model.predicate import Predicate, parse
 from patchq.model.values import Hunk
-from patchq.resolve.characters import Spot, begun_lines, in_bytes, lines_at
+from patchq.resolve.characters import begun_lines, in_bytes, lines_at
 from patchq.resolve.ladder import Found, Missed
-from patchq.resolve.search import apart
+from patchq.resolve.search import Spot, apart
 from patchq.text.lines import Text
 from patchq.text.search import find
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from patchq.model.names import nearest
 from patchq.model.ops import (
@@ -20,7 +21,7 @@ from patchq.model.ops import (
     ReplaceText,
     halves,
 )
-from patchq.model.values import Candidate, Edit, Problem
+from patchq.model.values import Candidate, Edit, Problem, Tree
 from patchq.resolve import ladder
 from patchq.resolve.candidates import bare, candidates
 from patchq.resolve.ladder import Missed
@@ -38,6 +39,10 @@ _LONGEST = 1000
 """Of a line only so many bytes are compared, since likeness takes their number's square."""
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
 _DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
+
+_MOST_FILES = 1000
+_MOST_BYTES = 16 << 20
+"""A repository may be large and a batch may hold many wrong quotes: so far one is looked for."""
 
 Search = Callable[[bytes], tuple[str | None, bool]]
 """The path of another file that holds some lines, and whether all files were looked into."""
@@ -307,3 +312,35 @@ def _visible(line: bytes, other: bytes) -> str:
     start = told.index(inner)
     ends = told[:start].translate(_BLANKS), told[start + len(inner) :].translate(_BLANKS)
     return f"`{(ends[0] + inner + ends[1])[:200]}`"
+
+
+# ---------------------------------------------------------------- under another path
+
+
+class Elsewhere:
+    """The files of a tree, each read once, as far as the bounds reach."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._read: dict[str, bytes] = {}
+        self._room = _MOST_BYTES
+        self._paths: list[str] | None = None
+
+    def search(self, lines: bytes, but: str, first: Iterable[str] = ()) -> tuple[str | None, bool]:
+        """The path of a file other than `but` that holds `lines`, and whether, if there is none,
+        all files were looked into.  Those at the paths `first` come first."""
+        if self._paths is None:
+            self._paths = list(islice(self._tree.paths(), _MOST_FILES + 1))
+        for path in islice(dict.fromkeys(chain(first, self._paths)), _MOST_FILES):
+            if path != but and lines in self._content(path):
+                return path, True
+        return None, len(self._paths) <= _MOST_FILES and self._room > 0
+
+    def _content(self, path: str) -> bytes:
+        """The file's bytes; none where there is no file, or no room for more."""
+        if path not in self._read:
+            entry = self._tree.entry(path) if self._room > 0 else None
+            data = self._tree.read(path) if entry is not None and entry.kind == "file" else b""
+            self._read[path] = data
+            self._room -= len(data)
+        return self._read[path]

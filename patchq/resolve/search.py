@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from patchq.resolve.readings import Level, Lines, Quote
 from patchq.text.lines import Normalise, Text
@@ -35,11 +35,20 @@ NO_SHIFT = Shift()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The text's lines `start:end` (0-based, half-open) read as the quote's `old` and `new`."""
+class Spot:
+    """What was found: the bytes `start:end` of `Text.whole`, or such lines (0-based, half-open)."""
 
     start: int
     end: int
+
+
+S = TypeVar("S", bound=Spot)
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Spot):
+    """Lines that are read as the quote's `old` and `new`."""
+
     old: Lines
     new: Lines
     shift: Shift = NO_SHIFT
@@ -60,24 +69,12 @@ def places(
     return []
 
 
-class Stretch(Protocol):
-    """What has a first and an end."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
-
-S = TypeVar("S", bound=Stretch)
-
-
 def apart(found: Iterable[S]) -> list[S]:
     """Those that do not overlap one before them, from left to right."""
     kept: list[S] = []
-    for stretch in found:
-        if not kept or stretch.start >= kept[-1].end:
-            kept.append(stretch)
+    for spot in found:
+        if not kept or spot.start >= kept[-1].end:
+            kept.append(spot)
     return kept
 
 

@@ -12,7 +12,7 @@ from patchq.git.repository import Repository
 from patchq.model.report import Report
 from patchq.model.values import Base, Collision, FileChange, Problem
 from patchq.pipeline.rebase import history
-from patchq.pipeline.rebase.lines import Lines, Touch
+from patchq.pipeline.rebase.lines import Lines, Touch, in_words, inclusive
 
 _EXCERPT = 3
 
@@ -89,11 +89,11 @@ class Move:
     def collision(self, touch: Touch, path: str, now: bytes, edit: str | None) -> Problem:
         """The problem with an edit that changes lines which were changed since."""
         collision = self._who(path, touch.now)
-        ours, theirs = _inclusive(touch.ours), _inclusive(touch.theirs)
-        where = named(theirs) + (", right beside," if touch.beside else "")
+        ours, theirs = inclusive(touch.ours), inclusive(touch.theirs)
+        where = in_words(theirs) + (", right beside," if touch.beside else "")
         return Problem(
             "conflict.base",
-            f"{f'edit {edit}' if edit else 'the batch'} changes {named(ours)} of {path}, and "
+            f"{f'edit {edit}' if edit else 'the batch'} changes {in_words(ours)} of {path}, and "
             f"{history.named(collision)} changed {where} {self.since}",
             self.cure,
             edit=edit,
@@ -108,8 +108,8 @@ class Move:
         means the lines `now` if it is read on the tip."""
         return Problem(
             "conflict.base",
-            f"edit {edit} means {named(lines)} of {path} on its base {self.base[:12]}, which is "
-            f"{named(there)} today, and what it quotes stands at {named(now)} today",
+            f"edit {edit} means {in_words(lines)} of {path} on its base {self.base[:12]}, which is "
+            f"{in_words(there)} today, and what it quotes stands at {in_words(now)} today",
             self.cure,
             edit=edit,
             path=path,
@@ -129,16 +129,6 @@ def _edit_of(collision: Collision, load: Callable[[str], Report | None]) -> str 
         [edit["id"] for edit in report["edits"] if edit["path"] == collision.path] if report else []
     )
     return ids[0] if len(ids) == 1 else None
-
-
-def _inclusive(lines: Lines) -> Lines:
-    """Lines as reports count them; an empty run is told by the line before it."""
-    return (lines[0] + 1, lines[1]) if lines[0] < lines[1] else (max(lines[0], 1),) * 2
-
-
-def named(lines: Lines) -> str:
-    """Lines, 1-based and inclusive, for people."""
-    return f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
 
 
 def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:

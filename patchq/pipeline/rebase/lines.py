@@ -89,6 +89,16 @@ def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
     return start, max(start, stop)
 
 
+def inclusive(lines: Lines) -> Lines:
+    """Lines as reports count them; an empty run is told by the line before it."""
+    return (lines[0] + 1, lines[1]) if lines[0] < lines[1] else (max(lines[0], 1),) * 2
+
+
+def in_words(lines: Lines) -> str:
+    """Lines, 1-based and inclusive, for people."""
+    return f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
+
+
 def _shift(theirs: Sequence[LineHunk], line: int) -> int:
     """How much further down than before what begins with that old line is today."""
     return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)

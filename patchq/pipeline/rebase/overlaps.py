@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from patchq.git.hunks import line_hunks
 from patchq.git.repository import Repository
-from patchq.pipeline.rebase.lines import Lines, image
+from patchq.pipeline.rebase.lines import Lines, image, inclusive
 
 Blobs = tuple[str | None, str | None]
 """The ids of a file's text before and after; None where there is no file."""
@@ -73,13 +73,13 @@ class Proposal:
             own = [id for id, of, _ in self.edits if of == path]
             return Place(path, does, own[0] if own else self._only_edit())
         first, end = self._on_base(repo, path, span)
-        shown = (first + 1, end) if first < end else (max(1, first), max(1, first))
         near = [
             id
             for id, of, lines in self.edits
             if of == path and lines and lines[0] - 1 <= end and first <= lines[1]
         ]
-        return Place(path, does, near[0] if near else self._only_edit(path), shown)
+        edit = near[0] if near else self._only_edit(path)
+        return Place(path, does, edit, inclusive((first, end)))
 
     def _on_base(self, repo: Repository, path: str, span: Lines) -> Lines:
         """The lines as its base has them: the file may have changed before the commit was made."""
