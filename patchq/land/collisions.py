@@ -45,7 +45,7 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
     proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
     if not proposed:
         return list(decisions)
-    board = _waiting(world)
+    board = _board(world)
     for decision in proposed:
         for id in supersede.replaced(decision.id, decision.header, world):
             board.pop(id, None)
@@ -76,7 +76,7 @@ def _beside_what_is_gone(world: World) -> set[str]:
     """The batches that touch a path of one which waited when this was last looked at."""
     before = _known.get(world.repo)
     if before is None:
-        return set(_waiting(world))
+        return set(_board(world))
     there = {name.removeprefix(records.WAITING) for name in world.repo.refs(records.WAITING)}
     by_path = _by_path(filter(None, before.values()))
     gone = [proposal for proposal in before.values() if proposal and proposal.id not in there]
@@ -87,7 +87,7 @@ def _beside_what_is_gone(world: World) -> set[str]:
 
 def refresh(world: World, ids: Collection[str] | None = None) -> None:
     """Have the reports of what waits (`ids`, or all) name what each collides with now."""
-    board = _waiting(world)
+    board = _board(world)
     by_path = _by_path(board.values())
     for id in sorted(board.keys() if ids is None else board.keys() & set(ids)):
         report = world.queue.load(id)
@@ -117,7 +117,7 @@ def _with(problems: Sequence[Problem], report: Report) -> Report | None:
     return updated if updated["problems"] != report["problems"] else None
 
 
-def _waiting(world: World) -> dict[str, Proposal]:
+def _board(world: World) -> dict[str, Proposal]:
     known, board = _known.get(world.repo, {}), {}
     now: dict[tuple[str, str], Proposal | None] = {}
     for name, commit in world.repo.refs(records.WAITING).items():

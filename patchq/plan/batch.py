@@ -71,7 +71,7 @@ class _Batch:
         self.files = Files(edits, tree, rules)
         self.elsewhere = refusals.Elsewhere(tree)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
-        self.said: dict[Op, int] = {}
+        self.meanings: dict[Op, int] = {}
         self.problems: list[Problem] = []
         self.missed = 0
         self.blind: list[str] = []
@@ -206,8 +206,9 @@ class _Batch:
             self.blind.append(edit.path)
         if backed := cascades.backed(edit, file, found):
             return outcome(edit, "skipped", backed)
-        said = self.said.setdefault(edit.op, len(self.said))  # a number is quicker to compare
-        claims = [Claimed(edit.id, edit.format, run, said) for run in found.runs if run]
+        # A number is quicker to compare.
+        meaning = self.meanings.setdefault(edit.op, len(self.meanings))
+        claims = [Claimed(edit.id, edit.format, run, meaning) for run in found.runs if run]
         other = file.overlay.add(claims)
         if other is not None:
             raise self._overlap(edit, file, found, other)

@@ -71,15 +71,15 @@ class Cascade:
 
     def _decide(self, edit: Edit) -> None:
         """Decide the edit, and before it those that it depends on, however many there are."""
-        waiting, open = [edit], set[int]()
-        while waiting:
-            now = waiting[-1]
+        stack, open = [edit], set[int]()
+        while stack:
+            now = stack[-1]
             first = [o for o in self._before(now) if id(o) not in self.done and id(o) not in open]
             if first and id(now) not in self.done and id(now) not in open:
                 open.add(id(now))
-                waiting += reversed(first)
+                stack += reversed(first)
                 continue
-            waiting.pop()
+            stack.pop()
             if id(now) not in self.done:
                 self.done[id(now)] = self._decided(now)
 

@@ -47,24 +47,24 @@ def _corrected(
     """The plan with one of the edits unescaped, the only one that makes the file parse; else with
     all of them, if that does."""
     alone = [[edit] for edit in doubtful] if 1 < len(doubtful) <= _MOST_TRIED else []
-    good = [made for chosen in alone if (made := _parsing(edits, chosen, change, plan))]
+    good = [result for suspects in alone if (result := _parsing(edits, suspects, change, plan))]
     if not good:
         return _parsing(edits, doubtful, change, plan)
     return good[0] if len(good) == 1 else None
 
 
 def _parsing(
-    edits: Sequence[Edit], chosen: Sequence[Edit], change: FileChange, plan: Planner
+    edits: Sequence[Edit], suspects: Sequence[Edit], change: FileChange, plan: Planner
 ) -> tuple[Sequence[Edit], Plan] | None:
     """The plan with the chosen edits unescaped, if the file parses then."""
-    fresh = [_plain(edit) if edit in chosen else edit for edit in edits]
-    planned = plan(fresh)
+    corrected = [_plain(edit) if edit in suspects else edit for edit in edits]
+    planned = plan(corrected)
     after = next((other for other in planned.changes if other.path == change.path), None)
     if planned.refused or after is None or syntax.check(after):
         return None
-    ids = {edit.id for edit in chosen}
-    told = tuple(replace(o, match=RUNG) if o.id in ids else o for o in planned.edits)
-    return fresh, replace(planned, edits=told)
+    ids = {edit.id for edit in suspects}
+    outcomes = tuple(replace(o, match=RUNG) if o.id in ids else o for o in planned.edits)
+    return corrected, replace(planned, edits=outcomes)
 
 
 def _plain_file(edit: Edit) -> Edit:

@@ -16,6 +16,7 @@ from patchq.plan.overlay import Overlay
 from patchq.plan.targets import Refused, Rules
 from patchq.resolve.ladder import Found, resolve
 from patchq.resolve.preserve import Rewrite
+from patchq.resolve.readings import quoted_lines
 from patchq.text.hunks import whole_lines
 from patchq.text.lines import Text, content
 from patchq.text.quote import decode
@@ -141,12 +142,9 @@ class Files:
         if problem := guards.shrinks(edit, op, self._rules, file.text):
             raise Refused(problem)
         mark = "\ufeff" if file.text.offset else ""
-        new = op.text.removeprefix(mark).encode("utf-8", "surrogateescape")
-        lines = new.split(b"\n")
-        file.final_newline = not lines[-1]
-        if not lines[-1]:
-            lines.pop()
-        rewrite = Rewrite(file.text.contents, lines)
+        new = op.text.removeprefix(mark)
+        file.final_newline = not new or new.endswith("\n")
+        rewrite = Rewrite(file.text.contents, quoted_lines(new))
         return Found("exact", 0, len(file.text.lines), (rewrite.at(file.text, 0),))
 
     def delete(self, edit: Edit, op: DeleteFile) -> None:

@@ -20,12 +20,12 @@ _START = attrgetter("start")
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """What one edit has claimed of the base: `hunks`, at least one, in a run of lines that it
-    quotes, and so the hull `start:end` round them.  `said` is equal for edits that say the same."""
+    quotes, and so the hull `start:end` round them.  `meaning` is equal for edits that mean one."""
 
     edit: str
     format: str
     hunks: tuple[Hunk, ...]
-    said: object = None
+    meaning: object = None
 
     @property
     def start(self) -> int:
@@ -69,7 +69,7 @@ class Overlay:
         self._inserted: dict[int, dict[str, dict[bytes, Claimed]]] = {}
         """The claims that insert at an offset, by their format and what they insert."""
         self._points: list[int] = []
-        self._said: dict[tuple[object, tuple[Hunk, ...]], str] = {}
+        self._meanings: dict[tuple[object, tuple[Hunk, ...]], str] = {}
         self._patches: list[Patch] = []
         self._text: bytes | None = base
 
@@ -97,9 +97,9 @@ class Overlay:
         Returns the earlier claim that one of them collides with, and then changes nothing.  What an
         earlier edit has replaced alike counts once; insertions at one point keep their order.
         """
-        fresh: list[tuple[Claimed, Sequence[Hunk]]] = []
+        additions: list[tuple[Claimed, Sequence[Hunk]]] = []
         for claim in claims:
-            if claim.said is not None and (claim.said, claim.hunks) in self._said:
+            if claim.meaning is not None and (claim.meaning, claim.hunks) in self._meanings:
                 continue
             shared: set[Hunk] = set()
             for other in self._overlapping(claim):
@@ -113,8 +113,8 @@ class Overlay:
             rival = next(filter(None, (self._rival(claim, hunk) for hunk in hunks)), None)
             if rival is not None:
                 return rival
-            fresh.append((claim, hunks))
-        for claim, hunks in fresh:
+            additions.append((claim, hunks))
+        for claim, hunks in additions:
             self._occupy(claim)
             for hunk in hunks:
                 self._replace(Patch(hunk.start, hunk.end, hunk.new, (claim.edit,)))
@@ -154,8 +154,8 @@ class Overlay:
         return None
 
     def _occupy(self, claim: Claimed) -> None:
-        if claim.said is not None:
-            self._said[claim.said, claim.hunks] = claim.edit
+        if claim.meaning is not None:
+            self._meanings[claim.meaning, claim.hunks] = claim.edit
         for hunk in claim.hunks:
             if hunk.start == hunk.end:
                 if hunk.start not in self._inserted:
@@ -228,7 +228,9 @@ class Overlay:
         else:
             back = self._shift_before(hunk.start)
             merged = Patch(hunk.start - back, hunk.end - back, hunk.new, (edit,))
-        self._said = {said: by for said, by in self._said.items() if by not in merged.edits}
+        self._meanings = {
+            meaning: by for meaning, by in self._meanings.items() if by not in merged.edits
+        }
         self._occupy(Claimed(edit, format, (Hunk(*merged.span, merged.new),)))
         self._replace(merged)
 

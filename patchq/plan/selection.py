@@ -36,10 +36,10 @@ def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -
             f"its edits: {', '.join(needs) or 'none could be read'}",
         )
     if only is not None:
-        chosen = set(only)
-        while missing := {need for edit in chosen for need in needs[edit]} - chosen:
-            chosen |= missing
-        left: dict[str, str | None] = dict.fromkeys(needs.keys() - chosen)
+        selected = set(only)
+        while missing := {need for edit in selected for need in needs[edit]} - selected:
+            selected |= missing
+        left: dict[str, str | None] = dict.fromkeys(needs.keys() - selected)
     else:
         left = dict.fromkeys(without)
         while more := _in_need(edits, left):
@@ -61,15 +61,15 @@ def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
 
 
 def with_left_out(
-    made: Sequence[EditOutcome],
+    done: Sequence[EditOutcome],
     edits: Sequence[Edit],
     taken: Collection[str] | None,
     left: Mapping[str, str | None],
 ) -> tuple[EditOutcome, ...]:
     """The outcomes of the edits that were `taken` (None: all), with the others between them."""
     if taken is None:
-        return tuple(made)
-    outcomes = iter(made)
+        return tuple(done)
+    outcomes = iter(done)
     return tuple(
         next(outcomes)
         if edit.id in taken

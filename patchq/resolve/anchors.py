@@ -76,8 +76,8 @@ def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Misse
         return inserted(text, start, content, ahead=True)
     if op.action == "insert_after":
         return inserted(text, end, content)
-    fresh = content if op.action == "replace" else []
-    rewrite = Rewrite(text.contents[start:end], fresh)
+    new = content if op.action == "replace" else []
+    rewrite = Rewrite(text.contents[start:end], new)
     return Found("exact", start, end, (rewrite.at(text, start),))
 
 

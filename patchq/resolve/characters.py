@@ -42,7 +42,7 @@ class Wanted:
     which of the places."""
 
     target: bytes
-    fresh: bytes
+    replacement: bytes
     count: int | None = 1
     at: tuple[int, ...] | None = None
     window: tuple[int, int] | None = None
@@ -71,7 +71,7 @@ class Wanted:
 
     @property
     def new(self) -> bytes:
-        return self.before + self.fresh + self.after
+        return self.before + self.replacement + self.after
 
     @property
     def counts(self) -> bool:
@@ -79,9 +79,9 @@ class Wanted:
         return self.at is not None or self.count not in (1, None) or self.stated
 
     def unescaped(self) -> Wanted:
-        parts = (self.target, self.fresh, self.before, self.after)
-        target, fresh, before, after = map(unescape, parts)
-        return replace(self, target=target, fresh=fresh, before=before, after=after)
+        parts = (self.target, self.replacement, self.before, self.after)
+        target, replacement, before, after = map(unescape, parts)
+        return replace(self, target=target, replacement=replacement, before=before, after=after)
 
     def pick(self, found: Sequence[S], text: Text) -> Sequence[S] | None:
         """The places to change; None when there are not enough, all of them when too many."""
@@ -142,7 +142,7 @@ def _wanted(text: Text, op: CharacterOp) -> Wanted:
     """What the edit asks for, without a byte order mark that the text has already."""
     wanted = Wanted.of(op)
     if text.offset and not wanted.old.startswith(BOM):
-        return replace(wanted, fresh=wanted.fresh.removeprefix(BOM))
+        return replace(wanted, replacement=wanted.replacement.removeprefix(BOM))
     return wanted
 
 
@@ -168,14 +168,14 @@ def _literal(
     most = 0
     for rung, found in spots(text, wanted.old, rungs):
         most = max(most, len(apart(found)))
-        chosen = wanted.pick(found, text)
-        if not chosen:
+        places = wanted.pick(found, text)
+        if not places:
             continue
         if len(found) > MOST_SPOTS:
             return Missed("count", rung, detail=f"more than {MOST_SPOTS}"), most
-        if wanted.has_too_many(chosen):
-            return _several(text, wanted, chosen, named or rung, rungs), most
-        return _taken(text, wanted, chosen, named or rung, rungs), most
+        if wanted.has_too_many(places):
+            return _several(text, wanted, places, named or rung, rungs), most
+        return _rewritten(text, wanted, places, named or rung, rungs), most
     return None, most
 
 
@@ -202,7 +202,7 @@ def _several(
         return missed
     if wanted.old == wanted.new or _stands_in_new(text, wanted, found, rungs):
         return Found(rung, places[0].start, places[0].end, already=wanted.old != wanted.new)
-    ways = [_taken(text, wanted, [spot], rung, rungs) for spot in found]
+    ways = [_rewritten(text, wanted, [spot], rung, rungs) for spot in found]
     first = ways[0]
     same = isinstance(first, Found) and all(
         isinstance(way, Found) and way.runs and same_result(text, first.runs, way.runs)
@@ -211,19 +211,19 @@ def _several(
     return first if same else missed
 
 
-def _taken(
-    text: Text, wanted: Wanted, chosen: Sequence[Spot], rung: str, rungs: Collection[str]
+def _rewritten(
+    text: Text, wanted: Wanted, places: Sequence[Spot], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
-    start, end = lines_at(text, chosen)
-    single = len(chosen) == 1 and wanted.at is None
-    if single and _stands_in_new(text, wanted, chosen, rungs):
+    start, end = lines_at(text, places)
+    single = len(places) == 1 and wanted.at is None
+    if single and _stands_in_new(text, wanted, places, rungs):
         return Found(rung, start, end, already=True)
-    if flaw := next(filter(None, (_flaw(text, wanted, spot) for spot in chosen)), None):
+    if flaw := next(filter(None, (_flaw(text, wanted, spot) for spot in places)), None):
         return Missed("unwritable", rung, detail=flaw)
-    inner = chosen
+    inner = places
     if wanted.before or wanted.after:
-        inner = [within(text, spot, wanted.before, wanted.after) for spot in chosen]
-    runs = tuple(rewrite(text, spot, wanted.target, wanted.fresh) for spot in inner)
+        inner = [within(text, spot, wanted.before, wanted.after) for spot in places]
+    runs = tuple(rewrite(text, spot, wanted.target, wanted.replacement) for spot in inner)
     return Found(rung, start, end, tuple(run for run in runs if run))
 
 
@@ -248,7 +248,7 @@ def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
     """Why the new text cannot stand where the old one was found, to the letter."""
     if not wanted.old.isascii():
         curled = typographic(wanted.old) - typographic(text.whole[spot.start : spot.end])
-        if curled & typographic(wanted.fresh):
+        if curled & typographic(wanted.replacement):
             return "a new line has typographic characters that the file has as plain ones"
     line = text.line_at(spot.start) - 1
     ahead = text.whole[text.starts[line] : spot.start]
@@ -262,8 +262,8 @@ def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
     if wanted.new.strip() and indentation(quoted[0]) != indentation(written[0]):
         return "its first line is quoted and written with less indentation than it has"
     indent, known = indentation(text.contents[line]), set(quoted[1:])
-    for fresh in written[1:]:
-        if fresh.strip() and fresh not in known and not fresh.startswith(indent):
+    for replacement in written[1:]:
+        if replacement.strip() and replacement not in known and not replacement.startswith(indent):
             return "a new line is indented less than the line that the quote begins in"
     return None
 

@@ -16,7 +16,7 @@ from patchq.model.values import Hunk
 from patchq.resolve import elide
 from patchq.resolve.elide import Chain
 from patchq.resolve.preserve import Rewrite
-from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, rewritten
+from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, quoted_lines, rewritten
 from patchq.resolve.search import MOST_PLACES, Place, apart, indentation, places
 from patchq.text.lines import BOM, Text
 
@@ -81,20 +81,21 @@ def resolve_many(
         if reading.rung == "elided":
             continue
         there = apart(places(text, reading, level, most=None))
-        chosen = pick(there)
-        if chosen is None:
+        selection = pick(there)
+        if selection is None:
             return Missed("count", detail=str(len(there)))
-        if not chosen:
+        if not selection:
             continue
         if reading.flaw:
             return Missed("unwritable", detail=reading.flaw)
         try:
             runs = tuple(
-                Rewrite(place.old, place.new).at(text, place.start, place.shift) for place in chosen
+                Rewrite(place.old, place.new).at(text, place.start, place.shift)
+                for place in selection
             )
         except Unreadable as error:
             return Missed("unwritable", detail=str(error))
-        return Found(reading.rung or level.rung, chosen[0].start, chosen[-1].end, runs)
+        return Found(reading.rung or level.rung, selection[0].start, selection[-1].end, runs)
     return Missed("none")
 
 
@@ -126,21 +127,14 @@ def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
 
 def _quote(op: Replace, text: Text) -> Quote:
     """The two halves, without the byte order mark that the text keeps aside."""
-    old, new = _lines(op.old), _lines(op.new)
+    old, new = quoted_lines(op.old), quoted_lines(op.new)
     if not text.offset:
         return Quote(old, new)
     marks = old[:1] and old[0].startswith(BOM), new[:1] and new[0].startswith(BOM)
     old[:1] = [line.removeprefix(BOM) for line in old[:1]]
     new[:1] = [line.removeprefix(BOM) for line in new[:1]]
-    taken = marks[0] and not marks[1]
-    return Quote(old, new, flaw="it would take the file's byte order mark away" if taken else None)
-
-
-def _lines(half: str) -> Lines:
-    lines = half.encode("utf-8", "surrogateescape").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+    flaw = "it would take the file's byte order mark away" if marks[0] and not marks[1] else None
+    return Quote(old, new, flaw=flaw)
 
 
 Step = tuple[Quote, Level]
@@ -176,10 +170,10 @@ def _judged(text: Text, step: Step, ways: list[Chain], passed: Sequence[Step]) -
     def missed(why: Why, detail: str = "") -> Missed:
         return Missed(why, rung, _distinct(ways), detail)
 
-    fresh = _new_round(text, step, ways) if len(ways) == 1 else None
-    if fresh is not None:
-        if _spans(fresh) != _spans(first) or _stands_there(text, first, passed):
-            return Found(rung, fresh[0].start, fresh[-1].end, already=True)
+    new_chain = _new_round(text, step, ways) if len(ways) == 1 else None
+    if new_chain is not None:
+        if _spans(new_chain) != _spans(first) or _stands_there(text, first, passed):
+            return Found(rung, new_chain[0].start, new_chain[-1].end, already=True)
         return missed("unwritable", detail="its halves differ only in what was ignored to find it")
     if quote.flaw:
         return missed("unwritable", detail=quote.flaw)
@@ -194,8 +188,8 @@ def _judged(text: Text, step: Step, ways: list[Chain], passed: Sequence[Step]) -
         return missed("unwritable", detail=str(error))
     if any(not same_result(text, written[0], other) for other in written[1:]):
         return missed("ambiguous")
-    if len(ways) > 1 and (fresh := _new_round(text, step, ways)):
-        return Found(rung, fresh[0].start, fresh[-1].end, already=True)
+    if len(ways) > 1 and (new_chain := _new_round(text, step, ways)):
+        return Found(rung, new_chain[0].start, new_chain[-1].end, already=True)
     return Found(rung, first[0].start, first[-1].end, written[0])
 
 
@@ -209,13 +203,13 @@ def _new_round(text: Text, step: Step, ways: Sequence[Chain]) -> Chain | None:
     quote, level = step
     if not quote.new or quote.old == quote.new:
         return None
-    fresh = _ways(text, elide.inverse(quote), level)
-    if len(fresh) == 1 and all(
+    new_chain = _ways(text, elide.inverse(quote), level)
+    if len(new_chain) == 1 and all(
         new.start <= old.start and old.end <= new.end
         for way in ways
-        for old, new in zip(way, fresh[0], strict=True)
+        for old, new in zip(way, new_chain[0], strict=True)
     ):
-        return fresh[0]
+        return new_chain[0]
     return None
 
 

@@ -23,10 +23,15 @@ Lines = list[bytes]
 DOTS = (b"...", "…".encode())
 
 
+def quoted_lines(half: str) -> Lines:
+    """The lines of a text as they stand; an empty one has none."""
+    data = half.encode("utf-8", "surrogateescape")
+    return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
 def lines_of(half: str) -> Lines:
     """The lines of a text, at least one, without a `\r` at their end."""
-    lines = half.encode("utf-8", "surrogateescape").removesuffix(b"\n").split(b"\n")
-    return [line.removesuffix(b"\r") for line in lines]
+    return [line.removesuffix(b"\r") for line in quoted_lines(half) or [b""]]
 
 
 def stripped(lines: Lines) -> Lines:
@@ -192,11 +197,11 @@ def is_escaped_line(text: str) -> bool:
 
 def rewritten(quote: Quote, enabled: Iterable[str]) -> Iterator[Quote]:
     """The quote itself, then each way to rewrite it, in the ladder's order."""
-    chosen = set(enabled)
+    rungs = set(enabled)
     readings = [quote]
     yield quote
     for rung, rewrite in (("line_numbers", without_numbers), ("unescaped", unescaped)):
-        if rung in chosen:
-            fresh = [reading for reading in map(rewrite, readings) if reading]
-            yield from fresh
-            readings += fresh
+        if rung in rungs:
+            more = [reading for reading in map(rewrite, readings) if reading]
+            yield from more
+            readings += more

@@ -73,9 +73,9 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
             lines = ", ".join(str(place.start + 1) for place in missed.places)
             what = f"it may mean several places: lines {lines}"
         code = "match.ambiguous" if missed.why == "ambiguous" else "match.none"
-        return _told(edit, scene, code, what, "quote the lines next to the change")
+        return _uncertain(edit, scene, code, what, "quote the lines next to the change")
     if missed.why == "unwritable" and not missed.places:
-        return _told(
+        return _uncertain(
             edit, scene, "match.none", missed.detail, "write the new lines as the file has them"
         )
     quote = Replace(*map(_ended, halves(op)))
@@ -94,7 +94,7 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     return _none(edit, quote, scene)
 
 
-def _told(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
+def _uncertain(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
     return Problem(
         code,
         f"edit {edit.id} has no certain place in {scene.path}: {what}",
@@ -106,11 +106,11 @@ def _told(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
 
 def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     stated = isinstance(edit.op, ReplaceText) and edit.op.stated
-    asked = f"exactly {edit.op.count}" if isinstance(edit.op, ReplaceText) else "other ones"
+    number = f"exactly {edit.op.count}" if isinstance(edit.op, ReplaceText) else "other ones"
     return Problem(
         "match.count" if stated else "match.none",
         f"the text of edit {edit.id} occurs {missed.detail} times in {scene.path}, and the edit "
-        f"asks for {asked}",
+        f"asks for {number}",
         "state the number that there is, or quote more of what surrounds the place",
         edit=edit.id,
         path=scene.path,
@@ -136,11 +136,13 @@ def _ended(half: str) -> str:
 
 
 def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
-    said = (op.selected or op.name or "").strip()
+    anchor = (op.selected or op.name or "").strip()
     if missed.why == "unwritable":
-        return _told(edit, scene, "anchor.ambiguous", missed.detail, "quote the lines to change")
+        return _uncertain(
+            edit, scene, "anchor.ambiguous", missed.detail, "quote the lines to change"
+        )
     if missed.why == "ambiguous" and missed.detail == "scope":
-        return _told(
+        return _uncertain(
             edit,
             scene,
             "anchor.ambiguous",
@@ -149,24 +151,25 @@ def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
         )
     if missed.why == "ambiguous":
         lines = ", ".join(str(place.start + 1) for place in missed.places)
-        told = _told(
+        text = _uncertain(
             edit,
             scene,
             "anchor.ambiguous",
-            f"the anchor {said!r} stands on several lines: {lines}",
+            f"the anchor {anchor!r} stands on several lines: {lines}",
             "choose an anchor that occurs once, or state its `line`",
         )
         found = (bare(scene.path, scene.text, place) for place in missed.places[:_MOST])
-        return replace(told, line=missed.places[0].start + 1, candidates=tuple(found))
+        return replace(text, line=missed.places[0].start + 1, candidates=tuple(found))
     there = [line.strip(BLANKS).decode("utf-8", "replace") for line in scene.text.contents]
     known = op.candidates if missed.why == "invented" and op.candidates else there
-    likely = nearest(said, dict.fromkeys(line for line in known if line))
+    likely = nearest(anchor, dict.fromkeys(line for line in known if line))
     invented = missed.why == "invented"
-    return _told(
+    return _uncertain(
         edit,
         scene,
         "anchor.invented" if invented else "anchor.none",
-        f"the anchor {said!r} is " + ("none of the candidates" if invented else "not in the file"),
+        f"the anchor {anchor!r} is "
+        + ("none of the candidates" if invented else "not in the file"),
         f"did you mean {likely!r}?" if likely else "choose an anchor that the file has",
     )
 
@@ -306,11 +309,11 @@ def _visible(line: bytes, other: bytes) -> str:
     """A line with its blanks at both ends made visible; all of them where nothing else differs."""
     if not line:
         return "an empty line"
-    told, inner = decode(line), decode(line).strip(" \t\r")
+    text, inner = decode(line), decode(line).strip(" \t\r")
     if _loose([line]) == _loose([other]) or not inner:
-        return f"`{told.translate(_BLANKS)[:200]}`"
-    start = told.index(inner)
-    ends = told[:start].translate(_BLANKS), told[start + len(inner) :].translate(_BLANKS)
+        return f"`{text.translate(_BLANKS)[:200]}`"
+    start = text.index(inner)
+    ends = text[:start].translate(_BLANKS), text[start + len(inner) :].translate(_BLANKS)
     return f"`{(ends[0] + inner + ends[1])[:200]}`"
 
 

@@ -184,19 +184,19 @@ def shifted(line: bytes, shift: Shift) -> bytes | None:
 def _changes(lines: Lines) -> Lines:
     """Each line as its text and what its indentation and the one before it do not share."""
     before = b""
-    told = []
+    changes = []
     for line in lines:
         if not line.strip():
-            told.append(line)
+            changes.append(line)
             continue
         indent = indentation(line)
         shared = 0
         while before[shared : shared + 1] == indent[shared : shared + 1] != b"":
             shared += 1
         less, more = before[shared:], indent[shared:]
-        told.append(b"%d %d %s%s%s" % (len(less), len(more), less, more, line[len(indent) :]))
+        changes.append(b"%d %d %s%s%s" % (len(less), len(more), less, more, line[len(indent) :]))
         before = indent
-    return told
+    return changes
 
 
 def _without_indentation(lines: Lines) -> Lines:

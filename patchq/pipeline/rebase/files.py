@@ -35,26 +35,26 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
     made_before: set[str] = set()
     for change in plan.changes:
         file = _File(change, placed, move)
-        made, wrong = file.carried()
+        result, wrong = file.carried()
         problems += wrong
         beside |= file.beside
         made_before |= file.made_before
-        if made is None:
+        if result is None:
             continue
-        if not wrong and file.all_quote and report.get(made.path, made).after != made.after:
+        if not wrong and file.all_quote and report.get(result.path, result).after != result.after:
             problems.append(file.differs())
         else:
-            changes.append(made)
+            changes.append(result)
     failed = {problem.edit for problem in problems}
     outcomes = tuple(_now(edit, failed, made_before) for edit in plan.edits)
     return Plan(() if problems else tuple(changes), outcomes, tuple(problems)), beside
 
 
-def _now(edit: EditOutcome, failed: Collection[str | None], made: Collection[str]) -> EditOutcome:
+def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[str]) -> EditOutcome:
     """What has become of an edit on the tip."""
     if edit.id in failed:
         return replace(edit, state="failed")
-    return replace(edit, state="already_applied") if edit.id in made else edit
+    return replace(edit, state="already_applied") if edit.id in result else edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +116,20 @@ class _File:
                 return (None, []) if wrong and self._is_there() else (change, wrong)
         base = self.move.repo.tree(self.move.base).entry(self.source)
         if self._tip is None or base is None or self._tip.kind != base.kind:
-            return change, [self._told("was deleted or renamed", self.source)]
+            return change, [self._problem("was deleted or renamed", self.source)]
         executable = self._tip.executable
         if self._tip.oid == base.oid:
             return replace(change, executable=executable), []
         if change.after is None:
-            return change, [self._told("was changed", self.source)]
+            return change, [self._problem("was changed", self.source)]
         assert change.before is not None
         now = self.move.repo.tree(self.move.tip).read(self.source)
         theirs = line_hunks(change.before, now)
         ours = line_hunks(change.before, change.after)
         carried = carry_lines(change.before, change.after, now, ours, theirs)
         self.beside = any(touch.beside for touch in carried.touches)
-        made = {touch.ours for touch in carried.touches if touch.same}
-        self.made_before = self._editing(made) - self._editing({b[:2] for b in ours} - made)
+        result = {touch.ours for touch in carried.touches if touch.same}
+        self.made_before = self._editing(result) - self._editing({b[:2] for b in ours} - result)
         wrong = self._touched(carried, now, theirs) or self._elsewhere(theirs)
         if carried.text == now and not change.renamed_from and not wrong:
             return None, []
@@ -141,11 +141,11 @@ class _File:
         """What stands on the tip where the batch wants to put a file."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         if tree.entry(path) is not None:
-            return [self._told("was made", path)]
+            return [self._problem("was made", path)]
         for parent in list(PurePosixPath(path).parents)[:-1]:
             there = tree.entry(str(parent))
             if there is not None and there.kind != "tree":
-                return [self._told("was made", str(parent))]
+                return [self._problem("was made", str(parent))]
         return []
 
     def _is_there(self) -> bool:
@@ -194,9 +194,9 @@ class _File:
 
     def differs(self) -> Problem:
         """The edits, taken for ones of the tip, do something else than the carried ones."""
-        return self._told("was changed so that these edits mean something else", self.source)
+        return self._problem("was changed so that these edits mean something else", self.source)
 
-    def _told(self, what: str, path: str) -> Problem:
+    def _problem(self, what: str, path: str) -> Problem:
         return self.move.problem(what, path, self.placed[0].id if self.placed else None)
 
 

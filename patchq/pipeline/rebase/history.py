@@ -53,10 +53,10 @@ def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
     parents = repo.parents(commit)
     if not parents:
         return []
-    made = repo.changed_paths(parents[0], commit)
+    landed = repo.changed_paths(parents[0], commit)
     return sorted(
         path
-        for path in made & repo.changed_paths(commit, tip)
+        for path in landed & repo.changed_paths(commit, tip)
         if _meet(*(_text(repo, oid, path) for oid in (parents[0], commit, tip)))
     )
 
@@ -67,12 +67,12 @@ def _text(repo: Repository, commit: str, path: str) -> bytes | None:
     return tree.read(path) if entry and entry.kind == "file" else None
 
 
-def _meet(before: bytes | None, made: bytes | None, now: bytes | None) -> bool:
+def _meet(before: bytes | None, landed: bytes | None, now: bytes | None) -> bool:
     """Whether lines that went from `before` to `made` changed again from `made` to `now`."""
-    if before is None or made is None or now is None:
-        return made != now
-    ours = [(b0, b1) for _, _, b0, b1 in line_hunks(before, made)]
-    theirs = [(a0, a1) for a0, a1, _, _ in line_hunks(made, now)]
+    if before is None or landed is None or now is None:
+        return landed != now
+    ours = [(b0, b1) for _, _, b0, b1 in line_hunks(before, landed)]
+    theirs = [(a0, a1) for a0, a1, _, _ in line_hunks(landed, now)]
     return any(
         (a0 < b1 and b0 < a1) or (a0, a1) == (b0, b1) for a0, a1 in theirs for b0, b1 in ours
     )
@@ -102,10 +102,10 @@ def _toucher(repo: Repository, base: str, tip: str, path: str, lines: Lines) -> 
     for commit in repo.touching(tip, base, path):
         parents = repo.parents(commit)
         before = _text(repo, parents[0], path) if parents else None
-        made = _text(repo, commit, path)
-        if before is None or made is None:
+        landed = _text(repo, commit, path)
+        if before is None or landed is None:
             return commit
-        hunks = line_hunks(before, made)
+        hunks = line_hunks(before, landed)
         if any(b0 <= lines[1] and lines[0] <= b1 for _, _, b0, b1 in hunks):
             return commit
         lines = image(lines, [(b0, b1, a0, a1) for a0, a1, b0, b1 in hunks])

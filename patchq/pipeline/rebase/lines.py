@@ -107,8 +107,8 @@ def _shift(theirs: Sequence[LineHunk], line: int) -> int:
 def _is_telling(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
     """Whether the new lines show that a change was made: one of letters or digits came with it.
     That the same lines are gone shows nothing, as they may have moved."""
-    fresh = (line.decode("utf-8", "replace") for line in new if line not in old)
-    return any(char.isalnum() for line in fresh for char in line)
+    added = (line.decode("utf-8", "replace") for line in new if line not in old)
+    return any(char.isalnum() for line in added for char in line)
 
 
 def _overlap(one: Lines, other: Lines) -> bool:

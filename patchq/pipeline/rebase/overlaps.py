@@ -49,8 +49,8 @@ class Proposal:
     @cached_property
     def above(self) -> frozenset[str]:
         """The directories of the files that it makes."""
-        made = [path for path, (before, _) in self.changes.items() if before is None]
-        return frozenset(str(p) for path in made for p in PurePosixPath(path).parents[:-1])
+        new = [path for path, (before, _) in self.changes.items() if before is None]
+        return frozenset(str(p) for path in new for p in PurePosixPath(path).parents[:-1])
 
     @property
     def reach(self) -> set[str]:
@@ -126,7 +126,7 @@ def _file_and_directory(
     """A file of the one where the other has a directory."""
     for path in sorted(one.changes.keys() & other.above if other.above else ()):
         if one.changes[path][1] is not None:
-            below = next(made for made in sorted(other.changes) if made.startswith(f"{path}/"))
+            below = next(new for new in sorted(other.changes) if new.startswith(f"{path}/"))
             yield one.place(repo, path), other.place(repo, below)
 
 
