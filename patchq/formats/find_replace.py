@@ -50,7 +50,7 @@ from patchq.formats.marks.paths import (
     path_of_info,
     path_of_sentence,
 )
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, Replace
 from patchq.model.values import Edit
 
@@ -99,10 +99,10 @@ def read(doc: Document, i: int) -> Piece | None:
     if label is None:
         _check_cut(doc.lines, i)
         if is_crowded_label(doc.lines, i):
-            raise Unreadable(i, "expected nothing behind the label on its line", _IN_A_FENCE)
+            raise UnreadableEdit(i, "expected nothing behind the label on its line", _IN_A_FENCE)
         return None
     if label.sure and not label.finds:
-        raise Unreadable(i, "expected a `FIND:` half before this one, found none", SEND_BOTH)
+        raise UnreadableEdit(i, "expected a `FIND:` half before this one, found none", SEND_BOTH)
     return _block(doc, i) if label.finds and (label.sure or _pairs(doc.lines, i)) else None
 
 
@@ -110,7 +110,7 @@ def _check_cut(lines: Sequence[str], i: int) -> None:
     """Refuse a response whose last line is a CHANGE line."""
     change = change_line(lines[i])
     if change and change.shouted and next_line(lines, i) == len(lines):
-        raise Unreadable.cut(i, "the response ends here, where a change begins")
+        raise UnreadableEdit.cut(i, "the response ends here, where a change begins")
 
 
 def _pairs(lines: Sequence[str], i: int) -> bool:
@@ -147,14 +147,14 @@ def _op(
 ) -> Create | Replace:
     if not old:
         if doc.known(path):
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 f"the FIND half is empty, which creates a file, but {path!r} exists",
                 "quote under FIND: the lines to change, or the one to insert at",
             )
         return Create(joined(new))
     if not any(line.strip() for line in old):
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             "the FIND half holds blank lines only",
             "leave its fence empty to create the file, or quote lines with text",
@@ -174,8 +174,8 @@ def _old_half(lines: Sequence[str], i: int) -> _Half:
             return _Half(_without_edges(lines[i + 1 : j]), j - 1, None)
         if label or fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
             message = f"expected `REPLACE WITH:` before line {j + 1}, to end this half"
-            raise Unreadable(i, message, _IN_A_FENCE)
-    raise Unreadable.cut(i, "the response ends before the `REPLACE WITH:` half")
+            raise UnreadableEdit(i, message, _IN_A_FENCE)
+    raise UnreadableEdit.cut(i, "the response ends before the `REPLACE WITH:` half")
 
 
 def _new_half(lines: Sequence[str], i: int) -> _Half:
@@ -188,7 +188,7 @@ def _new_half(lines: Sequence[str], i: int) -> _Half:
             raise _uncertain(i)
         end += 1
     if end == start:
-        raise Unreadable(
+        raise UnreadableEdit(
             i, "expected the lines of the REPLACE half, found the next label", SEND_BOTH
         )
     below = next_line(lines, end - 1)
@@ -201,12 +201,12 @@ def _fenced_half(lines: Sequence[str], i: int, name: str) -> _Half | None:
     """The half in the fence under the label on line `i`, or None if there is no fence."""
     below = next_line(lines, i)
     if below == len(lines):
-        raise Unreadable.cut(i, f"the response ends before the {name} half")
+        raise UnreadableEdit.cut(i, f"the response ends before the {name} half")
     mark = fence(lines[below])
     if mark is None:
         return None
     if mark.closing:
-        raise Unreadable(i, f"expected the {name} half, found the end of a fence", _IN_A_FENCE)
+        raise UnreadableEdit(i, f"expected the {name} half, found the end of a fence", _IN_A_FENCE)
     fenced = fenced_at(lines, below, mark)
     return _Half(fenced.lines, fenced.end, fenced)
 
@@ -223,11 +223,11 @@ def _without_edges(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(lines[filled[0] : filled[-1] + 1]) if filled else ()
 
 
-def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str) -> Unreadable:
+def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str) -> UnreadableEdit:
     if found == len(lines):
-        return Unreadable.cut(i, "the response ends before the `REPLACE WITH:` half")
+        return UnreadableEdit.cut(i, "the response ends before the `REPLACE WITH:` half")
     nests = old.fenced and (old.fenced.nests or is_markdown(path, old.fenced.mark.info))
-    return Unreadable(
+    return UnreadableEdit(
         i,
         f"expected `REPLACE WITH:` after the FIND half that ends on line {old.end + 1}, found "
         f"{lines[found].strip()[:40]!r} on line {found + 1}",
@@ -235,8 +235,8 @@ def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str
     )
 
 
-def _uncertain(i: int) -> Unreadable:
-    return Unreadable(i, "it is not certain where the lines of this half end", _IN_A_FENCE)
+def _uncertain(i: int) -> UnreadableEdit:
+    return UnreadableEdit(i, "it is not certain where the lines of this half end", _IN_A_FENCE)
 
 
 # ---------------------------------------------------------------- what stands above
@@ -254,7 +254,7 @@ class BlockHeading:
 
 
 def _heading_of(doc: Document, i: int) -> BlockHeading:
-    """The heading of the block whose `FIND:` stands on line `i`; raises `Unreadable`."""
+    """The heading of the block whose `FIND:` stands on line `i`; raises `UnreadableEdit`."""
     above, wrapper = _lines_above(doc, i)
     description: str | None = None
     named: str | None = None
@@ -265,7 +265,9 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
         line = doc.lines[j]
         if change := change_line(line):
             if description is not None and change.shouted:
-                raise Unreadable(j, "expected `FIND:` and `REPLACE WITH:` under this", SEND_BOTH)
+                raise UnreadableEdit(
+                    j, "expected `FIND:` and `REPLACE WITH:` under this", SEND_BOTH
+                )
             if description is None:
                 description, start, top = change.description, j, j
                 continue
@@ -280,7 +282,9 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
         named = path_of_info(wrapper.info, doc.known)
     titled = _title(description, doc.known)
     if named and titled and titled != as_meant(named, doc.known):
-        raise Unreadable(i, f"expected one path, found {named!r} and {titled!r}", "name it once")
+        raise UnreadableEdit(
+            i, f"expected one path, found {named!r} and {titled!r}", "name it once"
+        )
     path = named or titled or sentence or _carried(doc, i, between)
     return BlockHeading(as_meant(path, doc.known), description or None, start, top)
 
@@ -298,7 +302,9 @@ def _path_above(doc: Document, j: int, *, near: bool) -> str | None:
     if label := file_line(line):
         if path := path_behind(label, doc.known):
             return path
-        raise Unreadable(j, "expected one path behind `FILE:`", "write `FILE: path`, and no more")
+        raise UnreadableEdit(
+            j, "expected one path behind `FILE:`", "write `FILE: path`, and no more"
+        )
     if _LISTED.match(line) or not (near or _SECTION.match(line)):
         return None
     return path_line(line, doc.known)
@@ -308,7 +314,7 @@ def _carried(doc: Document, i: int, between: Sequence[str]) -> str:
     """The path of the block before this one, if the lines between name no other."""
     if path := doc.carried_path(between):
         return path
-    raise Unreadable(
+    raise UnreadableEdit(
         i,
         "expected the path of the file that this block changes",
         "put `FILE: path`, relative to the repository's root, on a line above the block",

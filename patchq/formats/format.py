@@ -14,9 +14,9 @@ lists, and what refuses a response that nobody could read as it was meant.
     )
 
 `read(doc, i)` looks at line `i` (an index) of the document.  It returns the `Piece` that begins
-there; None if what stands there is none of its own; and raises `Unreadable`, with the line and what
-to send instead, where the format begins and is damaged.  Nothing is guessed: a response of which a
-part cannot be read is refused as a whole.
+there; None if what stands there is none of its own; and raises `UnreadableEdit`, with the line and
+what to send instead, where the format begins and is damaged.  Nothing is guessed: a response of
+which a part cannot be read is refused as a whole.
 """
 
 from __future__ import annotations

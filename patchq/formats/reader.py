@@ -24,7 +24,7 @@ from patchq.formats.marks.fences import fence
 from patchq.formats.marks.lines import line_above
 from patchq.formats.marks.paths import Known, path_line
 from patchq.formats.relations import Stated
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Problem
 
@@ -53,7 +53,7 @@ class Reading:
 
 
 def read(text: str, formats: Catalogue, known: Known, default_path: str | None = None) -> Reading:
-    """The edits of `text` in order, and the prose round them; raises `Unreadable`.
+    """The edits of `text` in order, and the prose round them; raises `UnreadableEdit`.
 
     A text all of whose lines end in CRLF got these on its way: they are no part of the edits.  (The
     blank lines that stand for the front matter end in LF.)
@@ -95,7 +95,7 @@ class _ResponseReader:
         while (i := self._next(i)) < len(self.doc.lines):
             try:
                 i = self._step(i)
-            except Unreadable:
+            except UnreadableEdit:
                 end = self._end_of_draft(i)
                 if end is None:
                     raise
@@ -133,12 +133,12 @@ class _ResponseReader:
         return i + 1
 
     def finish(self) -> Reading:
-        """The reading, once nothing in the prose resembles an edit; raises `Unreadable`."""
+        """The reading, once nothing in the prose resembles an edit; raises `UnreadableEdit`."""
         others = {k for run in self.left_out for k in run} - self.kept
         others |= self.doc.open_fences.wrappers
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
         if problem := leftovers.find(prose, self.formats.signs, self.doc.known):
-            raise Unreadable.of(problem)
+            raise UnreadableEdit.of(problem)
         self.found.prose = "\n".join(line for _, line in prose).strip()
         return self.found
 
@@ -153,7 +153,7 @@ class _ResponseReader:
             # A reading with `quoting` may come to this line, as long as there are no edits.
             try:
                 self.quotes = any(read(self.doc, i) for read in begun.quotes)
-            except Unreadable:
+            except UnreadableEdit:
                 self.quotes = True
         return None
 
@@ -173,7 +173,7 @@ class _ResponseReader:
     def _thought(self, i: int) -> int:
         end = blank_thought(self.doc.lines, i)
         if end is None:
-            raise Unreadable.cut(
+            raise UnreadableEdit.cut(
                 i,
                 "the thinking block that opens here is not closed before the response ends",
                 "send the answer alone, without the thinking before it",
@@ -198,7 +198,7 @@ class _ResponseReader:
     def _end_of_thought(self, i: int) -> None:
         """Leave out what stands above line `i`, where a thinking block ends that opens nowhere."""
         if self.found.edits:
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 "a thinking block ends here that begins nowhere, so the edits before it may be "
                 "drafts",
@@ -227,7 +227,7 @@ class _ResponseReader:
         else:
             cut = self.doc.open_fences.opened(end) and (bool(mark.info) or headed)
         if cut:
-            raise Unreadable.cut(end, "the response ends here, where a block begins")
+            raise UnreadableEdit.cut(end, "the response ends here, where a block begins")
 
     def _is_heading(self, line: str) -> bool:
         """Whether the line is a path and nothing else, and no item of a list."""

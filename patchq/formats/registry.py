@@ -13,7 +13,7 @@ from patchq.formats.json import JSON_FORMATS, read_call
 from patchq.formats.marks.paths import Known
 from patchq.formats.reader import Reading
 from patchq.formats.relations import related
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.values import Parsed, Problem
 
 FORMATS = Catalogue(
@@ -37,7 +37,7 @@ def parse(text: str, known: Known, default_path: str | None = None, first_line: 
         else:
             reading = _answer_read(answer, known, default_path, first_line)
         edits, warnings = related(reading.edits, reading.stated)
-    except Unreadable as error:
+    except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)
     return Parsed(edits, reading.prose, problems, reading.summary, reading.author)
@@ -53,7 +53,7 @@ def _answer_read(
             f"the API stopped the answer for the reason {answer.cut!r}, before its end",
             "ask again for less at once; nothing of a cut answer is applied",
         )
-        raise Unreadable.of(problem)
+        raise UnreadableEdit.of(problem)
     whole, prose = Reading(), list[str]()
     doc = Document([], known, default_path)
     for part in answer.parts:
@@ -61,7 +61,7 @@ def _answer_read(
         if isinstance(part, ApiText):
             try:
                 reading = reader.read(part.text, FORMATS, known, default_path)
-            except Unreadable as error:
+            except UnreadableEdit as error:
                 raise error.moved(lines[0]) from None
             whole.add(reading, lines)
             prose.append(reading.prose)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.values import Edit, Problem
 
 CODE = "edit.dependency"
@@ -33,7 +33,7 @@ def related(
     edits: Sequence[Edit], stated: Mapping[int, Stated]
 ) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
     """The edits with an id each, their own or their place in the response, and their relations;
-    and warnings.  `stated` is by the edit's index.  Raises `Unreadable`."""
+    and warnings.  `stated` is by the edit's index.  Raises `UnreadableEdit`."""
     edits = _with_own_ids(edits, stated)
     indexed = {edit.id for edit in edits if edit.id and edit.format == INDEXED}
     known = indexed | {edit.id for edit in edits if edit.id and edit.format == CONTEXTUAL}
@@ -47,7 +47,7 @@ def related(
         for other in relation.depends_on:
             if other not in known:
                 message = f"expected the id of another edit in `dependsOn`, found {other!r}"
-                raise Unreadable(edits[i].at[0] - 1, message, _CORRECT, CODE)
+                raise UnreadableEdit(edits[i].at[0] - 1, message, _CORRECT, CODE)
     for i, edit in enumerate(edits):
         depends_on = (*stated.get(i, Stated()).depends_on, *needs.get(edit.id or "\0", ()))
         backs = edit.id if edit.format == CONTEXTUAL and edit.id in indexed else None
@@ -74,7 +74,7 @@ def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[E
             continue
         group, other = stated.get(i, Stated()).group, stated.get(before, Stated()).group
         if group == other or edit.id in named or len(forms[edit.id]) > 1:
-            raise Unreadable(
+            raise UnreadableEdit(
                 edit.at[0] - 1,
                 f"expected an id of its own for every edit, found {edit.id!r} twice",
                 "give every edit another id",
@@ -91,7 +91,7 @@ def _check_cycles(edits: Sequence[Edit]) -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         cycle: list[str] = error.args[1]
-        raise Unreadable(
+        raise UnreadableEdit(
             next(edit.at[0] for edit in edits if edit.id in cycle) - 1,
             f"expected no circle of dependent edits, found {' → '.join(cycle[::-1])}",
             "leave out one of the relations",

@@ -49,7 +49,7 @@ from patchq.formats.marks.paths import (
     path_of_sentence,
     word_line,
 )
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
 
@@ -78,7 +78,7 @@ def read(doc: Document, i: int) -> Piece | None:
         blocks: Blocks = doc.memory[Blocks]
         return blocks.read(i, marker)
     if is_suspect(line):
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             f"{line.strip()[:40]!r} stands outside a block",
             "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
@@ -140,7 +140,7 @@ class Blocks:
             between = self.doc.lines[self.doc.low : block.start]
             if path := self.doc.carried_path(between):
                 return path
-        raise Unreadable(
+        raise UnreadableEdit(
             block.start,
             "expected a path on the line before the block",
             "put the file's path, relative to the repository's root and without blanks, alone on "
@@ -179,8 +179,8 @@ class Blocks:
         return below < len(self.doc.lines) and opening(self.doc.lines[below]) is not None
 
 
-def _text_behind(index: int) -> Unreadable:
-    return Unreadable(
+def _text_behind(index: int) -> UnreadableEdit:
+    return UnreadableEdit(
         index,
         "expected the fence's end or a further block with its path, found other text",
         "close the fence right behind `>>>>>>> REPLACE`; lines of the block stand before it",
@@ -191,7 +191,7 @@ def _text_behind(index: int) -> Unreadable:
 
 
 def _op(block: Block, known: Known) -> Op:
-    """The operation of a block; raises `Unreadable` if its halves say nothing certain."""
+    """The operation of a block; raises `UnreadableEdit` if its halves say nothing certain."""
     if block.word == "RENAME":
         return Rename(_new_path(block, known))
     if block.word == "DELETE":
@@ -199,7 +199,7 @@ def _op(block: Block, known: Known) -> Op:
     if block.creates:
         return Create(joined(block.new))
     if not any(line.strip() for line in block.old):
-        raise Unreadable(
+        raise UnreadableEdit(
             block.start + 1,
             "the SEARCH part holds blank lines only",
             "leave it empty to create the file, or quote lines with text",
@@ -213,7 +213,7 @@ def _new_path(block: Block, known: Known) -> str:
     if len(named) == 1:
         path = path_line(named[0], known) or word_line(named[0])
     if path is None:
-        raise Unreadable(
+        raise UnreadableEdit(
             block.start,
             "expected one line with the new path, and nothing else, between the RENAME markers",
             "send `<<<<<<< RENAME`, the new path, `>>>>>>> RENAME`, each on a line of its own",
@@ -224,7 +224,7 @@ def _new_path(block: Block, known: Known) -> str:
 def _deletion(block: Block) -> DeleteFile:
     for i, line in enumerate(block.old, block.start + 1):
         if line.strip():
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 "expected nothing between the DELETE markers",
                 "to delete lines, use a SEARCH block with an empty REPLACE part",
@@ -267,7 +267,7 @@ def _heading_of(
     """The heading of the block that opens on line `start` (an index), with `above` over it.
 
     `word` says whether a single word without dot or slash may be a path that the base does not
-    have.  Raises `Unreadable` where two paths are named.
+    have.  Raises `UnreadableEdit` where two paths are named.
     """
     whole = [(i, path_line(lines[i], known)) for i in above.lines]
     infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences]
@@ -288,9 +288,9 @@ def _heading_of(
     return Heading(path, top, named_on, tuple(sorted(kept)))
 
 
-def _two_paths(start: int, named: Sequence[tuple[int, str]]) -> Unreadable:
+def _two_paths(start: int, named: Sequence[tuple[int, str]]) -> UnreadableEdit:
     (one, first), (other, second) = named[0], next(n for n in named if n[1] != named[0][1])
-    return Unreadable(
+    return UnreadableEdit(
         start,
         f"expected one path for the block, found two: {first!r} on line {one + 1} and "
         f"{second!r} on line {other + 1}",

@@ -9,7 +9,7 @@ from patchq.model.values import Problem
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
 
 
-class Unreadable(Exception):
+class UnreadableEdit(Exception):
     """The response cannot be read; `index` is the line's, counted from 0, `column` from 1."""
 
     def __init__(
@@ -25,17 +25,17 @@ class Unreadable(Exception):
         self.problem = Problem(code, place + message, hint, line=index + 1)
 
     @classmethod
-    def of(cls, problem: Problem) -> Unreadable:
+    def of(cls, problem: Problem) -> UnreadableEdit:
         """The same for a problem that is known already."""
         error = cls((problem.line or 1) - 1, problem.message, problem.hint or "", problem.code)
         error.problem = problem
         return error
 
     @classmethod
-    def cut(cls, index: int, message: str, hint: str = SEND_AGAIN) -> Unreadable:
+    def cut(cls, index: int, message: str, hint: str = SEND_AGAIN) -> UnreadableEdit:
         """A response that ends too early: what begins on line `index` is not all there."""
         return cls(index, message, hint, "response.truncated")
 
-    def moved(self, line: int) -> Unreadable:
+    def moved(self, line: int) -> UnreadableEdit:
         """The same for a text that stands inside JSON, on line `line` of the response."""
-        return Unreadable.of(replace(self.problem, line=line))
+        return UnreadableEdit.of(replace(self.problem, line=line))

@@ -26,7 +26,7 @@ from patchq.formats.document import Document, Piece
 from patchq.formats.format import Format, Opening, Sign
 from patchq.formats.marks.lines import halves, is_blank, joined, line_above, next_line
 from patchq.formats.marks.paths import as_meant, undress
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.model.values import Edit
 
@@ -98,7 +98,7 @@ def read(doc: Document, i: int) -> Piece | None:
     if not may_begin(line):
         return None
     if not opens(line):
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             f"expected `*** Begin Patch` first, found {line.strip()[:_HEAD]!r}",
             "send the whole patch, from `*** Begin Patch` to `*** End Patch`, each marker alone on "
@@ -107,7 +107,7 @@ def read(doc: Document, i: int) -> Piece | None:
     stop, firm = _extent(doc.lines, i)
     sections = list(_sections(doc, i, stop, firm))
     if not sections:
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             "the patch names no file",
             "put `*** Update File: path` and the changes between the patch's two markers",
@@ -155,7 +155,9 @@ def _extent(lines: Sequence[str], start: int) -> tuple[int, int]:
             firm = i
     if indented is not None:
         return indented, firm
-    raise Unreadable.cut(start, "the patch that opens here is not closed; expected `*** End Patch`")
+    raise UnreadableEdit.cut(
+        start, "the patch that opens here is not closed; expected `*** End Patch`"
+    )
 
 
 def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
@@ -194,7 +196,7 @@ def _sections(doc: Document, start: int, stop: int, firm: int) -> Iterator[_Sect
             section.body.append((i, line, marker.word if marker else ""))
             begun = begun or (section.word == "update file" and not (marker or is_blank(line)))
         elif not is_blank(line):
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 "expected `*** Add File:`, `*** Delete File:` or `*** Update File:`, found "
                 f"{line.strip()[:_HEAD]!r}",
@@ -209,7 +211,7 @@ def _path(doc: Document, marker: _PatchMarker, index: int) -> str:
     dressed = not doc.known(path) and path[:1] in "`*_\"'"
     path = as_meant(undress(path)[0] if dressed else path, doc.known)
     if not path:
-        raise Unreadable(
+        raise UnreadableEdit(
             index,
             f"expected a path behind `*** {marker.word.capitalize()}:`",
             "put the file's path, relative to the repository's root, on the marker's line",
@@ -246,7 +248,7 @@ def _add(section: _Section) -> Create:
             text += [*blank, line[1:]]
             blank = []
         elif word != "end of file" and (text or not _SCOPE.match(line)):
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 f"expected a line of the new file, led by `+`, found {line.strip()[:_HEAD]!r}",
                 "lead every line of an added file by `+`, blank ones too",
@@ -258,7 +260,7 @@ def _delete(section: _Section) -> DeleteFile:
     quoted = [(i, line) for i, line, _ in section.body if not is_blank(line)]
     for i, line in quoted:
         if line[0] != "-":
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 f"expected nothing under `*** Delete File:`, found {line.strip()[:_HEAD]!r}",
                 "to remove lines of a file, use `*** Update File:` with lines led by `-`",
@@ -272,7 +274,7 @@ def _update(
     moves = [(i, line) for i, line, word in section.body if word == "move to"]
     changing = [chunk for chunk in chunks if chunk.changes]
     if not changing and not moves:
-        raise Unreadable(
+        raise UnreadableEdit(
             section.index,
             f"the update of {section.path} changes nothing",
             "lead the lines to remove by `-` and the lines to add by `+`, at the line's start",
@@ -331,7 +333,7 @@ class Chunk:
 
 
 def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
-    """The chunks of an update's lines; raises `Unreadable`."""
+    """The chunks of an update's lines; raises `UnreadableEdit`."""
     chunks: list[Chunk] = []
     for i, line, word in body:
         open_ = bool(chunks) and not chunks[-1].at_end
@@ -341,7 +343,7 @@ def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
             chunks[-1].at_end, chunks[-1].last = True, i
             continue
         if word or _UNKNOWN.match(line):
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 f"expected a line of a chunk, found the marker {line.strip()[:60]!r}",
                 "put `*** Move to:` right under `*** Update File:` and `*** End of File` under a "

@@ -31,7 +31,7 @@ from patchq.formats.marks.labels import (
 from patchq.formats.marks.lines import joined, line_above, next_line
 from patchq.formats.marks.patches import BEGIN_PATCH, DIFF_ENDINGS, DIFF_LANGUAGES, GIT
 from patchq.formats.marks.paths import as_meant, is_path, path_line, path_of_info, path_of_sentence
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Write
 from patchq.model.values import Edit
 
@@ -76,7 +76,7 @@ def read(doc: Document, i: int) -> Piece | None:
     if label := file_line(line):
         return _labelled(doc, i, label)
     if is_file_end(line):
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             "expected a `FILE:` line before this end of a file",
             "send `FILE: path`, the file's lines without a fence, `END FILE`",
@@ -88,7 +88,9 @@ def read(doc: Document, i: int) -> Piece | None:
     if path is None:
         crowded = _CROWDED.match(mark.info)
         if crowded and is_path(crowded[1], doc.known):
-            raise Unreadable(i, "expected nothing behind the path in the fence's info", _IN_INFO)
+            raise UnreadableEdit(
+                i, "expected nothing behind the path in the fence's info", _IN_INFO
+            )
         return None
     return _fenced(doc, i, mark, _one_name(doc, i, [(i, path), *_path_above(doc, i)]))
 
@@ -147,7 +149,7 @@ def _path_above(doc: Document, i: int) -> list[tuple[int, str]]:
 def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> FileName:
     paths = list(dict.fromkeys(as_meant(path, doc.known) for _, path in named))
     if len(paths) > 1:
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             f"expected one path for the fence, found two: {paths[0]!r} and {paths[1]!r}",
             "name the file once",
@@ -162,7 +164,7 @@ def _check_sentence(doc: Document, i: int, mark: Fence, path: str | None) -> Non
     Commands and output stand under such sentences far more often than files.
     """
     if path and mark.info.lower() not in _COMMANDS:
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             f"the text in this fence may be {path!r}, or quote from it",
             _IN_INFO,
@@ -176,7 +178,7 @@ def _commented(doc: Document, i: int) -> str | None:
         return None
     path = as_meant(match[1], doc.known)
     if doc.known(path):
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             f"the text in this fence may be all of {path!r}, or quote from it: a comment on its "
             "first line replaces no file",
@@ -229,14 +231,14 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
     lines = doc.lines
     below = next_line(lines, i)
     if below == len(lines):
-        raise Unreadable.cut(i, "the response ends here, where a file begins", _SEND_AGAIN)
+        raise UnreadableEdit.cut(i, "the response ends here, where a file begins", _SEND_AGAIN)
     mark = fence(lines[below])
     fenced = mark is not None and not mark.closing
     if label.dressed and not fenced:
         return None
     path = path_behind(label, doc.known)
     if path is None:
-        raise Unreadable(
+        raise UnreadableEdit(
             i, "expected one path behind `FILE:`", "write `FILE: path`, and nothing else"
         )
     if begins_other(doc, i, path):
@@ -266,7 +268,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
         if half and half.sure:
             return None
         if is_marker(lines[end]):
-            raise Unreadable(
+            raise UnreadableEdit(
                 end,
                 f"{lines[end].strip()[:40]!r} stands in what should be the text of {path!r}",
                 "put the text into a fence whose info names the file, or send blocks alone",
@@ -274,14 +276,14 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
         fences = fences or fence(lines[end]) is not None
         end += 1
     if end == len(lines):
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             "the file's text runs to the end of the response, so it may be cut",
             "put the text into a fence, or `END FILE` on the line behind it",
         )
     closed = is_file_end(lines[end])
     if fences and not (closed and is_markdown(path, "")):
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             "expected a fence right under `FILE:`, found text before it",
             "put nothing between `FILE: path` and the fence with the file's text",
@@ -291,7 +293,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
         return _piece(name, i, end, joined(lines[i + 1 : end]))
     start, last = next_line(lines, i), line_above(lines, end, i + 1)
     if last < start:
-        raise Unreadable(
+        raise UnreadableEdit(
             i,
             "expected the file's lines under `FILE:`, found the next file",
             "put the text into a fence; for an empty file, put `END FILE` on the next line",
@@ -342,7 +344,7 @@ def _says_diff(mark: Fence, path: str) -> bool:
 
 
 def _check_blocks(text: Fenced, name: FileName) -> None:
-    """Raise `Unreadable` if markers stand in the fence that need not be the file's own text.
+    """Raise `UnreadableEdit` if markers stand in the fence that need not be the file's own text.
 
     Only a fence whose info names the file may hold whole blocks.
     """
@@ -352,7 +354,7 @@ def _check_blocks(text: Fenced, name: FileName) -> None:
             continue
         opened = opened or not line.lstrip().startswith((">", "+"))
         if not (opened and name.in_info):
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 f"{line.strip()[:40]!r} stands in what should be the text of {name.path!r}",
                 "send blocks whole and alone, or put the path into the info of the file's fence",

@@ -9,7 +9,7 @@ import pytest
 
 from patchq.formats.json import edit_calls
 from patchq.formats.json.members import JsonPlace
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.text import jsonish
 from tests.helpers.json_reading import edits, refusal, refused, said
@@ -243,7 +243,7 @@ def test_a_call_takes_the_lines_of_the_call() -> None:
     (edit,) = edit_calls.of_call("Edit", arguments, JsonPlace(fixed=(7, 8))) or []
     assert (edit.path, edit.op, edit.at) == ("a.py", ONCE, (7, 8))
     assert edit_calls.of_call("view", jsonish.parse('{"path": "a.py"}'), JsonPlace()) is None
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableEdit) as caught:
         edit_calls.of_call("Edit", jsonish.parse("{}"), JsonPlace(fixed=(7, 8)))
     assert caught.value.problem.line == 7
 

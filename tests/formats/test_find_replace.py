@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from patchq.formats import find_replace
 from patchq.formats.find_replace import read
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, Op, Replace
 from patchq.model.values import Problem
 from tests.helpers.line_by_line import edits_of, effort_of, read_or_refused, refusal
@@ -327,7 +327,7 @@ def test_a_cut_response_never_loses_a_half() -> None:
     text = f"Hi.\n\nFILE: src/a.py\n\n### CHANGE 1: x\n{HALVES}"
     complete = text.rindex("```") + 3
     for length in range(text.index("FIND:") + len("FIND:"), complete):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableEdit):
             edits_of(text[:length], read)
     assert len(edits_of(text[:complete], read)) == 1
 

@@ -12,7 +12,7 @@ from patchq.formats import registry
 from patchq.formats.catalogue import NOTHING, Catalogue
 from patchq.formats.document import Document, Piece
 from patchq.formats.format import FenceOpening, Format, Opening, Sign
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, Replace
 from patchq.model.values import Edit, Parsed, Problem
 from tests.helpers.blocks import BASE, BLOCK
@@ -31,7 +31,7 @@ def read(doc: Document, i: int) -> Piece | None:
     """A file whose lines are led by `| `, under its path."""
     path = doc.lines[i].strip(":= ").removeprefix("KEEP").strip(" =")
     if not path:
-        raise Unreadable(i, "expected a path behind `KEEP`", "write `KEEP path`")
+        raise UnreadableEdit(i, "expected a path behind `KEEP`", "write `KEEP path`")
     end = i + 1
     while end < len(doc.lines) and doc.lines[end].startswith("| "):
         end += 1

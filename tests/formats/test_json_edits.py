@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from patchq.formats.document import Document
 from patchq.formats.envelope.api_json import ToolCall
 from patchq.formats.json import read_call
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Anchored, Occurrences, ReplaceText, Write
 from patchq.model.values import Problem
 from patchq.text import jsonish
@@ -191,7 +191,7 @@ def test_call_of_any_form_is_read() -> None:
     assert [(e.path, e.op, e.at) for e in piece.edits] == [("a.py", Occurrences("x", ""), (3, 4))]
     assert piece.summary == "less"
     assert read_call(doc, ToolCall("view", jsonish.parse('{"path": "x"}'), (1, 1))) is None
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableEdit):
         read_call(doc, ToolCall("edit", jsonish.parse('"x"'), (1, 1)))
 
 

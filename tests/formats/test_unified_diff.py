@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from patchq.formats import unified_diff
 from patchq.formats.document import Document, Piece
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from tests.helpers.effort import effort
 
@@ -320,7 +320,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize(("text", "code", "line"), MALFORMED.values(), ids=MALFORMED.keys())
 def test_refuses(text: str, code: str, line: int) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableEdit) as caught:
         read(document(text))
     assert (caught.value.problem.code, caught.value.problem.line) == (code, line)
     assert caught.value.problem.hint
@@ -386,7 +386,7 @@ LINES = st.sampled_from(
 def test_reading_ends_and_only_refuses(lines: list[str]) -> None:
     try:
         pieces, _ = read(document("\n".join(lines)))
-    except Unreadable:
+    except UnreadableEdit:
         return
     for piece in pieces:
         assert all(first <= last <= piece.end for first, last in (e.at for e in piece.edits))
@@ -429,7 +429,7 @@ LONG = {
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
 def test_reading_is_linear(text: str) -> None:
     def reading() -> None:
-        with suppress(Unreadable):
+        with suppress(UnreadableEdit):
             read(document(text))
 
     assert effort(reading) < 500 * (text.count("\n") + 100)

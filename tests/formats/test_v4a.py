@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from patchq.formats import v4a
 from patchq.formats.document import Document, Piece
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from tests.helpers.effort import effort
 
@@ -215,7 +215,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize(("text", "code", "line"), MALFORMED.values(), ids=MALFORMED.keys())
 def test_refuses(text: str, code: str, line: int) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableEdit) as caught:
         read(text)
     assert (caught.value.problem.code, caught.value.problem.line) == (code, line)
     assert caught.value.problem.hint
@@ -263,7 +263,7 @@ LINES = st.sampled_from(
 def test_reading_ends_and_only_refuses(lines: list[str]) -> None:
     try:
         pieces = read("\n".join(lines))
-    except Unreadable:
+    except UnreadableEdit:
         return
     for piece in pieces:
         assert piece.edits

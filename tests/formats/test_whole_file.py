@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.formats import find_replace, whole_file
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.formats.whole_file import read, read_quoting
 from patchq.model.ops import Write
 from patchq.model.values import Problem
@@ -269,7 +269,7 @@ def test_refusals_where_it_may_quote(text: str, code: str, line: int) -> None:
 )
 def test_a_cut_response_never_writes_a_part(text: str) -> None:
     for length in range(text.index("x"), len(text)):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableEdit):
             edits_of(text[:length], read)
     assert len(edits_of(text, read)) == 1
 

@@ -12,7 +12,7 @@ from patchq.formats.document import Document, Piece
 from patchq.formats.json import grammar
 from patchq.formats.marks.fences import fence
 from patchq.formats.registry import FORMATS
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Op
 from patchq.model.values import Edit, Problem
 from tests.helpers.effort import effort
@@ -22,7 +22,7 @@ BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}
 
 
 def read(text: str, default_path: str | None = None) -> list[Piece]:
-    """The pieces of a text; raises `Unreadable`."""
+    """The pieces of a text; raises `UnreadableEdit`."""
     doc = Document(text.split("\n"), BASE.__contains__, default_path)
     pieces: list[Piece] = []
     i = 0
@@ -56,7 +56,7 @@ def said(value: Any, default_path: str | None = None) -> list[tuple[str, Op]]:
 def refusal(value: Any, default_path: str | None = None) -> Problem:
     """Why a text, or a value as JSON, is unreadable; its message says the place."""
     text = value if isinstance(value, str) else json.dumps(value)
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableEdit) as caught:
         read(text, default_path)
     problem = caught.value.problem
     assert problem.hint
@@ -76,7 +76,7 @@ def outcome(text: str) -> list[Edit] | Problem:
     """The edits of a text, or the problem that refuses it."""
     try:
         return edits(text)
-    except Unreadable as error:
+    except UnreadableEdit as error:
         return error.problem
 
 
@@ -84,7 +84,7 @@ def effort_of(text: str) -> int:
     """How much work it takes to read a text, or to find that it is unreadable."""
 
     def reading() -> None:
-        with suppress(Unreadable):
+        with suppress(UnreadableEdit):
             read(text)
 
     return effort(reading)

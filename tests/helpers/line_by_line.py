@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from patchq.formats.document import Document, Piece
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, Write
 from patchq.model.values import Edit, Problem
 from tests.helpers.effort import effort
@@ -16,7 +16,7 @@ Read = Callable[[Document, int], Piece | None]
 
 
 def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[Edit]:
-    """The edits of a text; raises `Unreadable`."""
+    """The edits of a text; raises `UnreadableEdit`."""
     doc = Document(text.split("\n"), BASE.__contains__, default_path)
     edits: list[Edit] = []
     i = 0
@@ -42,7 +42,7 @@ def read_or_refused(
     """The edits of a text, or the problem that refuses it."""
     try:
         return edits_of(text, *forms, default_path=default_path)
-    except Unreadable as error:
+    except UnreadableEdit as error:
         return error.problem
 
 

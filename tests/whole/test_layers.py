@@ -34,7 +34,7 @@ SHELF = 500
 """Lines of a file; more of them are a warning."""
 MOST_ENTRIES = 20
 """Of a room at one level; `cli` has one for each verb."""
-SHARED_NAMES = {"Decided", "File", "Place", "Queue", "Unreadable"}
+SHARED_NAMES = {"Decided", "File", "Place", "Queue"}
 """Class names that stand for several classes still."""
 
 

@@ -62,7 +62,7 @@ _HINT = "send `searchPattern` with `before`, `target` and `after`; see `patchq f
 
 
 def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
-    """One contextual edit, without its relations to others.  Raises `Unreadable`."""
+    """One contextual edit, without its relations to others.  Raises `UnreadableEdit`."""
     members = Members(node, place)
     pattern_node = members.get("searchpattern")
     if pattern_node is None or not isinstance(pattern_node.value, dict):

@@ -38,7 +38,7 @@ from patchq.formats.json.members import (
 from patchq.formats.json.notes import speaks_of_edits
 from patchq.formats.marks.patches import BEGIN_PATCH
 from patchq.formats.marks.paths import is_path
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
@@ -81,7 +81,7 @@ _HINT_PATCH = (
 
 
 def of_call(name: str | None, arguments: Node, place: JsonPlace) -> list[Edit] | None:
-    """The edits of one tool call; None if it is none.  Raises `Unreadable`.
+    """The edits of one tool call; None if it is none.  Raises `UnreadableEdit`.
 
     Without a `name` an object is a call only if it has the keys of one."""
     words = frozenset(word.lower() for word in _WORD.findall(name or ""))
@@ -244,13 +244,15 @@ def _refuse(members: Members, message: str) -> NoReturn:
 
 
 def patch_of(arguments: Node, place: JsonPlace) -> list[Edit] | None:
-    """The edits of a call whose argument is a patch; None if it is none.  Raises `Unreadable`."""
+    """The edits of a call whose argument is a patch; None if it is none.
+
+    Raises `UnreadableEdit`."""
     patches = [text for text in _patch_texts(arguments) if _BEGIN.search(text)]
     if len(patches) != 1:
         return None
     try:
         return [replace(edit, at=place.at(arguments)) for edit in _patch_edits(patches[0], place)]
-    except Unreadable as error:
+    except UnreadableEdit as error:
         message = f"the patch in this call cannot be read: {error.problem.message}"
         raise place.error(arguments, message, error.problem.hint or _HINT_PATCH) from None
 
@@ -286,7 +288,7 @@ def _patch_edits(text: str, place: JsonPlace) -> list[Edit]:
         i = doc.low = piece.end
     if rest:
         message = f"expected a patch and nothing else, found {doc.lines[rest[0]].strip()[:60]!r}"
-        raise Unreadable(rest[0], message, _HINT_PATCH)
+        raise UnreadableEdit(rest[0], message, _HINT_PATCH)
     return edits
 
 

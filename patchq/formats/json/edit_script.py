@@ -55,7 +55,7 @@ _HINT = (
 
 
 def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
-    """One edit of a script; `default_path` is the script's file.  Raises `Unreadable`."""
+    """One edit of a script; `default_path` is the script's file.  Raises `UnreadableEdit`."""
     members = Members(node, place)
     anchor_node = members.get("anchor")
     if anchor_node is None or not isinstance(anchor_node.value, dict):

@@ -30,7 +30,7 @@ from patchq.formats.marks.fences import Fence, fence
 from patchq.formats.marks.lines import line_above, next_line
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info
 from patchq.formats.relations import Stated
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 
@@ -42,7 +42,7 @@ _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
 
 def read(doc: Document, i: int) -> Piece | None:
     """The edits of the JSON that begins with a bracket on line `i` (an index); None if there is
-    none, or none with edits.  Raises `Unreadable`."""
+    none, or none with edits.  Raises `UnreadableEdit`."""
     notes: JsonNotes = doc.memory[JsonNotes]
     return _edits(notes, i, i, None) if i >= notes.end else None
 
@@ -62,7 +62,7 @@ def refuse_member(doc: Document, i: int) -> Piece | None:
     notes: JsonNotes = doc.memory[JsonNotes]
     if i < notes.end:
         return None
-    raise Unreadable(i, "this looks like a part of an edit in JSON that cannot be read", HINT)
+    raise UnreadableEdit(i, "this looks like a part of an edit in JSON that cannot be read", HINT)
 
 
 OPENINGS = (
@@ -94,7 +94,7 @@ def _edits(notes: JsonNotes, i: int, start: int, mark: Fence | None) -> Piece | 
             notes.add_vain(start)
         return None
     if run.behind is not None:
-        raise Unreadable(
+        raise UnreadableEdit(
             run.behind,
             "expected nothing behind the JSON of the edits"
             + (" before its fence ends" if mark else ""),
@@ -113,7 +113,7 @@ def _is_alone(lines: Sequence[str], i: int) -> bool:
 def read_call(doc: Document, call: ToolCall) -> Piece | None:
     """The edits of a tool call of an API's answer; `doc` tells of paths, its lines do not matter.
 
-    None if the call is no edit.  Raises `Unreadable`.
+    None if the call is no edit.  Raises `UnreadableEdit`.
     """
     reader = _JsonReader(alone=False)
     reader.call(call, JsonPlace(1, call.at, doc.known, doc.default_path))
@@ -125,7 +125,7 @@ def _in_fence(doc: Document, i: int, mark: Fence) -> int | None:
     if not doc.open_fences.opens(mark):
         return None
     if speaks_of_edits(mark.info):
-        raise Unreadable(
+        raise UnreadableEdit(
             i, "expected JSON below the line that opens its fence, found it beside", HINT
         )
     start = next_line(doc.lines, i)
@@ -145,7 +145,7 @@ def _check_heading(doc: Document, i: int, piece: Piece) -> None:
     for edit in piece.edits:
         if f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}"):
             return
-    raise Unreadable(
+    raise UnreadableEdit(
         i,
         f"this fence may hold edits of {piece.edits[0].path!r} or be the text of {path!r}, whose "
         f"path stands on line {above + 1}",

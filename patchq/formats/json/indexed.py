@@ -48,7 +48,7 @@ _HINT = "send `target`, `replacement` and `occurrences`; see `patchq formats ind
 
 
 def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
-    """One indexed edit, without its relations to others.  Raises `Unreadable`."""
+    """One indexed edit, without its relations to others.  Raises `UnreadableEdit`."""
     members = Members(node, place)
     kind = kind_of(members)
     key = "aftertext" if kind == "addition" else "target"

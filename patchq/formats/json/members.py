@@ -14,7 +14,7 @@ from typing import Any
 from patchq.formats.json.notes import speaks_of_edits
 from patchq.formats.marks.patches import BEGIN_PATCH
 from patchq.formats.marks.paths import Known, as_meant, is_path, undress
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Op
 from patchq.model.values import Edit
 from patchq.text import jsonish
@@ -61,8 +61,8 @@ class JsonPlace:
         """The place of what is written inside a value, as a text of its own."""
         return JsonPlace(1, self.at(node), self.known, self.default_path)
 
-    def error(self, node: Node, message: str, hint: str) -> Unreadable:
-        return Unreadable(self.at(node)[0] - 1, message, hint)
+    def error(self, node: Node, message: str, hint: str) -> UnreadableEdit:
+        return UnreadableEdit(self.at(node)[0] - 1, message, hint)
 
 
 class Members(dict[str, Node]):
@@ -85,7 +85,7 @@ class Members(dict[str, Node]):
             if value.value is not None:
                 self[plain] = value
 
-    def error(self, message: str, hint: str) -> Unreadable:
+    def error(self, message: str, hint: str) -> UnreadableEdit:
         return self.place.error(self.node, message, hint)
 
     def one(self, *keys: str) -> Node | None:

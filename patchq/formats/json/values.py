@@ -17,7 +17,7 @@ from functools import lru_cache
 from patchq.formats.json.notes import WINDOW, JsonNotes, speaks_of_edits
 from patchq.formats.marks.fences import Fence, fence
 from patchq.formats.marks.lines import next_line
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
 
@@ -209,7 +209,7 @@ def _check_region(notes: JsonNotes, i: int, start: int, broken: BrokenJson) -> N
         first = doc.lines[start].lstrip()
         closed = any(fence(line) for line in region[1:])
         if speaks_of_edits("\n".join(region)) or (not closed and _opens_object(first)):
-            raise Unreadable.cut(i, "the response ends inside the JSON that begins here")
+            raise UnreadableEdit.cut(i, "the response ends inside the JSON that begins here")
     if not (notes.speak_of_edits and notes.name_edit(i, at + _UNQUOTED_LINES)):
         return
     rest = doc.lines[at][broken.column - 1 :].split(":")[0].rstrip()
@@ -219,7 +219,7 @@ def _check_region(notes: JsonNotes, i: int, start: int, broken: BrokenJson) -> N
                 break
             region = [*region, line]
     if speaks_of_edits("\n".join(region)):
-        raise Unreadable(
+        raise UnreadableEdit(
             at,
             f"this looks like an edit in JSON that cannot be read: {broken.message}",
             HINT,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 
 _OPEN = re.compile(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
 _CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPLACE)")
@@ -97,7 +97,7 @@ def is_cut(line: str, headed: bool) -> bool:
 def block_at(
     lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None
 ) -> Block:
-    """The block that opens with `marker` on line `start` (an index); raises `Unreadable`.
+    """The block that opens with `marker` on line `start` (an index); raises `UnreadableEdit`.
 
     With `inner`, what stands in inner fences may be text as well as markers; if the block can be
     read both ways, it is unreadable.  Read so, all markers have to have the length of the first.
@@ -106,26 +106,26 @@ def block_at(
     if inner is not None:
         quoting = _attempt(lines, start, marker, inner)
         if isinstance(quoting, Block):
-            if isinstance(plain, Unreadable):
+            if isinstance(plain, UnreadableEdit):
                 return quoting
             if quoting != plain:
-                raise Unreadable(
+                raise UnreadableEdit(
                     start,
                     "the block can be read in two ways, with the markers in its inner fence as "
                     "markers or as text",
                     "give the block's three markers a length (5 to 9) that its text does not have",
                 )
-    if isinstance(plain, Unreadable):
+    if isinstance(plain, UnreadableEdit):
         raise plain
     return plain
 
 
 def _attempt(
     lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None
-) -> Block | Unreadable:
+) -> Block | UnreadableEdit:
     try:
         return _divided(lines, start, marker, _scan(lines, start, marker, inner))
-    except Unreadable as error:
+    except UnreadableEdit as error:
         return error
 
 
@@ -165,7 +165,7 @@ def _scan(lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSki
                 scan.end = i
                 return scan
             else:
-                raise Unreadable(
+                raise UnreadableEdit(
                     i,
                     f"expected `{marker.closing}`, which closes the block of line {start + 1}, "
                     f"found `{line.rstrip(_BLANKS)}`",
@@ -184,7 +184,7 @@ def _loose_end(
         if found is not None and found.word in _ENDS[marker.word]:
             return scan.closings[0]
     if limit < len(lines):
-        raise Unreadable(
+        raise UnreadableEdit(
             limit,
             f"a block opens before the one of line {start + 1} is closed; expected "
             f"`{marker.closing}`",
@@ -192,13 +192,13 @@ def _loose_end(
             "markers another length (5 to 9)",
         )
     if scan.closings:
-        raise Unreadable(
+        raise UnreadableEdit(
             scan.closings[0],
             f"expected `{marker.closing}`, which closes the block of line {start + 1}, found "
             f"`{lines[scan.closings[0]].rstrip(_BLANKS)}`",
             "give the three markers of a block the same length",
         )
-    raise Unreadable.cut(
+    raise UnreadableEdit.cut(
         start,
         "the block that opens here is not closed before the response ends; expected "
         f"`{marker.closing}`",
@@ -213,7 +213,7 @@ def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan)
     same = [i for i in within if len(lines[i].rstrip(_BLANKS)) == marker.length]
     dividers = same if same or scan.strict else within
     if len(dividers) != 1:
-        raise Unreadable(
+        raise UnreadableEdit(
             dividers[1] if dividers else start,
             f"expected exactly one divider of {marker.length} `=` in the block of line "
             f"{start + 1}, found {len(dividers)}",

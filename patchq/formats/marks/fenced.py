@@ -17,7 +17,7 @@ from patchq.formats.marks.labels import file_line, half_label, is_file_end
 from patchq.formats.marks.lines import joined, next_line
 from patchq.formats.marks.patches import BEGIN_PATCH, GIT
 from patchq.formats.marks.paths import Known, path_line, path_of_info
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 
 LONGER_FENCE = (
     "put a text that holds fences into a longer one, as ```` (four backticks) for three; both of "
@@ -51,7 +51,7 @@ def is_markdown(path: str, info: str) -> bool:
 
 def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:
     """The text in the fence that opens with `mark` on line `start` (an index); raises
-    `Unreadable` if it is not closed."""
+    `UnreadableEdit` if it is not closed."""
     nested = [mark]
     nests, closed_inner = False, -1
     for i in range(start + 1, len(lines)):
@@ -67,16 +67,18 @@ def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:
             nested.append(line)
         nests = nests or not line.kind.isalpha()
     if closed_inner >= 0 and next_line(lines, closed_inner) == len(lines):
-        raise Unreadable(
+        raise UnreadableEdit(
             start,
             "the fence that opens here is not closed: the last fence line closes one inside of it",
             LONGER_FENCE,
         )
-    raise Unreadable.cut(start, "the fence that opens here is not closed before the response ends")
+    raise UnreadableEdit.cut(
+        start, "the fence that opens here is not closed before the response ends"
+    )
 
 
 def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> None:
-    """Raise `Unreadable` if another line may be the fence's end as well.
+    """Raise `UnreadableEdit` if another line may be the fence's end as well.
 
     In Markdown, and in a text that holds fences, that is every bare one; in another text the next
     fence line, if the text seems to go on behind the first end.
@@ -90,7 +92,7 @@ def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> No
             if text.mark.closed_by(mark):
                 if _closes_wrapper(lines, i, mark, text):
                     return
-                raise Unreadable(
+                raise UnreadableEdit(
                     text.start,
                     "expected to know where the fence that opens here ends, found two lines for "
                     f"it, {text.end + 1} and {i + 1}",

@@ -28,7 +28,7 @@ class _Hunk:
 
 
 class FileReader:
-    """Reads the files of one diff; raises `Unreadable`."""
+    """Reads the files of one diff; raises `UnreadableEdit`."""
 
     def __init__(self, region: DiffRegion) -> None:
         self.region = region

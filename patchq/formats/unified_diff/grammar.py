@@ -38,7 +38,7 @@ from patchq.formats.unified_diff.headers import (
     names_one_file,
 )
 from patchq.formats.unified_diff.hunks import is_fence, is_signature, numbers_of
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 from patchq.formats.v4a import opens
 from patchq.model.ops import Rename
 
@@ -81,7 +81,7 @@ def read(doc: Document, i: int) -> Piece | None:
     line = doc.lines[i]
     if line[:1] in ("`", "~", " ", "\t", ">"):
         if _INDENTED.match(line):
-            raise Unreadable(i, "a diff stands here, but not at the start of its lines", HINT)
+            raise UnreadableEdit(i, "a diff stands here, but not at the start of its lines", HINT)
         return _fenced(doc, i)
     if line.startswith("From") and (mail := mails.mail_at(doc.lines, i)):
         mails.refuse_several(doc.lines, i, mail)
@@ -89,7 +89,9 @@ def read(doc: Document, i: int) -> Piece | None:
     if begins_file(doc.lines, i) or _is_hunk(doc, i):
         return _bare(doc, i)
     if line.startswith("+++ ") or _OTHER.fullmatch(line):
-        raise Unreadable(i, f"expected a unified diff's header, found {line.strip()[:60]!r}", HINT)
+        raise UnreadableEdit(
+            i, f"expected a unified diff's header, found {line.strip()[:60]!r}", HINT
+        )
     return None
 
 
@@ -142,7 +144,7 @@ def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
     if first >= len(doc.lines):
         if (doc.lines[-1] and not reader.open_end) or reader.others_exact:
             message = "the diff ends here with fewer lines than its last hunk states"
-            raise Unreadable.cut(end - 1, message)
+            raise UnreadableEdit.cut(end - 1, message)
         return
     if is_signature(doc.lines, first):
         return
@@ -153,7 +155,7 @@ def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
             break
         calm.ends[any_sign] = n + 1
         if line[0] in "+-" and (any_sign or _is_change(line)):
-            raise Unreadable(
+            raise UnreadableEdit(
                 first,
                 f"expected a line led by a space, `+` or `-`, found {doc.lines[first][:60]!r}",
                 "lead every line of a hunk by its sign; put a blank line, or the fence's end, "
@@ -182,7 +184,7 @@ def _stat_above(doc: Document, start: int) -> int | None:
 
 def _fenced(doc: Document, start: int) -> Piece | None:
     """The diff in the fence that opens on line `start` (an index); None if none does, or it holds
-    none.  Raises `Unreadable`."""
+    none.  Raises `UnreadableEdit`."""
     mark = fence(doc.lines[start])
     if mark is None or not is_of_diff(mark):
         return None
@@ -198,10 +200,12 @@ def _fenced(doc: Document, start: int) -> Piece | None:
     reader = FileReader(DiffRegion(doc, lines, start + 1, fenced=True))
     _read(reader, path)
     if not reader.edits:
-        raise Unreadable(start, "the fence holds lines of a diff, and no header of a file", HINT)
+        raise UnreadableEdit(
+            start, "the fence holds lines of a diff, and no header of a file", HINT
+        )
     if not closed and not (end == len(doc.lines) and reader.exact):
         message = "the fence that opens here is not closed behind its diff"
-        raise Unreadable.cut(start, message)
+        raise UnreadableEdit.cut(start, message)
     named = {edit.path for edit in reader.edits}
     named |= {edit.op.to for edit in reader.edits if isinstance(edit.op, Rename)}
     own = top if path in named else None

@@ -15,7 +15,7 @@ from patchq.formats.document import Document
 from patchq.formats.marks.lines import next_line
 from patchq.formats.marks.patches import GIT
 from patchq.formats.marks.paths import Known, as_meant, is_path, undotted
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 
@@ -52,14 +52,14 @@ class DiffRegion:
     offset: int
     fenced: bool
 
-    def unreadable(self, i: int, message: str, hint: str = HINT) -> Unreadable:
-        return Unreadable(self.offset + i, message, hint)
+    def unreadable(self, i: int, message: str, hint: str = HINT) -> UnreadableEdit:
+        return UnreadableEdit(self.offset + i, message, hint)
 
-    def missing(self, i: int, message: str, end: int) -> Unreadable:
+    def missing(self, i: int, message: str, end: int) -> UnreadableEdit:
         """Something is missing at `end`: a response that ends there was cut."""
         if not self.ends(end):
             return self.unreadable(i, message)
-        return Unreadable.cut(self.offset + i, message)
+        return UnreadableEdit.cut(self.offset + i, message)
 
     def ends(self, i: int) -> bool:
         """Whether the response ends before line `i`."""
@@ -132,7 +132,7 @@ def names_one_file(lines: Sequence[str], i: int, known: Known) -> bool:
 
 
 def headers_at(region: DiffRegion, start: int) -> Headers:
-    """The headers that begin on line `start`; raises `Unreadable`."""
+    """The headers that begin on line `start`; raises `UnreadableEdit`."""
     headers, lines, i, git = Headers(start), region.lines, start, None
     if lines[i].startswith(GIT):
         git = git_sides(lines[i][len(GIT) :])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 
-from patchq.formats.unreadable import Unreadable
+from patchq.formats.unreadable import UnreadableEdit
 
 _FROM = re.compile(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ")
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)", re.DOTALL)
@@ -41,7 +41,7 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
     """The mail whose headers begin on line `start` (an index), or None.
 
     Without git's first line (`From <oid> …`) it takes `From:`, `Date:` and `Subject:` to make one.
-    Raises `Unreadable` where its text is encoded.
+    Raises `UnreadableEdit` where its text is encoded.
     """
     opened = begins(lines[start])
     if not may_begin(lines[start]):
@@ -54,7 +54,7 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
     if not opened and not {"from", "date", "subject"} <= fields.keys():
         return None
     if fields.get("content-transfer-encoding", "").lower() in _ENCODED:
-        raise Unreadable(
+        raise UnreadableEdit(
             start,
             "the mail's text is encoded, so its diff cannot be read",
             "send the output of `git format-patch` itself, not a mail that was on its way",
@@ -68,10 +68,10 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
 
 
 def refuse_several(lines: Sequence[str], start: int, mail: Mail) -> None:
-    """Raise `Unreadable` if another mail begins behind `mail`, which begins on line `start`."""
+    """Raise `UnreadableEdit` if another mail begins behind `mail`, which begins on line `start`."""
     for i in range(mail.end, len(lines)):
         if begins(lines[i]) or mail_at(lines, i):
-            raise Unreadable(
+            raise UnreadableEdit(
                 i,
                 f"a second mail begins here; the first one begins on line {start + 1}",
                 "send every mail as a response of its own: `git mailsplit -o. FILE` splits them, "
