@@ -56,7 +56,7 @@ def _claims(root: Path) -> Iterator[Damage]:
                 mend=partial(aside, root, path),
             )
         elif held and paper:
-            yield from _held_body(active, token, _read(active / f"{paper['id']}{REPORT}"))
+            yield from _held_body(active, token, active / f"{paper['id']}{REPORT}")
 
 
 def _is_sound(path: Path, paper: dict[str, Any] | None) -> bool:
@@ -72,9 +72,10 @@ def _is_sound(path: Path, paper: dict[str, Any] | None) -> bool:
     return path.suffix != ".asked" or paper is None or not paper.keys() < {"asked", "data"}
 
 
-def _held_body(active: Path, token: str, report: dict[str, Any] | None) -> Iterator[Damage]:
+def _held_body(active: Path, token: str, path: Path) -> Iterator[Damage]:
     """Whether the copy of the response is what the batch was held on; the response as it came
     stands in the claim's directory."""
+    report = spool.report(path.read_bytes()) if path.is_file() else None
     body, wanted = active / f"{token}.body", report and report["source"]["sha256"]
     if not body.is_file() or not report or _sum(body) == wanted:
         return
