@@ -22,7 +22,7 @@ from patchq.model.values import Base, Edit, FileChange, Plan, Problem, Tree
 from patchq.pipeline.decision import Decision
 from patchq.pipeline.progress import Aimed, Based, Planned, Read
 from patchq.pipeline.rebase import files
-from patchq.pipeline.rebase.drift import Move
+from patchq.pipeline.rebase.files import Move
 from patchq.plan import batch
 
 _MOST_COMMITS = 300
