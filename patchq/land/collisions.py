@@ -25,7 +25,7 @@ from patchq.model.report import PENDING_CONFLICT, ProblemEntry, Report, has_comm
 from patchq.model.values import Collision, Problem
 from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.rebase.lines import in_words
-from patchq.pipeline.rebase.overlaps import Place, Proposal, changes, collisions
+from patchq.pipeline.rebase.overlaps import Proposal, ProposedChange, changes, collisions
 from patchq.pipeline.world import World
 from patchq.report import document
 
@@ -200,7 +200,7 @@ def _warnings(repo: Repository, own: Proposal, other: Proposal) -> Iterator[Prob
         )
 
 
-def _message(ours: Place, theirs: Place, other: str) -> str:
+def _message(ours: ProposedChange, theirs: ProposedChange, other: str) -> str:
     waits = f"batch {other}, which waits for review, too"
     if ours.lines and theirs.lines:
         are = "is" if ours.lines[0] == ours.lines[1] else "are"

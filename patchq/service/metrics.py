@@ -81,7 +81,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-class File:
+class MetricsFile:
     """The file at `path`, written when there is something new to write."""
 
     def __init__(self, path: Path) -> None:

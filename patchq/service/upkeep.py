@@ -15,7 +15,7 @@ from patchq.git import records
 from patchq.git.tidying import Tidying
 from patchq.model.report import Report
 from patchq.pipeline.world import World
-from patchq.service.metrics import File, Numbers
+from patchq.service.metrics import MetricsFile, Numbers
 from patchq.service.retention import Retention
 from patchq.service.stats import Running
 from patchq.service.systemd import Manager
@@ -41,7 +41,7 @@ class Upkeep:
         self._retention = Retention()
         self._tidying = Tidying(world.repo)
         self._running: Running | None = None
-        self._file: File | None = None
+        self._file: MetricsFile | None = None
         self._started = world.clock()
         self._worked = self._wrote = time.monotonic()
 
@@ -100,7 +100,7 @@ class Upkeep:
         if path is None or self._running is None:
             return
         if self._file is None or self._file.path != path:
-            self._file = File(path)
+            self._file = MetricsFile(path)
         self._file.write(
             Numbers(
                 counts=self._running.counts,

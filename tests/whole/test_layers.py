@@ -34,8 +34,8 @@ SHELF = 500
 """Lines of a file; more of them are a warning."""
 MOST_ENTRIES = 20
 """Of a room at one level; `cli` has one for each verb."""
-SHARED_NAMES = {"Decided", "File", "Place", "Queue"}
-"""Class names that stand for several classes still."""
+SHARED_NAMES = {"Queue"}
+"""The protocol, and a part of the configuration, whose schema tells the classes' names to users."""
 
 
 def test_the_package_is_its_rooms() -> None:

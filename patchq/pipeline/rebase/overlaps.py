@@ -22,7 +22,7 @@ EditLines = tuple[str, str, tuple[int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProposedChange:
     """What a batch changes there, in the terms of its report: `lines` are 1-based and inclusive, of
     its base; None where it is the file as a whole.  An insertion has the line before it."""
 
@@ -65,13 +65,13 @@ class Proposal:
             self._spans[path] = [(a0, a1) for a0, a1, _, _ in hunks]
         return self._spans[path]
 
-    def place(self, repo: Repository, path: str, span: Lines | None = None) -> Place:
+    def place(self, repo: Repository, path: str, span: Lines | None = None) -> ProposedChange:
         """What the report calls these lines, or the file as a whole."""
         before, after = self.changes[path]
         does = "creates" if before is None else "deletes" if after is None else "changes"
         if span is None:
             own = [id for id, of, _ in self.edits if of == path]
-            return Place(path, does, own[0] if own else self._only_edit())
+            return ProposedChange(path, does, own[0] if own else self._only_edit())
         first, end = self._on_base(repo, path, span)
         near = [
             id
@@ -79,7 +79,7 @@ class Proposal:
             if of == path and lines and lines[0] - 1 <= end and first <= lines[1]
         ]
         edit = near[0] if near else self._only_edit(path)
-        return Place(path, does, edit, inclusive((first, end)))
+        return ProposedChange(path, does, edit, inclusive((first, end)))
 
     def _on_base(self, repo: Repository, path: str, span: Lines) -> Lines:
         """The lines as its base has them: the file may have changed before the commit was made."""
@@ -104,7 +104,9 @@ def changes(repo: Repository, commit: str) -> dict[str, Blobs]:
     }
 
 
-def collisions(repo: Repository, one: Proposal, other: Proposal) -> Iterator[tuple[Place, Place]]:
+def collisions(
+    repo: Repository, one: Proposal, other: Proposal
+) -> Iterator[tuple[ProposedChange, ProposedChange]]:
     """The places where both change something that touches: lines that they share or that border
     on each other, and files that one of them makes or removes."""
     for path in sorted(one.changes.keys() & other.changes.keys()):
@@ -122,7 +124,7 @@ def collisions(repo: Repository, one: Proposal, other: Proposal) -> Iterator[tup
 
 def _file_and_directory(
     repo: Repository, one: Proposal, other: Proposal
-) -> Iterator[tuple[Place, Place]]:
+) -> Iterator[tuple[ProposedChange, ProposedChange]]:
     """A file of the one where the other has a directory."""
     for path in sorted(one.changes.keys() & other.above if other.above else ()):
         if one.changes[path][1] is not None:
