@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from patchq.formats.document import Document
 from patchq.formats.envelope.thinking import closes_thought, opens_thought
-from patchq.formats.format import Format, Opening, Read
+from patchq.formats.format import Document, Format, Opening, Read
 from patchq.formats.leftovers import Signs
-from patchq.formats.marks.fences import Fence, fence
+from patchq.formats.marks.lines import Fence, fence
 
 _OWN = ("`{3}", "~{3}", "<")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""

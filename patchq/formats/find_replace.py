@@ -29,10 +29,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patchq.formats.document import Document, Piece
-from patchq.formats.format import FenceOpening, Format, Opening, Sign
+from patchq.formats.format import (
+    Document,
+    FenceOpening,
+    Format,
+    Opening,
+    Piece,
+    Sign,
+    UnreadableEdit,
+)
 from patchq.formats.marks.fenced import LONGER_FENCE, Fenced, check_end, fenced_at, is_markdown
-from patchq.formats.marks.fences import Fence, fence
 from patchq.formats.marks.labels import (
     change_line,
     file_line,
@@ -42,7 +48,7 @@ from patchq.formats.marks.labels import (
     may_label,
     path_behind,
 )
-from patchq.formats.marks.lines import joined, next_line
+from patchq.formats.marks.lines import Fence, fence, joined, next_line
 from patchq.formats.marks.paths import (
     Known,
     as_meant,
@@ -50,7 +56,6 @@ from patchq.formats.marks.paths import (
     path_of_info,
     path_of_sentence,
 )
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, Replace
 from patchq.model.values import Edit
 

@@ -17,15 +17,137 @@ lists, and what refuses a response that nobody could read as it was meant.
 there; None if what stands there is none of its own; and raises `UnreadableEdit`, with the line and
 what to send instead, where the format begins and is damaged.  Nothing is guessed: a response of
 which a part cannot be read is refused as a whole.
+
+The formats are asked line by line whether one of theirs begins there; the first that says so takes
+its lines, which nobody else looks at again.  What nobody takes is prose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from patchq.formats.document import Document, Piece
-from patchq.formats.marks.fences import Fence
+from patchq.formats.marks.lines import Fence, OpenFences
+from patchq.formats.marks.paths import Known, mentions_other
+from patchq.model.values import Edit, Problem
+
+SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
+
+
+# ---------------------------------------------------------------- what it is given
+
+
+@dataclass
+class Document:
+    """The lines (without `\\n`) and what is known while they are read."""
+
+    lines: list[str]
+    base_has: Known
+    default_path: str | None = None
+    path: str | None = None
+    """The path of the last edit, for one that names none."""
+    low: int = 0
+    """The first line (index) behind the last edit: headings are not sought before it."""
+    created: set[str] = field(default_factory=set)
+    """Paths that earlier edits create."""
+    open_fences: OpenFences = field(default_factory=OpenFences)
+    """All fences outside of edits, as the reader has met them."""
+    memory: Memory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.memory = Memory(self)
+
+    def carried_path(self, between: Iterable[str]) -> str | None:
+        """The path of the edit before, or the front matter's, for one that names none; None if the
+        lines between name another."""
+        path = self.path or self.default_path
+        others = path and any(mentions_other(line, path, self.known) for line in between)
+        return None if others else path
+
+    def known(self, path: str) -> bool:
+        """Whether the base has the path, or an earlier edit makes it."""
+        return path in self.created or self.base_has(path)
+
+
+class Memory(dict[type, Any]):
+    """What each format remembers of a document while it is read: `memory[Kind]` is the one
+    `Kind(doc)`, made when it is first asked for."""
+
+    def __init__(self, doc: Document) -> None:
+        super().__init__()
+        self._doc = doc
+
+    def __missing__(self, kind: type) -> Any:
+        self[kind] = kind(self._doc)
+        return self[kind]
+
+
+# ---------------------------------------------------------------- what it returns, or raises
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The ids that an edit's object names; `group` tells the lists of a response apart."""
+
+    cascades: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    group: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a format has read: edits with `at` and without ids (`id=""`, unless the response gives
+    one), and the index of the first line behind them.  `top` is the index of the first line that
+    belongs to it, where a heading above it does."""
+
+    edits: tuple[Edit, ...]
+    end: int
+    top: int | None = None
+    summary: str | None = None
+    warnings: tuple[Problem, ...] = ()
+    kept: tuple[int, ...] = ()
+    """The lines (indices) from `top` on that are prose all the same."""
+    author: str | None = None
+    """Who wrote the change, `Name <address>`, where a mail's head says so."""
+    stated: Mapping[int, Stated] = field(default_factory=dict)
+    """What the edits, by their index, say of each other."""
+
+
+class UnreadableEdit(Exception):
+    """The response cannot be read; `index` is the line's, counted from 0, `column` from 1."""
+
+    def __init__(
+        self,
+        index: int,
+        message: str,
+        hint: str,
+        code: str = "response.unreadable_edit",
+        column: int = 1,
+    ) -> None:
+        super().__init__(message)
+        place = f"line {index + 1}, column {column}: "
+        self.problem = Problem(code, place + message, hint, line=index + 1)
+
+    @classmethod
+    def of(cls, problem: Problem) -> UnreadableEdit:
+        """The same for a problem that is known already."""
+        error = cls((problem.line or 1) - 1, problem.message, problem.hint or "", problem.code)
+        error.problem = problem
+        return error
+
+    @classmethod
+    def cut(cls, index: int, message: str, hint: str = SEND_AGAIN) -> UnreadableEdit:
+        """A response that ends too early: what begins on line `index` is not all there."""
+        return cls(index, message, hint, "response.truncated")
+
+    def moved(self, line: int) -> UnreadableEdit:
+        """The same for a text that stands inside JSON, on line `line` of the response."""
+        return UnreadableEdit.of(replace(self.problem, line=line))
+
+
+# ---------------------------------------------------------------- what it is
+
 
 Read = Callable[[Document, int], Piece | None]
 

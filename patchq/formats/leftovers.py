@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from patchq.formats.format import Format, Sign
-from patchq.formats.marks.fences import Fence, OpenFences, fence
+from patchq.formats.marks.lines import Fence, OpenFences, fence
 from patchq.formats.marks.paths import (
     Known,
     is_path,

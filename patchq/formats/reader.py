@@ -12,19 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from patchq.formats import leftovers
 from patchq.formats.catalogue import NOTHING, Beginning, Catalogue
-from patchq.formats.document import Document, Piece
 from patchq.formats.envelope.thinking import (
     blank_thought,
     closes_thought,
     opens_thought,
     without_close,
 )
+from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
 from patchq.formats.marks.blocks import is_cut
-from patchq.formats.marks.fences import fence
-from patchq.formats.marks.lines import line_above
+from patchq.formats.marks.lines import fence, line_above
 from patchq.formats.marks.paths import Known, path_line
-from patchq.formats.relations import Stated
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Problem
 

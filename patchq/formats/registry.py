@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from patchq.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
 from patchq.formats.catalogue import Catalogue
-from patchq.formats.document import Document
 from patchq.formats.envelope.api_json import ApiAnswer, ApiText, open_api
+from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
 from patchq.formats.marks.paths import Known
 from patchq.formats.reader import Reading
 from patchq.formats.relations import related
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.values import Parsed, Problem
 
 FORMATS = Catalogue(

@@ -9,24 +9,15 @@ refers to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.format import Stated, UnreadableEdit
+from patchq.model.ops import CONTEXTUAL, INDEXED
 from patchq.model.values import Edit, Problem
 
 CODE = "edit.dependency"
-INDEXED, CONTEXTUAL = "indexed", "contextual"
 _CORRECT = "correct the id, or leave the relation out"
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """The ids that an edit's object names; `group` tells the lists of a response apart."""
-
-    cascades: tuple[str, ...] = ()
-    depends_on: tuple[str, ...] = ()
-    group: int = 0
 
 
 def related(

@@ -29,8 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from patchq.formats.document import Document, Piece
-from patchq.formats.format import Format, Opening
+from patchq.formats.format import Document, Format, Opening, Piece, UnreadableEdit
 from patchq.formats.marks.blocks import (
     Block,
     BlockMarker,
@@ -39,8 +38,7 @@ from patchq.formats.marks.blocks import (
     is_suspect,
     opening,
 )
-from patchq.formats.marks.fences import Fence, FenceLines, fence
-from patchq.formats.marks.lines import joined, line_above, next_line
+from patchq.formats.marks.lines import Fence, FenceLines, fence, joined, line_above, next_line
 from patchq.formats.marks.paths import (
     Known,
     as_meant,
@@ -49,7 +47,6 @@ from patchq.formats.marks.paths import (
     path_of_sentence,
     word_line,
 )
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
 

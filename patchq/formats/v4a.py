@@ -22,11 +22,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from patchq.formats.document import Document, Piece
-from patchq.formats.format import Format, Opening, Sign
+from patchq.formats.format import Document, Format, Opening, Piece, Sign, UnreadableEdit
 from patchq.formats.marks.lines import halves, is_blank, joined, line_above, next_line
 from patchq.formats.marks.paths import as_meant, undress
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.model.values import Edit
 
@@ -93,7 +91,7 @@ class _Section:
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """The patch that begins on line `i` (an index); see `formats.document`."""
+    """The patch that begins on line `i` (an index); see `formats.format`."""
     line = doc.lines[i]
     if not may_begin(line):
         return None

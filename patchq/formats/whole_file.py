@@ -15,11 +15,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patchq.formats.document import Document, Piece
-from patchq.formats.format import FenceOpening, Format, Opening, Sign
+from patchq.formats.format import (
+    Document,
+    FenceOpening,
+    Format,
+    Opening,
+    Piece,
+    Sign,
+    UnreadableEdit,
+)
 from patchq.formats.marks.blocks import is_suspect, opening
 from patchq.formats.marks.fenced import Fenced, check_end, fenced_at, is_markdown
-from patchq.formats.marks.fences import Fence, OpenFences, fence
 from patchq.formats.marks.labels import (
     FileLine,
     change_line,
@@ -28,10 +34,19 @@ from patchq.formats.marks.labels import (
     is_file_end,
     path_behind,
 )
-from patchq.formats.marks.lines import joined, line_above, next_line
-from patchq.formats.marks.patches import BEGIN_PATCH, DIFF_ENDINGS, DIFF_LANGUAGES, GIT
+from patchq.formats.marks.lines import (
+    BEGIN_PATCH,
+    DIFF_ENDINGS,
+    DIFF_LANGUAGES,
+    GIT,
+    Fence,
+    OpenFences,
+    fence,
+    joined,
+    line_above,
+    next_line,
+)
 from patchq.formats.marks.paths import as_meant, is_path, path_line, path_of_info, path_of_sentence
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Write
 from patchq.model.values import Edit
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from patchq.formats.format import UnreadableEdit
 from patchq.formats.json import edit_calls
 from patchq.formats.json.members import JsonPlace
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.text import jsonish
 from tests.helpers.json_reading import edits, refusal, refused, said

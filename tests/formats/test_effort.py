@@ -7,7 +7,7 @@ import pytest
 from patchq import formats
 from patchq.formats import find_replace, unified_diff, v4a, whole_file
 from patchq.formats.catalogue import NOTHING
-from patchq.formats.document import Document
+from patchq.formats.format import Document
 from patchq.formats.registry import FORMATS
 from tests.helpers.effort import effort
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.formats.marks.fences import Fence, FenceLines, OpenFences, fence
+from patchq.formats.marks.lines import Fence, FenceLines, OpenFences, fence
 
 
 @pytest.mark.parametrize(

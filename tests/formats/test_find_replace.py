@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from patchq.formats import find_replace
 from patchq.formats.find_replace import read
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.format import UnreadableEdit
 from patchq.model.ops import Create, Op, Replace
 from patchq.model.values import Problem
 from tests.helpers.line_by_line import edits_of, effort_of, read_or_refused, refusal

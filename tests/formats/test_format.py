@@ -10,9 +10,15 @@ from patchq import formats
 from patchq.cli import main
 from patchq.formats import registry
 from patchq.formats.catalogue import NOTHING, Catalogue
-from patchq.formats.document import Document, Piece
-from patchq.formats.format import FenceOpening, Format, Opening, Sign
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.format import (
+    Document,
+    FenceOpening,
+    Format,
+    Opening,
+    Piece,
+    Sign,
+    UnreadableEdit,
+)
 from patchq.model.ops import Create, Replace
 from patchq.model.values import Edit, Parsed, Problem
 from tests.helpers.blocks import BASE, BLOCK

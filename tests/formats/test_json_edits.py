@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats.document import Document
 from patchq.formats.envelope.api_json import ToolCall
+from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.json import read_call
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Anchored, Occurrences, ReplaceText, Write
 from patchq.model.values import Problem
 from patchq.text import jsonish

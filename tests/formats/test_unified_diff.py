@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.formats import unified_diff
-from patchq.formats.document import Document, Piece
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from tests.helpers.effort import effort
 

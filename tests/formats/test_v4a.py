@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.formats import v4a
-from patchq.formats.document import Document, Piece
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from tests.helpers.effort import effort
 

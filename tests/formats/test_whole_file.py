@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.formats import find_replace, whole_file
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.format import UnreadableEdit
 from patchq.formats.whole_file import read, read_quoting
 from patchq.model.ops import Write
 from patchq.model.values import Problem

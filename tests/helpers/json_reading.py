@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from patchq.formats.document import Document, Piece
+from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.formats.json import grammar
-from patchq.formats.marks.fences import fence
+from patchq.formats.marks.lines import fence
 from patchq.formats.registry import FORMATS
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Op
 from patchq.model.values import Edit, Problem
 from tests.helpers.effort import effort

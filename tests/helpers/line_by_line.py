@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from patchq.formats.document import Document, Piece
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.model.ops import Create, Write
 from patchq.model.values import Edit, Problem
 from tests.helpers.effort import effort

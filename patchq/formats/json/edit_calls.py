@@ -22,8 +22,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from patchq.formats import v4a
-from patchq.formats.document import Document
-from patchq.formats.format import Format, Sign
+from patchq.formats.format import Document, Format, Sign, UnreadableEdit
 from patchq.formats.json.members import (
     NEW,
     OLD,
@@ -36,9 +35,8 @@ from patchq.formats.json.members import (
     plain_key,
 )
 from patchq.formats.json.notes import speaks_of_edits
-from patchq.formats.marks.patches import BEGIN_PATCH
+from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import is_path
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node

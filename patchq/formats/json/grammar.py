@@ -11,9 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from patchq.formats.document import Document, Piece
 from patchq.formats.envelope.api_json import ToolCall, call_of, calls_of
-from patchq.formats.format import FenceOpening, Opening
+from patchq.formats.format import (
+    Document,
+    FenceOpening,
+    Opening,
+    Piece,
+    Stated,
+    UnreadableEdit,
+)
 from patchq.formats.json import contextual, edit_calls, edit_script, indexed
 from patchq.formats.json.members import JsonPlace, Members, edits_of, holds_edit, plain_key
 from patchq.formats.json.notes import JsonNotes, is_member, is_vain, speaks_of_edits
@@ -26,11 +32,8 @@ from patchq.formats.json.values import (
     check_broken,
     fenced_run,
 )
-from patchq.formats.marks.fences import Fence, fence
-from patchq.formats.marks.lines import line_above, next_line
+from patchq.formats.marks.lines import Fence, fence, line_above, next_line
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info
-from patchq.formats.relations import Stated
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 

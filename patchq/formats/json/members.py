@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from patchq.formats.format import UnreadableEdit
 from patchq.formats.json.notes import speaks_of_edits
-from patchq.formats.marks.patches import BEGIN_PATCH
+from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import Known, as_meant, is_path, undress
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.model.ops import Op
 from patchq.model.values import Edit
 from patchq.text import jsonish

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from functools import cached_property
 
-from patchq.formats.document import Document
+from patchq.formats.format import Document
 
 WINDOW = 4
 """So many lines are mostly enough to see whether a value can be read."""

@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from patchq.formats.format import UnreadableEdit
 from patchq.formats.json.notes import WINDOW, JsonNotes, speaks_of_edits
-from patchq.formats.marks.fences import Fence, fence
-from patchq.formats.marks.lines import next_line
-from patchq.formats.unreadable import UnreadableEdit
+from patchq.formats.marks.lines import Fence, fence, next_line
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
 

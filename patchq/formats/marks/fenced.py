@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.blocks import opening
-from patchq.formats.marks.fences import Fence, fence
 from patchq.formats.marks.labels import file_line, half_label, is_file_end
-from patchq.formats.marks.lines import joined, next_line
-from patchq.formats.marks.patches import BEGIN_PATCH, GIT
+from patchq.formats.marks.lines import BEGIN_PATCH, GIT, Fence, fence, joined, next_line
 from patchq.formats.marks.paths import Known, path_line, path_of_info
-from patchq.formats.unreadable import UnreadableEdit
 
 LONGER_FENCE = (
     "put a text that holds fences into a longer one, as ```` (four backticks) for three; both of "

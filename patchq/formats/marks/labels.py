@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from patchq.formats.marks.fences import fence
-from patchq.formats.marks.lines import next_line
+from patchq.formats.marks.lines import fence, next_line
 from patchq.formats.marks.paths import Known, as_meant, undress
 
 _FILE = re.compile(

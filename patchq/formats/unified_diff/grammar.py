@@ -21,12 +21,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from patchq.formats.document import Document, Piece
-from patchq.formats.format import FenceOpening, Format, Opening, Sign
+from patchq.formats.format import (
+    Document,
+    FenceOpening,
+    Format,
+    Opening,
+    Piece,
+    Sign,
+    UnreadableEdit,
+)
 from patchq.formats.marks.blocks import opening
-from patchq.formats.marks.fences import Fence, fence
-from patchq.formats.marks.lines import line_above, next_line
-from patchq.formats.marks.patches import DIFF_ENDINGS, DIFF_LANGUAGES, GIT
+from patchq.formats.marks.lines import (
+    DIFF_ENDINGS,
+    DIFF_LANGUAGES,
+    GIT,
+    Fence,
+    fence,
+    line_above,
+    next_line,
+)
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info, path_of_sentence
 from patchq.formats.unified_diff import mails
 from patchq.formats.unified_diff.files import NAME, FileReader
@@ -38,7 +51,6 @@ from patchq.formats.unified_diff.headers import (
     names_one_file,
 )
 from patchq.formats.unified_diff.hunks import is_fence, is_signature, numbers_of
-from patchq.formats.unreadable import UnreadableEdit
 from patchq.formats.v4a import opens
 from patchq.model.ops import Rename
 

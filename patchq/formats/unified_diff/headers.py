@@ -11,11 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from patchq.formats.document import Document
-from patchq.formats.marks.lines import next_line
-from patchq.formats.marks.patches import GIT
+from patchq.formats.format import Document, UnreadableEdit
+from patchq.formats.marks.lines import GIT, next_line
 from patchq.formats.marks.paths import Known, as_meant, is_path, undotted
-from patchq.formats.unreadable import UnreadableEdit
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 
