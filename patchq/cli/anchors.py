@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from patchq.cli import arguments
 from patchq.report.document import printed
-from patchq.resolve.definitions import ranked
+from patchq.resolve.anchors import ranked
 
 
 def add_arguments(parser: ArgumentParser) -> None:

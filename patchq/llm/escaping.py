@@ -21,7 +21,7 @@ from patchq.llm.quotes import MOST_QUOTED
 from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.model.values import Correction, Edit, FileChange, Plan
-from patchq.plan import syntax
+from patchq.plan import guards
 from patchq.report import secrecy
 
 _LOG = logging.getLogger("patchq")
@@ -36,7 +36,7 @@ def correct(batch: PlannedBatch, questioner: Questioner) -> Repair | None:
     """Ask about the one edit of the plan, which is not refused, that leaves a file which does not
     parse and that has escapes in its new text; None if its text stands."""
     judged = [change for change in batch.plan.changes if batch.rules.judged(change.path)]
-    broken = [(change, flaw) for change in judged if (flaw := syntax.check(change))]
+    broken = [(change, flaw) for change in judged if (flaw := guards.unparsable(change))]
     if len(broken) != 1:
         return None
     change, flaw = broken[0]
@@ -104,4 +104,4 @@ def _meaning(match: re.Match[str], undone: Sequence[str]) -> str:
 
 def _parses(plan: Plan, change: FileChange) -> bool:
     after = [other for other in plan.changes if other.path == change.path]
-    return not plan.refused and len(after) == 1 and syntax.check(after[0]) is None
+    return not plan.refused and len(after) == 1 and guards.unparsable(after[0]) is None

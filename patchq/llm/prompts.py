@@ -16,7 +16,7 @@ from typing import Literal
 
 from patchq.formats.registry import FORMATS
 from patchq.llm.questions import excerpt, quoted
-from patchq.resolve.definitions import Ranked, parts, ranked
+from patchq.resolve.anchors import Ranked, parts, ranked
 from patchq.text.quote import inline
 
 Form = Literal["diff", "edit-script", "whole"]

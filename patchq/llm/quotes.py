@@ -23,7 +23,7 @@ from patchq.llm.questions import Questioner, excerpt, question, quoted
 from patchq.llm.repair import PlannedBatch, Repair
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
 from patchq.model.values import Correction, Edit, Problem, Tree
-from patchq.plan import syntax
+from patchq.plan import guards
 from patchq.report import secrecy
 from patchq.text.lines import Text
 
@@ -125,7 +125,7 @@ def _holds(batch: PlannedBatch, corrected: dict[str, Edit]) -> bool:
             for outcome in plan.edits
             if outcome.id in corrected
         )
-        and not any(batch.rules.judged(one.path) and syntax.check(one) for one in plan.changes)
+        and not any(batch.rules.judged(one.path) and guards.unparsable(one) for one in plan.changes)
     )
 
 

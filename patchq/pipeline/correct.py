@@ -13,7 +13,7 @@ from patchq.llm.repair import PlannedBatch
 from patchq.model.ops import halves
 from patchq.model.values import Correction, Edit, EditOutcome, Plan
 from patchq.pipeline.progress import Read
-from patchq.plan import escapes
+from patchq.plan import guards
 from patchq.resolve.readings import unescape
 
 
@@ -49,7 +49,7 @@ def by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterat
     by_id = {edit.id: edit for edit in edits}
     whats: tuple[Literal["old", "new"], ...] = ("old", "new")
     for outcome in outcomes:
-        if outcome.match == escapes.RUNG and outcome.id in by_id:
+        if outcome.match == guards.RUNG and outcome.id in by_id:
             for what, half in zip(whats, halves(by_id[outcome.id].op), strict=True):
                 data = half.encode("utf-8", "surrogateescape")
                 if unescape(data) != data:

@@ -31,7 +31,7 @@ from patchq.pipeline.progress import (  # fmt: skip
 )
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World
-from patchq.plan import batch, selection, syntax
+from patchq.plan import batch, guards, selection
 from patchq.report import logs, message, secrecy
 from patchq.text import unified
 from patchq.text.quote import HIDDEN
@@ -207,7 +207,7 @@ def checked(decision: Decision, changes: Sequence[FileChange], world: World) -> 
         return decision
     began = perf_counter()
     judged = (change for change in changes if not world.unparsed(change.path))
-    wrong = [problem for change in judged if (problem := syntax.check(change))]
+    wrong = [problem for change in judged if (problem := guards.unparsable(change))]
     decision = replace(decision, timings=timed(decision.timings, "syntax_ms", began))
     return decision.ended("rejected", *wrong) if wrong else decision
 

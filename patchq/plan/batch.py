@@ -22,9 +22,8 @@ from patchq.model.values import (  # fmt: skip
     Problem,
     Tree,
 )
-from patchq.plan import cascades, escapes, guards
-from patchq.plan.files import File, Files, clash, outcome
-from patchq.plan.overlay import Claimed
+from patchq.plan import guards, selection
+from patchq.plan.files import File, Files, Footprint, clash, outcome
 from patchq.plan.targets import Refused, Rules, check_text
 from patchq.resolve import refusals
 from patchq.resolve.ladder import Found, Missed
@@ -50,7 +49,7 @@ def plan(
     `declared` says that the response names the tree's commit as its base, so that the line numbers
     it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
     """
-    return escapes.settled(
+    return guards.settled(
         edits, lambda some: _Batch(some, tree, rules, declared, diagnosed).run(), rules.judged
     )
 
@@ -77,7 +76,7 @@ class _Batch:
         self.blind: list[str] = []
 
     def run(self) -> Plan:
-        cascade = cascades.Cascade(self.edits, self.rules.confidence, self._edit)
+        cascade = selection.Cascade(self.edits, self.rules.confidence, self._edit)
         outcomes, self.problems = cascade.run()
         changes = tuple(change for file in self.files if (change := file.change()))
         self._check_effect(outcomes, changes)
@@ -202,13 +201,13 @@ class _Batch:
         return file.folded[edit.op]
 
     def _claim(self, edit: Edit, file: File, found: Found, done: EditOutcome) -> EditOutcome:
-        if isinstance(edit.op, InsertAt) or cascades.is_by_number(file.text, edit.op):
+        if isinstance(edit.op, InsertAt) or selection.is_by_number(file.text, edit.op):
             self.blind.append(edit.path)
-        if backed := cascades.backed(edit, file, found):
+        if backed := selection.backed(edit, file, found):
             return outcome(edit, "skipped", backed)
         # A number is quicker to compare.
         meaning = self.meanings.setdefault(edit.op, len(self.meanings))
-        claims = [Claimed(edit.id, edit.format, run, meaning) for run in found.runs if run]
+        claims = [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
         other = file.overlay.add(claims)
         if other is not None:
             raise self._overlap(edit, file, found, other)
@@ -216,8 +215,8 @@ class _Batch:
             file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
         return done
 
-    def _overlap(self, edit: Edit, file: File, found: Found, other: Claimed) -> Refused:
-        here = _changed_lines(file.text, Claimed(edit.id, edit.format, found.hunks))
+    def _overlap(self, edit: Edit, file: File, found: Found, other: Footprint) -> Refused:
+        here = _changed_lines(file.text, Footprint(edit.id, edit.format, found.hunks))
         there = _changed_lines(file.text, other)
         return Refused(
             Problem(
@@ -288,6 +287,6 @@ def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
     return found.hunks[-1].end == len(text.whole)
 
 
-def _changed_lines(text: Text, claim: Claimed) -> tuple[int, int]:
+def _changed_lines(text: Text, claim: Footprint) -> tuple[int, int]:
     first = text.line_at(claim.start)
     return first, max(first, text.line_at(max(claim.start, claim.end - 1)))

@@ -1,19 +1,37 @@
-"""What a model does not mean although it wrote it: lines left out and put in as a comment, a file
-of escapes, text that would give a file two encodings.
+r"""What must not come of a batch: text that a model does not mean although it wrote it, and files
+that no longer parse.
 
-A line that stands for others is refused only where neither the file nor the quote has it: a file
-may well speak of "... the rest".
+Lines left out and put in as a comment, a file of escapes, text that would give a file two
+encodings are refused.  A line that stands for others is refused only where neither the file nor the
+quote has it: a file may well speak of "... the rest".
+
+New text that a model escaped once too often is told from what comes of it.  Where a quote is found
+only with its escapes undone, both halves lose theirs on the way (see `resolve.readings`).  Two
+kinds of new text have no quote that could tell: the files that the same response creates, and a
+replacement that alone is escaped, which shows only in a file that does not parse with `\n` and `\"`
+in its lines and does without.
+
+What parsed before has to parse afterwards, and a new file has to parse at all.  Python is read by
+`ast`, JSON with comments and trailing commas, YAML by its events, TOML by `tomllib`, other
+languages by their grammar if it is installed.  Templates are not judged, nor is what is too large
+to be parsed in a moment.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Sequence
+import symtable
+import tomllib
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from patchq.model.ops import Create, Write, halves
-from patchq.model.values import Edit, Hunk, Problem
+from patchq.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write, halves
+from patchq.model.values import Edit, FileChange, Hunk, Plan, Problem
 from patchq.plan.targets import Rules
-from patchq.resolve.readings import is_escaped_line
+from patchq.resolve.readings import is_escaped_line, unescape, unescape_text
+from patchq.text import grammars, jsonish, yamlio
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import Text
 
@@ -128,3 +146,198 @@ def is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+# ---------------------------------------------------------------- escapes
+
+
+RUNG = "unescaped"
+_MOST_TRIED = 8
+_ESCAPED_QUOTE, _BARE_QUOTE = re.compile(r"\\[\"]"), re.compile(r"(?<!\\)[\"]")
+
+Planner = Callable[[Sequence[Edit]], Plan]
+
+
+def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool]) -> Plan:
+    """The plan of the edits, as `plan` makes it, with the escapes undone that are none of the text.
+
+    `judged` tells of a path whether its file has to parse.
+    """
+    planned = plan(edits)
+    if any(outcome.match == RUNG for outcome in planned.edits):
+        edits = [_plain_file(edit) for edit in edits]
+        planned = plan(edits)
+    for change in planned.changes:
+        touched = [edit for edit in edits if edit.path in (change.path, change.renamed_from)]
+        doubtful = [edit for edit in touched if _plain(edit) is not edit]
+        if doubtful and judged(change.path) and unparsable(change):
+            edits, planned = _corrected(edits, doubtful, change, plan) or (edits, planned)
+    return planned
+
+
+def _corrected(
+    edits: Sequence[Edit], doubtful: Sequence[Edit], change: FileChange, plan: Planner
+) -> tuple[Sequence[Edit], Plan] | None:
+    """The plan with one of the edits unescaped, the only one that makes the file parse; else with
+    all of them, if that does."""
+    alone = [[edit] for edit in doubtful] if 1 < len(doubtful) <= _MOST_TRIED else []
+    good = [result for suspects in alone if (result := _parsing(edits, suspects, change, plan))]
+    if not good:
+        return _parsing(edits, doubtful, change, plan)
+    return good[0] if len(good) == 1 else None
+
+
+def _parsing(
+    edits: Sequence[Edit], suspects: Sequence[Edit], change: FileChange, plan: Planner
+) -> tuple[Sequence[Edit], Plan] | None:
+    """The plan with the chosen edits unescaped, if the file parses then."""
+    corrected = [_plain(edit) if edit in suspects else edit for edit in edits]
+    planned = plan(corrected)
+    after = next((other for other in planned.changes if other.path == change.path), None)
+    if planned.refused or after is None or unparsable(after):
+        return None
+    ids = {edit.id for edit in suspects}
+    outcomes = tuple(replace(o, match=RUNG) if o.id in ids else o for o in planned.edits)
+    return corrected, replace(planned, edits=outcomes)
+
+
+def _plain_file(edit: Edit) -> Edit:
+    op = edit.op
+    if isinstance(op, Create) and is_escaped_line(op.text):
+        return replace(edit, op=Create(unescape_text(op.text)))
+    return edit
+
+
+def _plain(edit: Edit) -> Edit:
+    """The edit with its new text unescaped; itself where nothing is escaped, or not every quote."""
+    op: Op = edit.op
+    if not isinstance(op, Replace | ReplaceText | Occurrences | InContext) or "\\" not in op.new:
+        return edit
+    new = _unescaped(op)
+    if new == op.new or (_ESCAPED_QUOTE.search(op.new) and _BARE_QUOTE.search(op.new)):
+        return edit
+    return replace(edit, op=replace(op, new=new))
+
+
+def _unescaped(op: Replace | ReplaceText | Occurrences | InContext) -> str:
+    if isinstance(op, Replace):
+        return unescape_text(op.new) if op.new else op.new
+    return unescape(op.new.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+# ---------------------------------------------------------------- syntax
+
+
+MAX_BYTES = 1 << 20
+_TEMPLATES = (b"{{", b"{%", b"<%")
+_MOST_DOTS = 100
+"""More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
+
+
+def unparsable(change: FileChange) -> Problem | None:
+    """The problem with a change that leaves its file unreadable; None if it is fine or unknown."""
+    parse = _parser(change.path)
+    if parse is None or change.after is None or change.after == change.before:
+        return None
+    if not _is_judged(change.after) or (change.before and not _is_judged(change.before)):
+        return None
+    wrong = parse(change.after)
+    if wrong is None or (change.before and parse(change.before)):
+        return None
+    line, what = wrong
+    return Problem(
+        "result.syntax",
+        f"{change.path} would no longer parse: {what} in line {line} of the result"
+        if change.before
+        else f"the new file {change.path} does not parse: {what} in line {line}",
+        "send the edits again so that the result parses",
+        path=change.path,
+        excerpt=_excerpt(change.after, line),
+    )
+
+
+Wrong = tuple[int, str]
+"""The line that cannot be read, and why."""
+Parser = Callable[[bytes], Wrong | None]
+
+
+def _is_judged(data: bytes) -> bool:
+    return len(data) <= MAX_BYTES and not any(mark in data for mark in _TEMPLATES)
+
+
+def _parser(path: str) -> Parser | None:
+    known = _PARSERS.get(path.rpartition(".")[2].lower())
+    if known is None and grammars.knows(path):
+        return lambda data: grammars.flaw(path, data)
+    return known
+
+
+def _python(data: bytes) -> Wrong | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                # Parses as `ast` does, bytes as well, and makes no tree of objects.
+                symtable.symtable(data, "", "exec")  # type: ignore[arg-type]
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                ast.parse(data)  # minds nothing but the grammar
+    except SyntaxError as error:
+        return error.lineno or 1, error.msg
+    except (ValueError, RecursionError, MemoryError) as error:
+        return 1, str(error) or type(error).__name__
+    return None
+
+
+def _json(data: bytes) -> Wrong | None:
+    try:
+        jsonish.parse(data.decode("utf-8-sig"))
+    except jsonish.JsonError as error:
+        return error.line, str(error)
+    except UnicodeDecodeError as error:
+        return data.count(b"\n", 0, error.start) + 1, "no UTF-8"
+    return None
+
+
+def _yaml(data: bytes) -> Wrong | None:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return data.count(b"\n", 0, error.start) + 1, "no UTF-8"
+    found = yamlio.syntax_error(text)
+    return (found.line, found.message) if found else None
+
+
+def _toml(data: bytes) -> Wrong | None:
+    if any(line.count(b".") > _MOST_DOTS for line in data.split(b"\n")):
+        return None
+    try:
+        tomllib.loads(data.decode("utf-8-sig"))
+    except tomllib.TOMLDecodeError as error:
+        return _line_in(str(error)), str(error)
+    except (ValueError, RecursionError) as error:
+        return 1, str(error)
+    return None
+
+
+def _line_in(message: str) -> int:
+    """The line that `tomllib` names in its message."""
+    _, _, behind = message.partition("at line ")
+    digits = behind.partition(",")[0]
+    return int(digits) if digits.isdigit() else 1
+
+
+def _excerpt(data: bytes, line: int) -> tuple[int, tuple[str, ...]]:
+    lines = data.decode("utf-8", "backslashreplace").split("\n")
+    first = max(line - 4, 0)
+    return first + 1, tuple(lines[first : line + 3])
+
+
+_PARSERS: dict[str, Parser] = {
+    "py": _python,
+    "pyi": _python,
+    "json": _json,
+    "jsonc": _json,
+    "yaml": _yaml,
+    "yml": _yaml,
+    "toml": _toml,
+}

@@ -1,14 +1,141 @@
-"""The edits of a batch that a person takes, and what becomes of the others."""
+"""Which edits of a batch count: by a person's choice, by their confidence, by what cancels them,
+and as backups.
+
+An edit below the threshold is left out.  One that depends on another is cancelled when that one is
+applied.  A backup counts only where the edit that it backs up has no place; since a contextual edit
+may turn out to be one by its span, those come last.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from patchq.model.errors import UsageError
+from patchq.model.ops import CONTEXTUAL, Occurrences, Op, halves
 from patchq.model.report import IDLE, EditEntry
-from patchq.model.values import Edit, EditOutcome
-from patchq.plan.files import outcome
+from patchq.model.values import Edit, EditOutcome, EditState, Problem
+from patchq.plan.files import File, outcome
+from patchq.plan.targets import Refused
+from patchq.resolve.ladder import Found
+from patchq.text.lines import Text
+
+_STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
+
+
+def is_contextual(edit: Edit) -> bool:
+    """Whether the edit says by context what an indexed one says by number."""
+    return edit.format == CONTEXTUAL
+
+
+def is_by_number(text: Text, op: Op) -> bool:
+    """Whether only a number tells the place from others that are alike."""
+    by_number = isinstance(op, Occurrences) and op.at is not None
+    return by_number and text.haystack.repeats(halves(op)[0].encode("utf-8", "surrogateescape"))
+
+
+def backed(edit: Edit, file: File, found: Found) -> str | None:
+    """The indexed edit that changes what a contextual one does, which so is its backup."""
+    changed = found.hunks if is_contextual(edit) else ()
+    names = (
+        name
+        for hunk in changed
+        for start, end, name in file.indexed
+        if (start < hunk.end and hunk.start < end) or (start, end) == (hunk.start, hunk.end)
+    )
+    return next(names, None)
+
+
+class Cascade:
+    """The edits of a batch, decided one after the other; `apply` raises `Refused`."""
+
+    def __init__(
+        self, edits: Sequence[Edit], threshold: float, apply: Callable[[Edit], EditOutcome]
+    ) -> None:
+        self.edits = edits
+        self.threshold = threshold
+        self.apply = apply
+        self.by_id = {edit.id: edit for edit in edits if edit.fallback_of is None}
+        self.backups = {edit.fallback_of: edit for edit in edits if edit.fallback_of is not None}
+        self.done: dict[int, EditOutcome] = {}
+        self.problems: list[Problem] = []
+
+    def run(self) -> tuple[list[EditOutcome], list[Problem]]:
+        """An outcome for each edit, in their order, and what went wrong."""
+        for edit in sorted(self.edits, key=is_contextual):
+            self._decide(edit)
+        if self.edits and all(map(self._is_doubtful, self.edits)):
+            self.problems = [replace(problem, severity="error") for problem in self.problems]
+        return [self.done[id(edit)] for edit in self.edits], self.problems
+
+    def _is_doubtful(self, edit: Edit) -> bool:
+        return edit.confidence is not None and edit.confidence < self.threshold
+
+    def _decide(self, edit: Edit) -> None:
+        """Decide the edit, and before it those that it depends on, however many there are."""
+        stack, open = [edit], set[int]()
+        while stack:
+            now = stack[-1]
+            first = [o for o in self._before(now) if id(o) not in self.done and id(o) not in open]
+            if first and id(now) not in self.done and id(now) not in open:
+                open.add(id(now))
+                stack += reversed(first)
+                continue
+            stack.pop()
+            if id(now) not in self.done:
+                self.done[id(now)] = self._decided(now)
+
+    def _before(self, edit: Edit) -> list[Edit]:
+        """The edits on which it depends whether this one counts."""
+        if self._is_doubtful(edit):
+            return []
+        needed = [self._named(name) for name in edit.depends_on]
+        primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
+        return [*chain.from_iterable(needed), *([primary] if primary else [])]
+
+    def _named(self, name: str) -> list[Edit]:
+        """The edit of that id, and its backup."""
+        return [edit for edit in (self.by_id.get(name), self.backups.get(name)) if edit]
+
+    def _state(self, edit: Edit | None) -> EditState | None:
+        outcome = self.done.get(id(edit))
+        return outcome.state if outcome else None
+
+    def _decided(self, edit: Edit) -> EditOutcome:
+        if self._is_doubtful(edit):
+            self.problems.append(_doubtful(edit, self.threshold))
+            return outcome(edit, "skipped")
+        for name in edit.depends_on:
+            if any(self._state(other) in _STANDS for other in self._named(name)):
+                return outcome(edit, "cancelled", name)
+        primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
+        if self._state(primary) in (*_STANDS, "cancelled"):
+            return outcome(edit, "skipped", edit.fallback_of)
+        try:
+            return self.apply(edit)
+        except Refused as refusal:
+            backup = self.backups.get(edit.id) if edit.fallback_of is None else None
+            if backup is not None and not self._is_doubtful(backup):
+                return outcome(edit, "skipped")
+            self.problems.append(replace(refusal.problem, edit=edit.id))
+            return outcome(edit, "failed")
+
+
+def _doubtful(edit: Edit, threshold: float) -> Problem:
+    return Problem(
+        "edit.confidence",
+        f"edit {edit.id} states a confidence of {edit.confidence}, below the threshold of "
+        f"{threshold}",
+        "it is left out; state a higher confidence if you are sure",
+        severity="warning",
+        edit=edit.id,
+        path=edit.path,
+    )
+
+
+# ---------------------------------------------------------------- a person's choice
+
 
 Edits = Sequence[EditEntry]
 """The entries of a report's `edits`."""

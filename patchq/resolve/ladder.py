@@ -3,6 +3,10 @@
 The first rung at which the quote stands decides: in one place it is taken, in several the edit is
 ambiguous, unless all of them give the same bytes.  Before any rung is accepted, the text is asked
 whether the edit is already there, since leniency finds the quote inside its own replacement.
+
+A match writes only what the two halves do not share.  They are aligned as they were written; what
+they share keeps the file's own bytes, so that a damaged quote is never written back; only new lines
+are written, shifted as the quote was, with the file's own line end.
 """
 
 from __future__ import annotations
@@ -12,13 +16,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from patchq.model.ops import Replace
-from patchq.model.values import Hunk
-from patchq.resolve import elide
-from patchq.resolve.elide import Chain
-from patchq.resolve.preserve import Rewrite
+from patchq.model.values import Hunk, LineHunk
 from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, quoted_lines, rewritten
-from patchq.resolve.search import MOST_PLACES, Place, apart, indentation, places
-from patchq.text.lines import BOM, Text
+from patchq.resolve.search import (
+    MOST_PLACES,
+    NO_SHIFT,
+    Chain,
+    Place,
+    Shift,
+    apart,
+    chains,
+    elides,
+    indentation,
+    inverse,
+    places,
+    shifted,
+)
+from patchq.text.line_diff import line_diff
+from patchq.text.lines import BOM, TYPOGRAPHIC, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +120,7 @@ def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
     if not quote.new or quote.old == quote.new:
         return None
     for reading, level in _readings(quote, enabled):
-        ways = _ways(text, elide.inverse(reading), level) if _has_evidence(reading, level) else []
+        ways = _ways(text, inverse(reading), level) if _has_evidence(reading, level) else []
         if ways:
             if len(ways) > 1:
                 return None
@@ -148,7 +163,7 @@ def _readings(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
         for level in ladder:
             yield reading, level
     if "elided" in enabled:
-        for reading in filter(elide.elides, seen):
+        for reading in filter(elides, seen):
             for level in ladder:
                 yield Quote(reading.old, reading.new, "elided", reading.flaw), level
 
@@ -157,7 +172,7 @@ def _ways(text: Text, quote: Quote, level: Level) -> list[Chain]:
     """Every way in which the old half stands in the text, a quote without gaps as a single piece;
     more than `MOST_PLACES` are not told apart."""
     if quote.rung == "elided":
-        return elide.chains(text, quote, level)
+        return chains(text, quote, level)
     return [(place,) for place in places(text, quote, level)]
 
 
@@ -203,7 +218,7 @@ def _new_round(text: Text, step: Step, ways: Sequence[Chain]) -> Chain | None:
     quote, level = step
     if not quote.new or quote.old == quote.new:
         return None
-    new_chain = _ways(text, elide.inverse(quote), level)
+    new_chain = _ways(text, inverse(quote), level)
     if len(new_chain) == 1 and all(
         new.start <= old.start and old.end <= new.end
         for way in ways
@@ -218,7 +233,7 @@ def _stands_there(text: Text, way: Chain, steps: Sequence[Step]) -> bool:
     return any(
         _spans(new) == _spans(way)
         for quote, level in steps
-        for new in _ways(text, elide.inverse(quote), level)
+        for new in _ways(text, inverse(quote), level)
     )
 
 
@@ -257,3 +272,78 @@ def _has_evidence(quote: Quote, level: Level) -> bool:
 def _as_read(half: Lines, level: Level) -> set[bytes]:
     lines = level.normalise(half) if level.normalise else half
     return {line.removeprefix(indentation(line)) if level.shifts else line for line in lines}
+
+
+# ---------------------------------------------------------------- what a match writes
+
+
+class Rewrite:
+    """How the new half of a quote differs from the old one, wherever that stands."""
+
+    def __init__(self, old: Lines, new: Lines) -> None:
+        self._old = [line.removesuffix(b"\r") for line in old]
+        self._new = [line.removesuffix(b"\r") for line in new]
+        self._blocks = line_diff(self._old, self._new)
+        self._moved = self._movable()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self._blocks)
+
+    def at(self, text: Text, start: int, shift: Shift = NO_SHIFT) -> tuple[Hunk, ...]:
+        """The changes that put the new half where the old one stands, from line `start` on.
+
+        Raises `readings.Unreadable` when a new line cannot be written there as it was meant.
+        """
+        curled = self._curled(text, start)
+        return tuple(self._hunk(text, start, shift, block, curled) for block in self._blocks)
+
+    def _movable(self) -> dict[bytes, int]:
+        """For each quoted line the index whose bytes a new line equal to it takes: rather one that
+        goes away, since then the line was moved.  An empty line is written as it is."""
+        gone = {i for a0, a1, _, _ in self._blocks for i in range(a0, a1)}
+        source: dict[bytes, int] = {}
+        for i, line in enumerate(self._old):
+            if line and (line not in source or (source[line] not in gone and i in gone)):
+                source[line] = i
+        return source
+
+    def _hunk(
+        self, text: Text, start: int, shift: Shift, block: LineHunk, curled: frozenset[str]
+    ) -> Hunk:
+        a0, a1, b0, b1 = block
+        written = []
+        for line in self._new[b0:b1]:
+            if line in self._moved:
+                written.append(text.lines[start + self._moved[line]])
+            else:
+                written.append(_new_line(line, shift, curled) + text.line_end)
+        return Hunk(text.starts[start + a0], text.starts[start + a1], b"".join(written))
+
+    def _curled(self, text: Text, start: int) -> frozenset[str]:
+        """The typographic characters that the quote has where the file has plain ones."""
+        quoted = b"\n".join(self._old)
+        if quoted.isascii():
+            return frozenset()
+        there = b"".join(text.lines[start : start + len(self._old)])
+        return typographic(quoted) - typographic(there)
+
+
+def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
+    moved = shifted(line, shift)
+    if moved is None:
+        raise Unreadable(
+            "a new line lacks the indentation that every quoted line has too much: "
+            + repr(line.decode("utf-8", "replace"))
+        )
+    if curled and curled & typographic(line):
+        raise Unreadable(
+            "a new line has typographic characters that the file has as plain ones where they are "
+            "quoted: " + repr(line.decode("utf-8", "replace"))
+        )
+    return moved
+
+
+def typographic(data: bytes) -> frozenset[str]:
+    """The curly quotes, dashes and no-break spaces among the characters."""
+    return TYPOGRAPHIC.intersection(data.decode("utf-8", "surrogateescape"))

@@ -20,10 +20,10 @@ from patchq.model.ops import (
     Replace,
     ReplaceText,
 )
-from patchq.resolve import anchors, characters, ladder, paragraphs
-from patchq.resolve.elide import Chain
+from patchq.resolve import anchors, characters, ladder
 from patchq.resolve.ladder import Found, Missed, inserted
 from patchq.resolve.readings import lines_of, stripped
+from patchq.resolve.search import Chain
 from patchq.text.lines import BLANKS, Text
 
 PartOp = (
@@ -61,7 +61,7 @@ def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
         case ReplaceText() | Occurrences() | InContext():
             return characters.resolve(text, op, hints.rungs)
         case InParagraph():
-            return paragraphs.resolve(text, op)
+            return characters.resolve_paragraphs(text, op)
         case Anchored():
             return anchors.resolve(text, op, hints.path)
         case InsertAt():

@@ -1,4 +1,5 @@
-"""Why an edit has no certain place, whatever form it has, told so that the next one has.
+"""Why an edit has no certain place, whatever form it has, told so that the next one has: of an
+ambiguous quote the places that it may mean, each with what tells it from the others.
 
 Similarity (rapidfuzz) is used here only: it suggests, it never applies.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
@@ -23,10 +24,9 @@ from patchq.model.ops import (
 )
 from patchq.model.values import Candidate, Edit, Problem, Tree
 from patchq.resolve import ladder
-from patchq.resolve.candidates import bare, candidates
-from patchq.resolve.ladder import Missed
+from patchq.resolve.ladder import Found, Missed, resolve
 from patchq.resolve.readings import Lines, lines_of, stripped, unescape
-from patchq.resolve.search import Place
+from patchq.resolve.search import Place, Shift, shifted
 from patchq.text.lines import BLANKS, Text
 from patchq.text.quote import decode
 
@@ -347,3 +347,104 @@ class Elsewhere:
             self._read[path] = data
             self._room -= len(data)
         return self._read[path]
+
+
+# ---------------------------------------------------------------- the places that a quote may mean
+
+
+_MOST_CONTEXT = 12
+_MOST_TRIALS = 40
+_SYMBOL_REACH = 2000
+_SYMBOL = re.compile(
+    r"^\s*(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|final|abstract|"
+    r"async|unsafe|const|override|virtual|inline)\s+)*"
+    r"(?:def|class|func(?:\s*\([^)]*\))?|fn|function\*?|impl(?:<[^>]*>)?|struct|enum|trait|"
+    r"interface|module|namespace|type)\s+([A-Za-z_$][\w$]*)"
+)
+
+
+def candidates(
+    path: str, text: Text, op: Replace, missed: Missed, enabled: Sequence[str], tried: bool = True
+) -> tuple[Candidate, ...]:
+    """The first places of an ambiguous quote.  `disambiguate` is text that makes the edit certain
+    when it is put in front of both halves: it was `tried`; None when no such text was found."""
+    trials = iter(range(_MOST_TRIALS if tried else 0))
+    return tuple(
+        Candidate(
+            path,
+            place.start + 1,
+            symbol_at(text, place.start),
+            decode(text.contents[place.start]),
+            next(_certain(text, op, place, missed.places, enabled, trials), None),
+        )
+        for place in missed.places[:_MOST]
+    )
+
+
+def bare(path: str, text: Text, place: Place) -> Candidate:
+    """A place without what tells it from others: its line number does."""
+    line = text.contents[place.start]
+    return Candidate(path, place.start + 1, symbol_at(text, place.start), decode(line))
+
+
+def _certain(
+    text: Text,
+    op: Replace,
+    place: Place,
+    places: Sequence[Place],
+    enabled: Sequence[str],
+    trials: Iterator[int],
+) -> Iterator[str]:
+    """The lines before a place that, quoted too, make the edit resolve there; fewest first."""
+    for count in range(1, min(_MOST_CONTEXT, place.start) + 1):
+        if any(_same_before(text, place, other, count) for other in places if other is not place):
+            continue
+        lines = text.contents[place.start - count : place.start]
+        quoted = _as_quoted(lines, place.shift)
+        if quoted is None or next(trials, None) is None:
+            return
+        longer = Replace(quoted + op.old, quoted + op.new)
+        found = resolve(text, longer, enabled)
+        if isinstance(found, Found) and not found.already and found.start == place.start - count:
+            yield quoted.removesuffix("\n")
+
+
+def _same_before(text: Text, place: Place, other: Place, count: int) -> bool:
+    return count <= other.start and all(
+        text.contents[place.start - k].strip() == text.contents[other.start - k].strip()
+        for k in range(1, count + 1)
+    )
+
+
+def _as_quoted(lines: Sequence[bytes], shift: Shift) -> str | None:
+    """The file's lines, indented as the quote is; None if they cannot be."""
+    back = Shift(added=shift.removed, removed=shift.added)
+    moved = [shifted(line, back) for line in lines]
+    if None in moved:
+        return None
+    try:
+        return "".join(line.decode() + "\n" for line in moved if line is not None)
+    except UnicodeDecodeError:
+        return None
+
+
+def symbol_at(text: Text, index: int) -> str | None:
+    """The definitions that enclose a line, outermost first (`Login.check`), told by indentation."""
+    names: list[str] = []
+    lines = text.contents
+    depth = _depth(lines[index]) if lines[index].strip() else 10**6
+    if match := _SYMBOL.match(decode(lines[index])):
+        names.append(match[1])
+    for line in reversed(lines[max(0, index - _SYMBOL_REACH) : index]):
+        if depth == 0:
+            break
+        if not line.strip() or _depth(line) >= depth:
+            continue
+        depth = _depth(line)
+        if match := _SYMBOL.match(decode(line)):
+            names.append(match[1])
+    return ".".join(reversed(names)) or None
+
+
+def _depth(line: bytes) -> int:
+    return len(line) - len(line.lstrip())

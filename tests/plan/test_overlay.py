@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.model.values import Hunk
-from patchq.plan.overlay import Claimed, Overlay
+from patchq.plan.files import Footprint, Overlay
 
 BASE = b"0123456789"
 
 
-def claim(*hunks: tuple[int, int, str], edit: str = "1", format: str = "a") -> Claimed:
-    return Claimed(edit, format, tuple(Hunk(s, e, new.encode()) for s, e, new in hunks))
+def claim(*hunks: tuple[int, int, str], edit: str = "1", format: str = "a") -> Footprint:
+    return Footprint(edit, format, tuple(Hunk(s, e, new.encode()) for s, e, new in hunks))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def claim(*hunks: tuple[int, int, str], edit: str = "1", format: str = "a") -> C
         "one insertion or two, at the border", "different insertions at the border", "inside",
     ],
 )  # fmt: skip
-def test_two_claims(one: Claimed, other: Claimed, result: bytes | None) -> None:
+def test_two_claims(one: Footprint, other: Footprint, result: bytes | None) -> None:
     overlay = Overlay(BASE)
     assert overlay.add([one]) is None
     before = overlay.text()
@@ -82,8 +82,8 @@ def test_an_edit_lands_as_a_whole_or_not_at_all() -> None:
 def test_what_says_the_same_counts_once() -> None:
     overlay = Overlay(BASE)
     hunks = (Hunk(2, 2, b"x"),)
-    assert overlay.add([Claimed("1", "a", hunks, "said")]) is None
-    assert overlay.add([Claimed("2", "b", hunks, "said")]) is None
+    assert overlay.add([Footprint("1", "a", hunks, "said")]) is None
+    assert overlay.add([Footprint("2", "b", hunks, "said")]) is None
     assert overlay.text() == b"01x23456789"
 
 
@@ -95,7 +95,7 @@ HUNKS = st.lists(
 
 
 @st.composite
-def claims(draw: st.DrawFn) -> list[Claimed]:
+def claims(draw: st.DrawFn) -> list[Footprint]:
     made = []
     for number in range(draw(st.integers(2, 6))):
         hunks: list[Hunk] = []
@@ -104,11 +104,11 @@ def claims(draw: st.DrawFn) -> list[Claimed]:
             if (not hunks or start > hunks[-1].end) and (new or start < end):
                 hunks.append(Hunk(start, end, new.encode()))
         if hunks:
-            made.append(Claimed(str(number), draw(st.sampled_from("ab")), tuple(hunks)))
+            made.append(Footprint(str(number), draw(st.sampled_from("ab")), tuple(hunks)))
     return made
 
 
-def stand_together(one: Claimed, other: Claimed) -> bool:
+def stand_together(one: Footprint, other: Footprint) -> bool:
     """The rule, said once more and slowly: outside of what both make alike, no change of one lies
     within or at the very place of the other's."""
     shared = set(one.hunks) & set(other.hunks)
@@ -132,9 +132,9 @@ def stand_together(one: Claimed, other: Claimed) -> bool:
 
 
 @given(claims())
-def test_claims_collide_only_if_two_of_them_do(drawn: list[Claimed]) -> None:
+def test_claims_collide_only_if_two_of_them_do(drawn: list[Footprint]) -> None:
     overlay = Overlay(BASE)
-    stand: list[Claimed] = []
+    stand: list[Footprint] = []
     for one in drawn:
         met = overlay.add([one])
         if met is not None:
@@ -181,7 +181,7 @@ def test_a_fold_into_a_gap_needs_who_deleted() -> None:
     ("later", "collides"),
     [(claim((1, 2, "abc")), True), (claim((3, 3, "z")), False), (claim((0, 1, "z")), False)],
 )
-def test_later_edits_of_the_base_see_a_fold(later: Claimed, collides: bool) -> None:
+def test_later_edits_of_the_base_see_a_fold(later: Footprint, collides: bool) -> None:
     overlay = Overlay(BASE)
     overlay.add([claim((1, 2, "abc"))])
     overlay.fold("2", "a", [Hunk(1, 4, b"ABC")], Hunk(1, 4, b""))
@@ -191,9 +191,9 @@ def test_later_edits_of_the_base_see_a_fold(later: Claimed, collides: bool) -> N
 def test_an_edit_said_again_after_it_was_undone_is_a_conflict() -> None:
     overlay = Overlay(BASE)
     hunks = (Hunk(1, 2, b"x"),)
-    overlay.add([Claimed("1", "a", hunks, "said")])
+    overlay.add([Footprint("1", "a", hunks, "said")])
     overlay.fold("2", "a", [Hunk(1, 2, b"1")], Hunk(1, 2, b""))
-    assert overlay.add([Claimed("3", "a", hunks, "said")]) is not None
+    assert overlay.add([Footprint("3", "a", hunks, "said")]) is not None
 
 
 @given(

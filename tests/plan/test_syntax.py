@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patchq.model.values import FileChange
-from patchq.plan.syntax import MAX_BYTES, check
+from patchq.plan.guards import MAX_BYTES, unparsable
 
 PASSES = {
     "python": ("a.py", b"x = 1\n", b"x = 2\n"),
@@ -29,7 +29,7 @@ PASSES = {
 
 @pytest.mark.parametrize(("path", "before", "after"), PASSES.values(), ids=PASSES)
 def test_passes(path: str, before: bytes | None, after: bytes | None) -> None:
-    assert check(FileChange(path, before, after)) is None
+    assert unparsable(FileChange(path, before, after)) is None
 
 
 REFUSED = {
@@ -46,7 +46,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("path", "before", "after", "line"), REFUSED.values(), ids=REFUSED)
 def test_refused(path: str, before: bytes | None, after: bytes, line: int) -> None:
-    problem = check(FileChange(path, before, after))
+    problem = unparsable(FileChange(path, before, after))
     assert problem is not None
     assert (problem.code, problem.path) == ("result.syntax", path)
     assert f"line {line}" in problem.message

@@ -7,8 +7,7 @@ from random import Random
 import pytest
 
 from patchq.model.values import Problem
-from patchq.resolve.candidates import symbol_at
-from patchq.resolve.refusals import nearest_place
+from patchq.resolve.refusals import nearest_place, symbol_at
 from patchq.text.lines import Text
 from tests.helpers.trees import PATH, edits, planned, told, written
 

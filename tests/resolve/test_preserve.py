@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patchq.model.values import Hunk
-from patchq.resolve.preserve import Rewrite
+from patchq.resolve.ladder import Rewrite
 from patchq.resolve.readings import Unreadable
 from patchq.resolve.search import Shift
 from patchq.text.lines import BOM, Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from patchq.resolve.definitions import ranked
+from patchq.resolve.anchors import ranked
 from tests.helpers.command import patchq
 
 SOURCE = """\

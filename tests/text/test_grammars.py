@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patchq.model.values import FileChange
-from patchq.plan.syntax import check
+from patchq.plan.guards import unparsable
 from patchq.text import grammars
 
 SOURCES = {
@@ -70,6 +70,6 @@ def test_a_language_without_a_grammar_is_unknown() -> None:
 
 def test_a_result_that_its_grammar_does_not_parse_is_refused() -> None:
     change = FileChange("a.rs", b"fn a() {}\n", b"fn a() {}\nfn b( {\n")
-    problem = check(change)
+    problem = unparsable(change)
     assert problem is not None
     assert problem.code == "result.syntax"
