@@ -31,10 +31,6 @@ _EXPECTED = {
 
 _Key = tuple[int | str, ...]
 
-_NOT_KEPT: dict[_Key, str] = {
-    ("commit", "sign"): "does not sign commits",
-}
-
 
 class ConfigError(UsageError):
     """The configuration cannot be used; `problems` has a line for each reason."""
@@ -56,8 +52,9 @@ def load(path: Path, *, required: bool = False) -> Config:
             raise ConfigError([f"{path}: expected a file, got nothing"]) from error
         return Config()
     except OSError as error:
-        message = f"{path}: expected a file that can be read, got: {error.strerror}"
-        raise ConfigError([message]) from error
+        raise ConfigError(
+            [f"{path}: expected a file that can be read, got: {error.strerror}"]
+        ) from error
     return parse(data, path.name)
 
 
@@ -70,8 +67,9 @@ def parse(data: bytes, name: str = ".patchq.yaml") -> Config:
         column = error.start - data.rfind(b"\n", 0, error.start)
         raise ConfigError([f"{name}:{line}:{column} expected UTF-8, got other bytes"]) from None
     except yamlio.YamlError as error:
-        place = f"{name}:{error.line}:{error.column}"
-        raise ConfigError([f"{place} expected YAML, got: {error.message}"]) from None
+        raise ConfigError(
+            [f"{name}:{error.line}:{error.column} expected YAML, got: {error.message}"]
+        ) from None
     if root is None:
         return Config()
     found = [
@@ -80,29 +78,21 @@ def parse(data: bytes, name: str = ".patchq.yaml") -> Config:
     ]
     try:
         config = Config.model_validate(_tree(root))
+        if not found:
+            return config
     except ValidationError as error:
-        config = None
         found += [_explain(detail, root) for detail in error.errors(include_url=False)]
-    if config is None or found:
-        lines = [
-            f"{name}:{line}:{column} {key}: {what}" for line, column, key, what in sorted(found)
-        ]
-        raise ConfigError(lines)
-    return config
+    raise ConfigError(
+        [f"{name}:{line}:{column} {key}: {what}" for line, column, key, what in sorted(found)]
+    )
 
 
 def check_kept(path: Path, config: Config) -> None:
     """Raise `ConfigError` for what the configuration asks and this version does not do: to go on
     without it would land what, say, a hook was to refuse."""
-    problems = []
-    for loc, what in _NOT_KEPT.items():
-        value: Any = config
-        for step in loc:
-            value = getattr(value, str(step))
-        if value:
-            problems.append(f"{place(path, *loc)}: expected nothing, as this version {what}")
-    if problems:
-        raise ConfigError(problems)
+    if config.commit.sign:
+        where = place(path, "commit", "sign")
+        raise ConfigError([f"{where}: expected nothing, as this version does not sign commits"])
 
 
 def place(path: Path, *loc: int | str) -> str:
@@ -134,17 +124,15 @@ def _tree(node: yamlio.Node) -> object:
 
 def _explain(detail: ErrorDetails, root: yamlio.Node) -> tuple[int, int, str, str]:
     """Line, column, key and sentence of one of pydantic's errors."""
-    loc = detail["loc"]
-    if detail["type"] == "extra_forbidden":
-        key, _ = _find(root, loc)
-        return (key.line, key.column, _dotted(loc), _unknown(loc))
-    if detail["type"] == "missing":
-        _, node = _find(root, loc[:-1])
-        return (node.line, node.column, _dotted(loc), "expected a value, got nothing")
-    _, node = _find(root, loc)
-    expected = _EXPECTED[detail["type"]].format(**detail.get("ctx", {})).replace("'", "`")
-    got = yamlio.describe(node)
-    return (node.line, node.column, _dotted(loc) or "the file", f"expected {expected}, got {got}")
+    kind, loc = detail["type"], detail["loc"]
+    key, node = _find(root, loc[:-1] if kind == "missing" else loc)
+    if kind == "extra_forbidden":
+        return key.line, key.column, _dotted(loc), _unknown(loc)
+    if kind == "missing":
+        return node.line, node.column, _dotted(loc), "expected a value, got nothing"
+    expected = _EXPECTED[kind].format(**detail.get("ctx", {})).replace("'", "`")
+    what = f"expected {expected}, got {yamlio.describe(node)}"
+    return node.line, node.column, _dotted(loc) or "the file", what
 
 
 def _find(root: yamlio.Node, loc: _Key) -> tuple[yamlio.Node, yamlio.Node]:
@@ -163,9 +151,7 @@ def _find(root: yamlio.Node, loc: _Key) -> tuple[yamlio.Node, yamlio.Node]:
 
 def _unknown(loc: _Key) -> str:
     known = _keys_beside(loc)
-    word = str(loc[-1])
-    near = nearest(word, known)
-    if near:
+    if near := nearest(str(loc[-1]), known):
         return f"expected a known key, got an unknown one; did you mean `{near}`?"
     return f"expected one of {', '.join(known)}, got an unknown key"
 
@@ -182,7 +168,5 @@ def _keys_beside(loc: _Key) -> list[str]:
 
 
 def _dotted(loc: _Key) -> str:
-    text = ""
-    for step in loc:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
+    return "".join(steps).removeprefix(".")

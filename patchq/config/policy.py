@@ -53,12 +53,14 @@ REVIEW = (
     ".gitattributes", ".gitmodules", "CODEOWNERS",
 )  # fmt: skip
 
+RulingCode = Literal["path.denied", "path.review"]
+
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
     """A path that is denied, or that asks for review, with the pattern that says so."""
 
-    code: Literal["path.denied", "path.review"]
+    code: RulingCode
     pattern: str
     structural: bool = False
 
@@ -77,24 +79,21 @@ class Policy:
         *,
         protected: Sequence[str] = (),
     ) -> None:
-        self._structural = _Patterns((*STRUCTURAL, *protected))
-        self._deny = _Patterns((*DENY, *deny))
-        self._review = _Patterns((*REVIEW, *review))
+        self._rules: tuple[tuple[_Patterns, RulingCode, bool], ...] = (
+            (_Patterns((*STRUCTURAL, *protected)), "path.denied", True),
+            (_Patterns((*DENY, *deny)), "path.denied", False),
+            (_Patterns((*REVIEW, *review)), "path.review", False),
+        )
 
     def judge(self, path: str) -> Ruling | None:
         """The ruling on a path of the repository; None lets it pass."""
-        plain = path.casefold()
-        names = [plain]
-        if (lenient := "/".join(map(name_key, path.split("/")))) != plain:
-            names.append(lenient)
         if spells_git(path):
             return Ruling("path.denied", ".git", structural=True)
-        if pattern := self._structural.match(names):
-            return Ruling("path.denied", pattern, structural=True)
-        if pattern := self._deny.match(names):
-            return Ruling("path.denied", pattern)
-        if pattern := self._review.match(names):
-            return Ruling("path.review", pattern)
+        lenient = "/".join(map(name_key, path.split("/")))
+        names = list(dict.fromkeys((path.casefold(), lenient)))
+        for patterns, code, structural in self._rules:
+            if pattern := patterns.match(names):
+                return Ruling(code, pattern, structural)
         return None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +51,10 @@ def check_path(path: str, *, exists: bool = False) -> PathFlaw | None:
     A path that a batch adds must be safe on every system.  One that `exists` in the tree needs
     only to be inside of it and outside of every spelling of `.git`.
     """
-    return _outside(path, exists) or _malformed(path) or (None if exists else _unportable(path))
+    if reason := _outside(path, exists):
+        return PathFlaw("path.outside", f"{reason}; paths are relative to the repository's root")
+    reason = _malformed(path) or (None if exists else _unportable(path))
+    return PathFlaw("path.invalid", reason) if reason else None
 
 
 def name_key(component: str) -> str:
@@ -129,70 +132,69 @@ def _clean_id(name: str) -> str:
     return name[:MAX_ID_BYTES].strip(".-")
 
 
-def _outside(path: str, exists: bool) -> PathFlaw | None:
-    reason = None
-    if path.startswith(("/", "\\")):
-        reason = "is absolute"
-    elif _DRIVE.match(path) and not exists:
-        reason = "names a drive"
-    elif _HOME.match(path) and not exists:
-        reason = "begins in a home directory"
-    elif ".." in re.split(r"[/\\]", path):
-        reason = "climbs with `..`"
-    if reason is None:
-        return None
-    return PathFlaw("path.outside", f"{reason}; paths are relative to the repository's root")
+def _first(reasons: Mapping[str, bool]) -> str | None:
+    """The first reason that holds, or None."""
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _malformed(path: str) -> PathFlaw | None:
+def _outside(path: str, exists: bool) -> str | None:
+    return _first(
+        {
+            "is absolute": path.startswith(("/", "\\")),
+            "names a drive": not exists and _DRIVE.match(path) is not None,
+            "begins in a home directory": not exists and _HOME.match(path) is not None,
+            "climbs with `..`": ".." in re.split(r"[/\\]", path),
+        }
+    )
+
+
+def _malformed(path: str) -> str | None:
     """What no path may be, whether it exists or not."""
-    if not path:
-        return _invalid("is empty")
-    if "\0" in path:
-        return _invalid("holds a NUL")
-    if any(unicodedata.category(c) == "Cs" for c in path):
-        return _invalid("is not UTF-8")
-    for component in path.split("/"):
-        if component in ("", "."):
-            return _invalid("has an empty component" if not component else "has a `.` component")
-    if spells_git(path):
-        return _invalid("has a component that spells `.git`, which git keeps for itself")
-    return None
+    odd = next((component for component in path.split("/") if component in ("", ".")), None)
+    return _first(
+        {
+            "is empty": not path,
+            "holds a NUL": "\0" in path,
+            "is not UTF-8": any(unicodedata.category(c) == "Cs" for c in path),
+            "has an empty component": odd == "",
+            "has a `.` component": odd == ".",
+            "has a component that spells `.git`, which git keeps for itself": spells_git(path),
+        }
+    )
 
 
-def _unportable(path: str) -> PathFlaw | None:
+def _unportable(path: str) -> str | None:
     """What a path that a batch adds may not be besides."""
-    if unicodedata.normalize("NFC", path) != path:
-        return _invalid("is not in Unicode's composed form (NFC)")
-    for c in path:
-        if unicodedata.category(c) in _FORBIDDEN_CATEGORIES:
-            return _invalid(f"holds the character U+{ord(c):04X}, which cannot be seen")
-    if "\\" in path:
-        return _invalid("holds a backslash; directories are separated by `/`")
-    if ":" in path:
-        return _invalid("holds a colon, which Windows keeps for drives and streams")
-    if len(path.encode()) > MAX_PATH_BYTES:
-        return _invalid(f"is longer than {MAX_PATH_BYTES} bytes")
     components = path.split("/")
-    if len(components) > MAX_DEPTH:
-        return _invalid(f"is deeper than {MAX_DEPTH} directories")
-    return next((flaw for flaw in map(_unportable_component, components) if flaw), None)
+    unseen = (c for c in path if unicodedata.category(c) in _FORBIDDEN_CATEGORIES)
+    code = next((f"U+{ord(c):04X}" for c in unseen), "")
+    reason = _first(
+        {
+            "is not in Unicode's composed form (NFC)": unicodedata.normalize("NFC", path) != path,
+            f"holds the character {code}, which cannot be seen": bool(code),
+            "holds a backslash; directories are separated by `/`": "\\" in path,
+            "holds a colon, which Windows keeps for drives and streams": ":" in path,
+            f"is longer than {MAX_PATH_BYTES} bytes": len(path.encode()) > MAX_PATH_BYTES,
+            f"is deeper than {MAX_DEPTH} directories": len(components) > MAX_DEPTH,
+        }
+    )
+    return reason or next(filter(None, map(_unportable_component, components)), None)
 
 
-def _unportable_component(component: str) -> PathFlaw | None:
-    if len(component.encode()) > MAX_COMPONENT_BYTES:
-        return _invalid(f"has a component of more than {MAX_COMPONENT_BYTES} bytes")
-    if component.endswith((".", " ")):
-        return _invalid("has a component that ends in a dot or a blank, which Windows drops")
-    if component != component.strip():
-        return _invalid("has a component with a blank at its edge, which nobody sees")
-    if found := _FORBIDDEN_CHARACTERS.intersection(component):
-        return _invalid(f"holds `{min(found)}`, which Windows does not allow")
+def _unportable_component(component: str) -> str | None:
+    size = len(component.encode())
+    found = min(_FORBIDDEN_CHARACTERS.intersection(component), default="")
     stem = unicodedata.normalize("NFKC", component).casefold().partition(".")[0].rstrip(" ")
-    if _RESERVED.fullmatch(stem):
-        return _invalid("has a component that names a device on Windows")
-    return None
-
-
-def _invalid(reason: str) -> PathFlaw:
-    return PathFlaw("path.invalid", reason)
+    return _first(
+        {
+            f"has a component of more than {MAX_COMPONENT_BYTES} bytes": size > MAX_COMPONENT_BYTES,
+            "has a component that ends in a dot or a blank, which Windows drops": (
+                component.endswith((".", " "))
+            ),
+            "has a component with a blank at its edge, which nobody sees": (
+                component != component.strip()
+            ),
+            f"holds `{found}`, which Windows does not allow": bool(found),
+            "has a component that names a device on Windows": _RESERVED.fullmatch(stem) is not None,
+        }
+    )
