@@ -17,9 +17,8 @@ from patchq.cli import dry
 from patchq.config.schema import Config
 from patchq.model.errors import UsageError
 from patchq.model.report import USABLE, EditEntry
-from patchq.pipeline.choice import Choice
-from patchq.pipeline.decision import Decision
-from patchq.pipeline.world import World
+from patchq.pipeline.progress import Decision
+from patchq.pipeline.world import Choice, World
 from patchq.plan import selection
 from patchq.queue import Claim
 from patchq.report import document

@@ -8,10 +8,9 @@ from pathlib import PurePath
 
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Envelope, Problem, Source
-from patchq.pipeline.choice import Choice
-from patchq.pipeline.decision import Decision
 from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World
+from patchq.pipeline.progress import Decision
+from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.inbox import too_large

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from patchq.cli import arguments, opening, output
-from patchq.review import retry
+from patchq.review import decide
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,5 +22,5 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     world = opening.open_world(args, targeted=False)
     verdicts = output.Verdicts(args)
-    retry.retry(world, args.id, args.without, verdicts)
+    decide.retry(world, args.id, args.without, verdicts)
     return verdicts.exit_code

@@ -22,8 +22,8 @@ from patchq.git.refs import Staged
 from patchq.model.errors import Busy, Fault
 from patchq.model.report import Report
 from patchq.model.values import Problem
-from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.ground import flush
+from patchq.pipeline.progress import CandidateCommit, Decision
 from patchq.pipeline.world import Tips, World
 from patchq.report import document, page
 

@@ -3,20 +3,25 @@
 A person's decision, the daemon and a command beside it may come to the same report at once.  So
 whoever rewrites one reads it again under a lock, and no later state is ever written over by an
 earlier one.  The kernel drops the lock with its process.
+
+A new batch takes the place of one that waits because it says so, or is its agent's next try.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
-from patchq.git import files
+from patchq.git import files, records, refs, worktree
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.model.errors import Busy, DiskFault
-from patchq.model.report import Report
+from patchq.model.names import batch_id
+from patchq.model.report import WAITING, Report
+from patchq.model.values import Header
+from patchq.pipeline import notes
 from patchq.pipeline.world import World
-from patchq.report import page
+from patchq.report import document, page
 
 
 @contextmanager
@@ -51,3 +56,82 @@ def amend(world: World, id: str, change: Callable[[Report], Report | None]) -> R
         put(world, updated)
         world.queue.sync()
         return updated
+
+
+def supersede(new: str, header: Header, world: World) -> None:
+    """Supersede what the batch `new`, which has landed or is held, replaces; safe to repeat.
+
+    It comes before the report on `new`, so that no crash leaves both waiting.
+    """
+    for id in replaced(new, header, world):
+        _supersede(id, new, world)
+
+
+def replaced(new: str, header: Header, world: World) -> list[str]:
+    """The batches that wait and whose place a response takes as batch `new`.
+
+    Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
+    An agent that sends the same `id` a third time means its second try, which goes by `<id>-2`.
+    """
+    found = []
+    retried = world.queue.load(header.retries) if header.retries else None
+    if header.retries and retried and retried["state"] in WAITING:
+        found.append(header.retries)
+    if header.id and header.agent:
+        *_, last = successors(world, batch_id(header.id))
+        report = world.queue.load(last)
+        if report and report["state"] in WAITING and report["agent"] == header.agent:
+            found.append(last)
+    return [id for id in dict.fromkeys(found) if id != new]
+
+
+def may_replace(header: Header) -> bool:
+    """Whether the response names a batch that it would replace."""
+    return bool(header.retries or (header.id and header.agent))
+
+
+def successors(world: World, id: str) -> Iterator[str]:
+    """The batch, the one that superseded it, and so on; the last one still stands for them."""
+    seen: set[str] = set()
+    next: str | None = id
+    while next is not None and next not in seen:
+        yield next
+        seen.add(next)
+        report = world.queue.load(next)
+        next = report["duplicate_of"] if report and report["state"] == "superseded" else None
+
+
+def _supersede(id: str, new: str, world: World) -> None:
+    def change(report: Report) -> Report | None:
+        if report["state"] not in WAITING:
+            return None
+        return document.with_state(report, "superseded", duplicate_of=new)
+
+    known = world.queue.load(id)
+    for claim in world.queue.held() if known and known["state"] == "held" else ():
+        if claim.id == id:
+            report = world.queue.load(id)
+            if report and (updated := change(report)):
+                with suppress(Busy):  # it gets its verdict at this very moment
+                    world.queue.publish(claim, updated, page.to_markdown(updated))
+            return
+    with locked(world):
+        report = world.queue.load(id)
+        updated = change(report) if report else None
+        if report is None or updated is None:
+            return
+        notes.add(world, updated, f"superseded by {new}")
+        _take_away(id, report["commit"], new, world)
+        put(world, updated)
+
+
+def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
+    """The branch goes, unless a person has it checked out or has changed it."""
+    waits = world.repo.ref_target(records.waiting(id))
+    tip = world.repo.branch_tip(records.branch(id))
+    if tip and tip in (commit, waits) and not worktree.checkouts(world.repo, records.branch(id)):
+        log = f"patchq: {id}: superseded by {new}"
+        refs.create(world.repo, records.discarded(id), tip, log, world.identity())
+        refs.delete(world.repo, records.branch_ref(id), tip)
+    if waits:
+        refs.delete(world.repo, records.waiting(id), waits)

@@ -19,8 +19,7 @@ from patchq.git import merges
 from patchq.git.repository import Repository
 from patchq.model.ops import Rename, Write
 from patchq.model.values import Base, Edit, FileChange, Plan, Problem, Tree
-from patchq.pipeline.decision import Decision
-from patchq.pipeline.progress import Aimed, Based, Planned, Read
+from patchq.pipeline.progress import Aimed, Based, Decision, Planned, Read
 from patchq.pipeline.rebase import files
 from patchq.pipeline.rebase.files import Move
 from patchq.plan import batch

@@ -17,8 +17,7 @@ from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
 
 if TYPE_CHECKING:
-    from patchq.pipeline.decision import Decision
-    from patchq.pipeline.progress import Aimed
+    from patchq.pipeline.progress import Aimed, Decision
 
 
 def wait(aimed: Aimed) -> Aimed | Decision:

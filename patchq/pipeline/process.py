@@ -8,11 +8,9 @@ written by then but unreachable objects.
 
 from __future__ import annotations
 
-from patchq.pipeline import base, dependencies, mode, stages
-from patchq.pipeline.choice import Choice
-from patchq.pipeline.decision import Decision
-from patchq.pipeline.progress import Incoming
-from patchq.pipeline.world import Tips, World
+from patchq.pipeline import base, dependencies, stages
+from patchq.pipeline.progress import Decision, Incoming
+from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import logs
 
@@ -31,6 +29,6 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice | None = None
             .then(stages.resolve)
             .then(base.carry)
             .then(stages.check_results)
-            .then(mode.choose_mode)
+            .then(stages.choose_mode)
             .then(stages.commit)
         )

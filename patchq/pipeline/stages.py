@@ -1,28 +1,44 @@
 """The stages of the pipeline, one function each; `pipeline.process` tells their order.
 
 Each takes what the one before it gives, and gives a value that knows more, or a `Decision` when the
-verdict is known before the end.
+verdict is known before the end.  What auto mode may not do unseen waits for a person, and what
+would move a branch under somebody's hands waits for them to finish.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import perf_counter
+from typing import Literal
 
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
+from patchq.git import worktree
 from patchq.git.identity import Identity, parse_identity
+from patchq.llm import escaping, quotes
+from patchq.llm.questions import Questioner
+from patchq.llm.repair import PlannedBatch
 from patchq.model.names import nearest
-from patchq.model.ops import Anchored
-from patchq.model.values import Edit, Envelope, FileChange, Header, Problem
-from patchq.pipeline import base, correct, traces
-from patchq.pipeline.decision import CandidateCommit, Decision
+from patchq.model.ops import Anchored, halves
+from patchq.model.values import (
+    Correction,
+    Edit,
+    EditOutcome,
+    Envelope,
+    FileChange,
+    Header,
+    Plan,
+    Problem,
+)
+from patchq.pipeline import base, traces
 from patchq.pipeline.progress import (  # fmt: skip
     Aimed,
     Based,
+    CandidateCommit,
     Checked,
+    Decision,
     Incoming,
     Planned,
     Read,
@@ -33,6 +49,7 @@ from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World
 from patchq.plan import batch, guards, selection
 from patchq.report import logs, message, secrecy
+from patchq.resolve.readings import unescape
 from patchq.text import unified
 from patchq.text.quote import HIDDEN
 
@@ -160,7 +177,7 @@ def resolve(read: Read) -> Planned | Decision:
     plan = batch.plan(edits, read.tree, read.world.rules, declared=read.declared)
     if plan.refused:
         read, plan = base.infer(read, edits, plan)
-    read, plan, corrections = correct.run(read, plan)
+    read, plan, corrections = _corrected(read, plan)
     outcomes = selection.with_left_out(plan.edits, read.parsed.edits, choice.edits, choice.left)
     read = read.timed("resolve_ms", began)
     if not (plan.refused or read.declared):
@@ -260,3 +277,128 @@ def _author(checked: Checked, committer: Identity) -> Identity:
     if author is None:
         return committer
     return replace(author, when=committer.when, offset=committer.offset)
+
+
+MOST_DELETED = 20
+"""So many files a batch may delete unseen, as long as others are left."""
+
+
+def choose_mode(checked: Checked) -> Checked | Decision:
+    """Proposed or applied, or held until nobody's hands are on the branch."""
+    decision, follows = ruled(
+        checked.decision, checked.plan, checked.paths, checked.target, checked.tip, checked.world
+    )
+    if not decision.lands:
+        return decision
+    return replace(checked, decision=decision, follows=follows)
+
+
+def ruled(
+    decision: Decision, plan: Plan, paths: tuple[str, ...], target: str, tip: str, world: World
+) -> tuple[Decision, bool]:
+    """The decision with its state and the reasons for that, and whether a work tree that has the
+    target checked out has to follow; `paths` are those to look at, and `tip` is the target's."""
+    auto = decision.mode == "auto" and not world.config.confirm
+    # A diff may ask for a mode, which patchq does not set.
+    asks = any(problem.code == "path.review" for problem in decision.problems)
+    applied = decision.choice.accepted or (auto and not asks)
+    if not decision.choice.accepted:
+        reasons = list(_reasons(decision, plan, paths, tip, world))
+        decision = replace(decision, problems=(*decision.problems, *reasons))
+        applied = applied and not reasons
+    if applied and (doing := worktree.busy(world.repo, target)):
+        busy = Problem(
+            "target.busy",
+            f"a work tree is {doing} {target}",
+            "nothing to send: the batch lands by itself once that is finished or aborted",
+            severity="warning",
+        )
+        return decision.ended("held", busy), False
+    follows = False
+    for checkout in worktree.checkouts(world.repo, target):
+        follows = applied
+        dirty = [
+            _to_review(
+                decision,
+                "worktree.dirty",
+                f"{path} has uncommitted changes in the work tree {checkout.workdir}",
+                path,
+            )
+            for path in worktree.dirty(checkout, tip, paths)
+        ]
+        decision = replace(decision, problems=(*decision.problems, *dirty))
+        applied = applied and not dirty
+    return replace(decision, state="applied" if applied else "proposed"), follows
+
+
+def _reasons(
+    decision: Decision, plan: Plan, paths: tuple[str, ...], tip: str, world: World
+) -> Iterator[Problem]:
+    """Why a person has to look first."""
+    for path in paths:
+        ruling = world.judge(path)
+        if ruling is not None and ruling.code == "path.review":
+            message = f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`"
+            yield _to_review(decision, "path.review", message, path)
+    deleted = {change.path for change in plan.changes if change.after is None}
+    everything = (
+        bool(deleted)
+        and len(deleted) == len(plan.changes)
+        and deleted.issuperset(world.repo.tree(tip).paths())
+    )
+    if everything or len(deleted) > MOST_DELETED:
+        rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
+        count = f"{len(deleted)} file{'' if len(deleted) == 1 else 's'}"
+        message = f"{count} would be deleted, {rest}"
+        yield _to_review(decision, "path.review", message, min(deleted))
+    if decision.base is None or decision.base.how != "declared":
+        for path in plan.blind:
+            message = (
+                f"{path} is changed without a word of what it held, and the response declares no "
+                f"`base`{history.lately(world.repo, tip, path)}"
+            )
+            yield _to_review(decision, "base.unknown", message, path)
+
+
+def _to_review(decision: Decision, code: str, message: str, path: str) -> Problem:
+    hint = f"look at it, then `patchq accept {decision.id}`"
+    return Problem(code, message, hint, severity="warning", path=path)
+
+
+def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:
+    """The response's edits and their plan, corrected with the configured model's help where that
+    makes them apply; else both as they are, with a warning if the model gave no answer.  With every
+    correction of the plan, the program's own as well."""
+    model = read.world.model
+    corrections: tuple[Correction, ...] = ()
+    if model is not None:
+        began = perf_counter()
+        cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
+        batch = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
+        questioner = Questioner(model, cache, read.world.pulse)
+        repair = (quotes if plan.refused else escaping).correct(batch, questioner)
+        read = read.warned(*questioner.problems)
+        if repair is not None:
+            by_id = {edit.id: edit for edit in repair.batch.edits}
+            edits = tuple(by_id.get(edit.id, edit) for edit in read.parsed.edits)
+            read = replace(read, parsed=replace(read.parsed, edits=edits))
+            plan, corrections = repair.batch.plan, repair.corrections
+            for name in () if read.choice.dry_run else questioner.used:
+                cache.keep(name)
+        if questioner.tried:
+            read = read.timed("model_ms", began)
+    if plan.refused:
+        return read, plan, ()
+    return read, plan, (*corrections, *_by_program(read.parsed.edits, plan.edits))
+
+
+def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterator[Correction]:
+    """What was unescaped: the halves that have escapes, of the edits that match only without."""
+    by_id = {edit.id: edit for edit in edits}
+    whats: tuple[Literal["old", "new"], ...] = ("old", "new")
+    for outcome in outcomes:
+        if outcome.match == guards.RUNG and outcome.id in by_id:
+            for what, half in zip(whats, halves(by_id[outcome.id].op), strict=True):
+                data = half.encode("utf-8", "surrogateescape")
+                if unescape(data) != data:
+                    yield Correction(outcome.id, what, "program")

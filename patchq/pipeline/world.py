@@ -4,16 +4,20 @@ A world is composed once, and never changes: another configuration is another wo
 `dataclasses.replace`.  What follows from the configuration is worked out when it is first asked
 for, and lives as long as its world; what is to outlive that (hooks that run, answers of the model)
 is handed from one to the next.  A world belongs to one thread.
+
+What a person chose of a response (`Choice`) is kept beside the claim until the verdict: whoever
+recovers the claim of a command that was killed, or decides again on one that is held, takes of the
+response what the person chose, and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from patchq.config.policy import Policy, Ruling, matcher
 from patchq.git.identity import Identity
@@ -22,7 +26,7 @@ from patchq.llm.cache import Cache
 from patchq.llm.chat import Chat
 from patchq.llm.client import Model, Stop
 from patchq.model.report import Report
-from patchq.pipeline.choice import Choice
+from patchq.model.values import Base, Edit
 from patchq.pipeline.ground import Ground
 from patchq.plan.targets import Rules
 from patchq.queue import Claim, Requests
@@ -32,6 +36,51 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.hooks.notify import Notifier
 
 NOBODY = ("patchq", "patchq@localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a person wants a response taken, where that differs from what it says itself.
+
+    Where nobody chose anything, `None` stands for it.
+    """
+
+    edits: frozenset[str] | None = None
+    """The ids of the edits to take; None for all."""
+    base: Base | None = None
+    """What to resolve on, in place of what the response says of it."""
+    target: str | None = None
+    """The branch to land on, which was allowed when the batch came."""
+    accepted: bool = False
+    """A person has looked: nothing is left to propose."""
+    dry_run: bool = False
+    """Write no object."""
+    left: Mapping[str, str | None] = field(default_factory=dict)
+    """Why others are left out: their ids, and the edit that each needs and cannot have."""
+    retries: str | None = None
+    """The batch that is tried again."""
+
+    def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+        """Those of the edits that are to be taken."""
+        return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """What `recorded` makes the choice of again; its base and a dry run are not kept."""
+        return {
+            "edits": None if self.edits is None else sorted(self.edits),
+            "left": dict(self.left),
+            "target": self.target,
+            "accepted": self.accepted,
+            "retries": self.retries,
+        }
+
+
+def recorded(claim: Claim) -> Choice | None:
+    """The choice that was recorded with the claim, if one was."""
+    if claim.choice is None:
+        return None
+    edits = claim.choice["edits"]
+    return Choice(**{**claim.choice, "edits": None if edits is None else frozenset(edits)})
 
 
 @dataclass(frozen=True)

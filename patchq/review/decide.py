@@ -1,7 +1,7 @@
-"""What a person decides about a proposal.
+"""What a person decides about a batch: a proposal lands or goes, a stored response is tried again.
 
 Nothing here needs the queue's lock: branches move by compare-and-swap, and a report that was not
-rewritten since patchq died is put right by `observed.reconcile` the next time.
+rewritten since patchq died is put right by `reconcile` the next time.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import logging
 from dataclasses import dataclass, replace
 
 from patchq.git import records, refs, worktree
-from patchq.land import collisions, landing, presubmit, reports
+from patchq.land import collisions, landing, presubmit, reports, worker
 from patchq.model.errors import Fault, UsageError
-from patchq.model.report import CommittedReport, Report, ReportChanges, has_commit
+from patchq.model.names import response_name
+from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.model.values import Problem
 from patchq.pipeline import traces
-from patchq.pipeline.choice import Choice
-from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World
+from patchq.pipeline.progress import CandidateCommit, Decision
+from patchq.pipeline.world import Choice, Tips, World
 from patchq.plan import selection
 from patchq.report import document, page
-from patchq.review import reconcile, restack
+from patchq.review import from_git, reconcile, restack
 
 _LOG = logging.getLogger("patchq")
 _TRIES = 5
@@ -233,3 +233,44 @@ def _proposal(world: World, id: str) -> CommittedReport:
         updated = world.queue.load(id)
         return updated if updated and has_commit(updated) else report
     return report
+
+
+def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> None:
+    """Decide again on the response of a batch, but for the edits `without` and what needs them.
+
+    `tell` is called with the new report.  `UsageError` for a batch that landed or goes on by
+    itself, and where the queue has lost the response.
+    """
+    report = world.queue.load(id)
+    if report is None:
+        raise _unknown(world, id)
+    _refuse_what_stands(report)
+    body = world.queue.body(id)
+    if body is None:
+        raise UsageError(
+            f"the response of {id} was never read, or is gone from the queue", "send it again"
+        )
+    choice = Choice(target=report["target"], retries=id)
+    if without:
+        selected = selection.select(report["edits"], None, without)
+        choice = replace(choice, edits=selected.taken, left=selected.left)
+    name = response_name(report["source"]["name"] or "")
+    worker.work([world.queue.adopt(body, name, choice.to_json())], world, tell, choice)
+
+
+def _unknown(world: World, id: str) -> UsageError:
+    if from_git.load(world, id) is None:
+        return UsageError(f"there is no batch {id}", "see `patchq log`")
+    return UsageError(f"the queue has lost the response of {id}", "send it again")
+
+
+def _refuse_what_stands(report: Report) -> None:
+    id, state = report["id"], report["state"]
+    if state in LANDED:
+        raise UsageError(
+            f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
+        )
+    if state == "duplicate":
+        raise UsageError(f"batch {id} is a duplicate: there is nothing to try again")
+    if state == "held":
+        raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")

@@ -27,11 +27,10 @@ from patchq.model.errors import Fault, UsageError
 from patchq.model.report import IDLE, PENDING_CONFLICT, CommittedReport, Report
 from patchq.model.values import Base, Problem, Source
 from patchq.pipeline import traces
-from patchq.pipeline.choice import Choice
-from patchq.pipeline.decision import CandidateCommit, Decision
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
-from patchq.pipeline.world import Tips, World
+from patchq.pipeline.progress import CandidateCommit, Decision
+from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import document
 from patchq.review import reconcile

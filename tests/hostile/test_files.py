@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from patchq.land.recovery import MOST_TRIES
+from patchq.land.worker import MOST_TRIES
 from patchq.text import quote
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.command import report as told_of

@@ -11,9 +11,9 @@ import pytest
 from patchq.config import config_file
 from patchq.git.repository import Repository
 from patchq.land import landing, worker
-from patchq.pipeline.decision import Decision
 from patchq.pipeline.ground import Ground, flush
 from patchq.pipeline.process import process
+from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import Tips, World, compose
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from patchq.config.schema import Config
 from patchq.git.files import being_written, opened, rename_noreplace
-from patchq.land.recovery import MOST_TRIES, TRIES
+from patchq.land.worker import MOST_TRIES, TRIES
 from patchq.model.errors import Fault
 from patchq.queue.directory import PRIVATE, PUBLIC, lock_owner
 from patchq.queue.finished import claimed

@@ -14,7 +14,7 @@ from patchq.git import refs, unwritten, worktree
 from patchq.git.linklock import leftovers
 from patchq.git.reffiles import heads
 from patchq.hooks.jail.worktree import remove
-from patchq.land.recovery import TRIES
+from patchq.land.worker import TRIES
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import REPORT

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from patchq.land.recovery import TRIES
+from patchq.land.worker import TRIES
 from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT
 from patchq.queue.finished import VERDICTS
 from patchq.queue.spool import token_of

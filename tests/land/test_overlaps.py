@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from patchq.git.hunks import line_hunks
 from patchq.git.repository import Repository
+from patchq.land.collisions import Proposal, collisions
 from patchq.model.values import Entry
 from patchq.pipeline.rebase.lines import carry_lines
-from patchq.pipeline.rebase.overlaps import Proposal, collisions
 
 LINES = st.sampled_from(["a\n", "b\n", "c\n", "\n", "}\n", "    }\n"])
 TEXTS = st.lists(LINES, max_size=12).map("".join)
