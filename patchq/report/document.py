@@ -12,7 +12,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
 
 from patchq.model.report import (
@@ -30,6 +30,7 @@ from patchq.model.report import (
     SourceEntry,
 )
 from patchq.model.values import (
+    Attempt,
     Candidate,
     Collision,
     Correction,
@@ -67,17 +68,16 @@ def _whole(outcome: Outcome) -> Report:
     secret = any(problem.code == "edit.secret" for problem in outcome.problems)
     committed = outcome.state in COMMITTED
     base = outcome.base
-    source = outcome.source
-    corrections = [_correction(correction) for correction in outcome.corrections]
+    corrections = [_entry(correction, CorrectionEntry) for correction in outcome.corrections]
     report: Report = {
         "schema": SCHEMA,
         "id": outcome.id,
         "state": outcome.state,
         "duplicate_of": outcome.duplicate_of,
         "source": {
-            "name": secrecy.file_name(source.name),
-            "sha256": source.sha256,
-            "bytes": source.size,
+            "name": secrecy.file_name(outcome.source.name),
+            "sha256": outcome.source.sha256,
+            "bytes": outcome.source.size,
         },
         "agent": _short(outcome.agent),
         "model": _short(outcome.model),
@@ -87,10 +87,10 @@ def _whole(outcome: Outcome) -> Report:
         "commit": outcome.commit if committed else None,
         "tree": outcome.tree if committed else None,
         "branch": outcome.branch if outcome.state == "proposed" else None,
-        "edits": [_edit(edit) for edit in outcome.edits],
+        "edits": [_entry(edit, EditEntry) for edit in outcome.edits],
         "problems": [problem_json(problem) for problem in outcome.problems],
         "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
-        "attempts": [cast(AttemptEntry, asdict(attempt)) for attempt in outcome.attempts],
+        "attempts": [_entry(attempt, AttemptEntry) for attempt in outcome.attempts],
         "hooks": hook_runs(outcome.hooks),
         "diff": "" if secret else outcome.diff,
         "retry": {"prompt": None, "of": _short(outcome.retries)},
@@ -108,16 +108,16 @@ def to_plan(outcome: Outcome) -> BatchDocument:
     return {**_whole(replace(outcome, hooks=())), "schema": PLAN, "state": None}
 
 
-def with_state(report: Report, state: State, **fields: Unpack[ReportChanges]) -> Report:
+def with_state(report: Report, state: State, **changes: Unpack[ReportChanges]) -> Report:
     """The report with a later state and other values for some of its keys.
 
     The review branch is gone in every state but `proposed`, unless `branch` says otherwise.
     """
-    unknown = fields.keys() - set(KEYS)
+    unknown = changes.keys() - set(KEYS)
     if unknown:
         raise ValueError(f"{SCHEMA} has no {', '.join(sorted(unknown))}; it has {', '.join(KEYS)}")
     branch = report["branch"] if state == "proposed" else None
-    return _fitted({**report, "state": state, "branch": branch, **fields})
+    return _fitted({**report, "state": state, "branch": branch, **changes})
 
 
 def with_problems(report: Report, *problems: Problem) -> Report:
@@ -176,7 +176,8 @@ def _escape(hidden: re.Match[str]) -> str:
 def problem_json(problem: Problem) -> ProblemEntry:
     """One entry of `problems`; what patchq says in it holds no hidden character but newlines."""
     code = CODES.get(problem.code)
-    candidates = [_candidate(candidate) for candidate in problem.candidates[:_MOST_CANDIDATES]]
+    candidates = [_entry(one, CandidateEntry) for one in problem.candidates[:_MOST_CANDIDATES]]
+    collision = problem.conflicts_with
     return {
         "code": problem.code,
         "alias": code.alias if code else None,
@@ -187,13 +188,13 @@ def problem_json(problem: Problem) -> ProblemEntry:
         "message": _message(problem.message, 4000),
         "hint": _message(problem.hint, 2000) if problem.hint else None,
         "candidates": _head(candidates, _ROOM_FOR_CANDIDATES),
-        "conflicts_with": _collision(problem.conflicts_with) if problem.conflicts_with else None,
+        "conflicts_with": _entry(collision, CollisionEntry) if collision else None,
     }
 
 
 def hook_runs(runs: Iterable[HookRun]) -> list[HookEntry]:
     """The entries of `hooks`."""
-    return [cast(HookEntry, asdict(run)) for run in runs]
+    return [_entry(run, HookEntry) for run in runs]
 
 
 def _message(text: str, limit: int) -> str:
@@ -204,50 +205,25 @@ def _short(text: str | None, limit: int = 200) -> str | None:
     return clip(text, limit) if text is not None else None
 
 
-def _edit(edit: EditOutcome) -> EditEntry:
-    return {
-        "id": clip(edit.id, 200),
-        "format": edit.format,
-        "at": list(edit.at),
-        "path": clip(edit.path, 1024),
-        "op": edit.op,
-        "state": edit.state,
-        "match": edit.match,
-        "lines": list(edit.lines) if edit.lines else None,
-        "needs": list(edit.needs),
-        "cancelled_by": edit.cancelled_by,
-        "confidence": edit.confidence,
-        "description": _short(edit.description, 1000),
-    }
+_Part = EditOutcome | Candidate | Collision | Correction | Attempt | HookRun
+_LONGEST: Mapping[type[_Part], Mapping[str, int]] = {
+    EditOutcome: {"id": 200, "path": 1024, "description": 1000},
+    Candidate: {"text": 500, "disambiguate": 2000},
+    Correction: {"edit": 200},
+}
+"""The most characters of a text that came with a response, by the value and its field."""
 
 
-def _candidate(candidate: Candidate) -> CandidateEntry:
-    return {
-        "path": candidate.path,
-        "line": candidate.line,
-        "symbol": candidate.symbol,
-        "text": clip(candidate.text, 500),
-        "disambiguate": _short(candidate.disambiguate, 2000),
-    }
-
-
-def _correction(correction: Correction) -> CorrectionEntry:
-    return {
-        "edit": clip(correction.edit, 200),
-        "what": correction.what,
-        "by": correction.by,
-    }
-
-
-def _collision(collision: Collision) -> CollisionEntry:
-    return {
-        "batch": collision.batch,
-        "edit": collision.edit,
-        "commit": collision.commit,
-        "agent": collision.agent,
-        "path": collision.path,
-        "lines": list(collision.lines) if collision.lines else None,
-    }
+def _entry(part: _Part, kind: type[T]) -> T:
+    """A value as an entry of the report, of the type `kind`, which has the same fields."""
+    limits = _LONGEST.get(type(part), {})
+    entry = {field.name: getattr(part, field.name) for field in fields(part)}
+    for key, value in entry.items():
+        if isinstance(value, tuple):
+            entry[key] = list(value)
+        elif key in limits:
+            entry[key] = _short(value, limits[key])
+    return cast(T, entry)
 
 
 # ---------------------------------------------------------------- what fits

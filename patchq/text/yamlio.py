@@ -84,10 +84,7 @@ def parse(text: str, *, first_line: int = 1) -> Node | None:
 
     `first_line` is the line on which `text` begins in the file that the places are for.
     """
-    builder = _Builder(first_line - 1)
-    for event in _events(text, first_line):
-        builder.take(event)
-    return builder.root
+    return _Composer(text, first_line).document()
 
 
 def duplicates(node: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
@@ -195,105 +192,83 @@ def _place(event: yaml.Event) -> tuple[int, int]:
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
-@dataclass(slots=True)
-class _Open:
-    """A collection whose end has not come yet; `key` is a mapping's key that waits for a value."""
+class _Composer:
+    """Makes nodes of the parser's events; `offset` is added to the parser's lines.  It goes as deep
+    as the text does, which `MAX_DEPTH` bounds."""
 
-    line: int
-    column: int
-    is_mapping: bool
-    anchor: str | None
-    items: list[Node]
-    entries: list[tuple[Scalar, Node]]
-    key: Scalar | None
-    size: int
-
-
-class _Builder:
-    """Builds nodes from events without recursion; `offset` is added to the parser's lines."""
-
-    def __init__(self, offset: int) -> None:
-        self.root: Node | None = None
-        self._offset = offset
-        self._open: list[_Open] = []
+    def __init__(self, text: str, first_line: int) -> None:
+        self._events = _events(text, first_line)
+        self._offset = first_line - 1
         self._anchors: dict[str, tuple[Node, int]] = {}
-        self._documents = 0
+        self._event: Any = None
+        """The last one that was read; errors are in its place."""
 
-    def take(self, event: yaml.Event) -> None:
-        if isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
-                raise self._error(event, "a second document; one is read")
-        elif isinstance(event, yaml.ScalarEvent):
-            self._refuse_tag(event)
-            scalar = self._scalar(event)
-            self._remember(event.anchor, scalar, 1)
-            self._put(event, scalar, 1)
-        elif isinstance(event, yaml.AliasEvent):
+    def document(self) -> Node | None:
+        root: Node | None = None
+        documents = 0
+        for event in self._events:
+            self._event = event
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._error("a second document; one is read")
+            elif isinstance(event, yaml.NodeEvent):
+                root, _ = self._node(1)
+        return root
+
+    def _node(self, depth: int, *, is_key: bool = False) -> tuple[Node, int]:
+        """The node that begins at the event, and how many nodes it stands for."""
+        event = self._event
+        if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise self._error(event, f"`*{event.anchor}` has no `&{event.anchor}` before it")
-            self._put(event, *self._anchors[event.anchor])
-        elif isinstance(event, yaml.CollectionStartEvent):
-            self._start(event)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self._end(event)
-
-    def _start(self, event: yaml.CollectionStartEvent) -> None:
-        self._refuse_tag(event)
-        _check_depth(len(self._open) + 1, *self._place(event))
-        is_mapping = isinstance(event, yaml.MappingStartEvent)
-        if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
-            raise self._error(event, "a key must be a word")
-        line, column = self._place(event)
-        self._open.append(_Open(line, column, is_mapping, event.anchor, [], [], None, 1))
-
-    def _end(self, event: yaml.CollectionEndEvent) -> None:
-        done = self._open.pop()
-        node: Node
-        if done.is_mapping:
-            node = Mapping(done.line, done.column, tuple(done.entries))
-        else:
-            node = Sequence(done.line, done.column, tuple(done.items))
-        self._remember(done.anchor, node, done.size)
-        self._put(event, node, done.size)
-
-    def _put(self, event: yaml.Event, node: Node, size: int) -> None:
-        """Give the node, which stands for `size` nodes, to the collection that is open."""
-        if not self._open:
-            self.root = node
-            return
-        into = self._open[-1]
-        into.size += size
-        if into.size > MAX_NODES:
-            raise self._error(event, f"more than {MAX_NODES} values")
-        if not into.is_mapping:
-            into.items.append(node)
-        elif into.key is not None:
-            into.entries.append((into.key, node))
-            into.key = None
-        elif isinstance(node, Scalar):
-            into.key = node
-        else:
-            raise self._error(event, "a key must be a word")
-
-    def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
-        value = event.value if event.style else _value(event.value)
-        return Scalar(*self._place(event), event.value, value)
-
-    def _remember(self, anchor: str | None, node: Node, size: int) -> None:
-        if anchor is not None:
-            self._anchors[anchor] = (node, size)
-
-    def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
+                raise self._error(f"`*{event.anchor}` has no `&{event.anchor}` before it")
+            return self._anchors[event.anchor]
         if event.tag is not None:
-            raise self._error(event, f"the tag `{event.tag}` is not read")
+            raise self._error(f"the tag `{event.tag}` is not read")
+        found: tuple[Node, int]
+        if isinstance(event, yaml.ScalarEvent):
+            value = event.value if event.style else _value(event.value)
+            found = Scalar(*self._place(), event.value, value), 1
+        else:
+            _check_depth(depth, *self._place())
+            if is_key:
+                raise self._error("a key must be a word")
+            found = self._collection(depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = found
+        return found
 
-    def _place(self, event: yaml.Event) -> tuple[int, int]:
-        line, column = _place(event)
+    def _collection(self, depth: int) -> tuple[Node, int]:
+        line, column = self._place()
+        is_mapping = isinstance(self._event, yaml.MappingStartEvent)
+        keys: list[Scalar] = []
+        values: list[Node] = []
+        total = 1
+        for event in self._events:
+            self._event = event
+            if isinstance(event, yaml.CollectionEndEvent):
+                break
+            is_key = is_mapping and len(keys) == len(values)
+            node, size = self._node(depth + 1, is_key=is_key)
+            total += size
+            if total > MAX_NODES:
+                raise self._error(f"more than {MAX_NODES} values")
+            if not is_key:
+                values.append(node)
+            elif isinstance(node, Scalar):
+                keys.append(node)
+            else:
+                raise self._error("a key must be a word")
+        if is_mapping:
+            return Mapping(line, column, tuple(zip(keys, values, strict=True))), total
+        return Sequence(line, column, tuple(values)), total
+
+    def _place(self) -> tuple[int, int]:
+        line, column = _place(self._event)
         return line + self._offset, column
 
-    def _error(self, event: yaml.Event, message: str) -> YamlError:
-        return YamlError(message, *self._place(event))
+    def _error(self, message: str) -> YamlError:
+        return YamlError(message, *self._place())
 
 
 def _value(text: str) -> str | int | float | bool | None:
