@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from patchq.formats.envelope.thinking import closes_thought, opens_thought
 from patchq.formats.format import Document, Format, Opening, Read
 from patchq.formats.leftovers import Signs
-from patchq.formats.marks.lines import Fence, fence
+from patchq.formats.marks.lines import Fence, closes_thought, fence, opens_thought
 
 _OWN = ("`{3}", "~{3}", "<")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
@@ -87,7 +86,7 @@ class Catalogue(Mapping[str, Format]):
             found = tuple(opening for leads, opening in self._openings if leads(letter))
             self._by_letter[letter] = found
         reads = tuple([o.read for o in found if o.may_begin is None or o.may_begin(line)])
-        thought = letter == "<" and (opens_thought(line) or closes_thought(line))
+        thought = letter == "<" and bool(opens_thought(line) or closes_thought(line))
         if not (reads or thought):
             return NOTHING
         skips = found[0].skips if len(found) == 1 else None

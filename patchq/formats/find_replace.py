@@ -38,17 +38,21 @@ from patchq.formats.format import (
     Sign,
     UnreadableEdit,
 )
-from patchq.formats.marks.fenced import LONGER_FENCE, Fenced, check_end, fenced_at, is_markdown
-from patchq.formats.marks.labels import (
+from patchq.formats.marks.lines import Fence, fence, joined, next_line
+from patchq.formats.marks.parts import (
+    LONGER_FENCE,
+    Fenced,
     change_line,
+    check_end,
+    fenced_at,
     file_line,
     half_label,
     is_crowded_label,
     is_file_end,
+    is_markdown,
     may_label,
     path_behind,
 )
-from patchq.formats.marks.lines import Fence, fence, joined, next_line
 from patchq.formats.marks.paths import (
     Known,
     as_meant,

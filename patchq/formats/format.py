@@ -161,7 +161,7 @@ class Opening:
     """How such a line begins, blanks aside: regular expressions without branches, each led by one
     letter or class of letters.  A line that begins as no format's does is prose, and nobody is
     asked about it; so the more letters, the faster."""
-    may_begin: Callable[[str], bool] | None = None
+    may_begin: Callable[[str], object] | None = None
     """Whether it may begin on a line that starts so, by the line's text alone; it is asked once for
     each different line of a text.  None: always."""
     skips: Callable[[Document, int], bool] | None = None
@@ -173,7 +173,7 @@ class FenceOpening:
     """Fence lines on which a format may begin."""
 
     read: Read
-    may_begin: Callable[[Fence], bool] | None = None
+    may_begin: Callable[[Fence], object] | None = None
     """Whether it may begin on the line, by its text alone.  None: always."""
     turn: int = 1
     """Which of several formats is asked first: the lower turn, then the registry's order.  0 is for

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from patchq.formats import leftovers
 from patchq.formats.catalogue import NOTHING, Beginning, Catalogue
-from patchq.formats.envelope.thinking import (
+from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
+from patchq.formats.marks.blocks import is_cut
+from patchq.formats.marks.lines import (
     blank_thought,
     closes_thought,
+    fence,
+    line_above,
     opens_thought,
     without_close,
 )
-from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
-from patchq.formats.marks.blocks import is_cut
-from patchq.formats.marks.lines import fence, line_above
 from patchq.formats.marks.paths import Known, path_line
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Problem

@@ -25,15 +25,6 @@ from patchq.formats.format import (
     UnreadableEdit,
 )
 from patchq.formats.marks.blocks import is_suspect, opening
-from patchq.formats.marks.fenced import Fenced, check_end, fenced_at, is_markdown
-from patchq.formats.marks.labels import (
-    FileLine,
-    change_line,
-    file_line,
-    half_label,
-    is_file_end,
-    path_behind,
-)
 from patchq.formats.marks.lines import (
     BEGIN_PATCH,
     DIFF_ENDINGS,
@@ -45,6 +36,18 @@ from patchq.formats.marks.lines import (
     joined,
     line_above,
     next_line,
+)
+from patchq.formats.marks.parts import (
+    Fenced,
+    FileLine,
+    change_line,
+    check_end,
+    fenced_at,
+    file_line,
+    half_label,
+    is_file_end,
+    is_markdown,
+    path_behind,
 )
 from patchq.formats.marks.paths import as_meant, is_path, path_line, path_of_info, path_of_sentence
 from patchq.model.ops import Write

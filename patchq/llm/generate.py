@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchq import formats
-from patchq.formats.envelope import frontmatter
-from patchq.formats.envelope.opening import open_response
+from patchq.formats.envelope.opening import open_response, read_header, split
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import BUDGET, Prompt, Task
@@ -145,10 +144,10 @@ def _own_header(text: str) -> tuple[Header, str]:
     """What the model put before its edits, and the rest."""
     text = _FENCED_HEADER.sub(r"\2", text, count=1)
     try:
-        split = frontmatter.split(text.lstrip().encode())
+        parts = split(text.lstrip().encode())
     except UnicodeEncodeError:
         return Header(), text
-    if split.block is None:
+    if parts.block is None:
         return Header(), text
-    header = frontmatter.read(split.block, split.body)
-    return header if isinstance(header, Header) else Header(), split.body.decode()
+    header = read_header(parts.block, parts.body)
+    return header if isinstance(header, Header) else Header(), parts.body.decode()

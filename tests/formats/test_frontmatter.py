@@ -6,8 +6,7 @@ import hashlib
 
 import pytest
 
-from patchq.formats.envelope.frontmatter import KEYS, MAX_BYTES
-from patchq.formats.envelope.opening import open_response
+from patchq.formats.envelope.opening import KEYS, MAX_BYTES, open_response
 from patchq.model.values import Envelope, Header, Problem
 from tests.helpers.effort import effort
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.formats.envelope.thinking import (
-    blank_thought,
-    closes_thought,
-    opens_thought,
-    without_close,
-)
+from patchq.formats.marks.lines import blank_thought, closes_thought, opens_thought, without_close
 
 
 @pytest.mark.parametrize(
@@ -44,8 +39,8 @@ def test_blank_thought(text: str, end: int | None, left: str) -> None:
     ],
 )
 def test_tags_count_at_the_start_of_a_line(line: str, opens: bool, closes: bool) -> None:
-    assert opens_thought(line) is opens
-    assert closes_thought(line) is closes
+    assert bool(opens_thought(line)) is opens
+    assert bool(closes_thought(line)) is closes
 
 
 def test_text_behind_the_closing_tag_stays() -> None:

@@ -34,7 +34,7 @@ from patchq.formats.json.members import (
     holds_edit,
     plain_key,
 )
-from patchq.formats.json.notes import speaks_of_edits
+from patchq.formats.json.values import speaks_of_edits
 from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import is_path
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write

@@ -22,15 +22,18 @@ from patchq.formats.format import (
 )
 from patchq.formats.json import contextual, edit_calls, edit_script, indexed
 from patchq.formats.json.members import JsonPlace, Members, edits_of, holds_edit, plain_key
-from patchq.formats.json.notes import JsonNotes, is_member, is_vain, speaks_of_edits
 from patchq.formats.json.values import (
     HINT,
     BrokenJson,
+    JsonNotes,
     JsonRun,
     bare_run,
     begins,
     check_broken,
     fenced_run,
+    is_member,
+    is_vain,
+    speaks_of_edits,
 )
 from patchq.formats.marks.lines import Fence, fence, line_above, next_line
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchq.formats.format import UnreadableEdit
-from patchq.formats.json.notes import speaks_of_edits
+from patchq.formats.json.values import speaks_of_edits
 from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import Known, as_meant, is_path, undress
 from patchq.model.ops import Op

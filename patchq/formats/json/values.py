@@ -1,4 +1,5 @@
-"""Where JSON stands in a response's text: in a fence, or bare from a line's start.
+"""Where JSON stands in a response's text: in a fence, or bare from a line's start; and what a
+document's lines tell of edits in it, before it is parsed and after some of it was.
 
 A value is read as far as it goes, not as far as its fence does: models put raw line ends into
 strings, and fence lines with them.  It is read from its own line first and from more only when it
@@ -10,15 +11,36 @@ are mostly the same.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
 
-from patchq.formats.format import UnreadableEdit
-from patchq.formats.json.notes import WINDOW, JsonNotes, speaks_of_edits
+from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.marks.lines import Fence, fence, next_line
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
+
+WINDOW = 4
+"""So many lines are mostly enough to see whether a value can be read."""
+_MANY = 1024
+"""So many runs of lines are remembered."""
+_KEY = (
+    r"(?:(?:old|new)[_-]?(?:string|str|text)|file_?text|insert_?line|contextualEdits|searchPattern)"
+)
+_QUOTE = r"\\*[\"'\u201c\u201d\u2018\u2019]"
+
+
+_ANY_KEY = re.compile(
+    rf"{_QUOTE}{_KEY}{_QUOTE}\s*:|(?<![\w\"'-]){_KEY}\s*:",
+    re.IGNORECASE,
+)
+is_member = re.compile(rf"\s*{_QUOTE}{_KEY}{_QUOTE}\s*:", re.IGNORECASE).match
+"""Whether a line begins with an edit's key."""
+_EDITS = re.compile(rf"(?:{_QUOTE}|\b)edits(?:{_QUOTE})?\s*:\s*\[", re.IGNORECASE)
+_NAMED = re.compile(rf"{_ANY_KEY.pattern}|{_EDITS.pattern}", re.IGNORECASE)
+_ITEM = re.compile(rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:", re.IGNORECASE)
 
 HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
 _UNQUOTED_LINES = 20
@@ -31,6 +53,57 @@ _FENCE_END = re.compile(r"`{3,}|~{3,}")
 
 Tells = Callable[[Node], bool]
 """Whether a value may be an edit."""
+
+
+def speaks_of_edits(text: str) -> bool:
+    """Whether a text that is no JSON holds an edit's key all the same."""
+    found = ":" in text and (_ANY_KEY.search(text) or _EDITS.search(text))
+    return bool(found and (found.re is _ANY_KEY or _ITEM.search(text, found.end())))
+
+
+class JsonNotes:
+    """What is known of the JSON in a document."""
+
+    def __init__(self, doc: Document) -> None:
+        self.doc = doc
+        self.end = 0
+        """The first line (index) behind what was read as JSON and holds no edit."""
+        self.vain: set[tuple[str, ...]] = set()
+        """Runs of `WINDOW` lines on the first of which no JSON begins that may be an edit, whatever
+        follows, while some may begin on the next."""
+
+    def add_vain(self, i: int) -> None:
+        """Remember that no edit begins in JSON on line `i`, as it and the next few lines tell."""
+        if len(self.vain) < _MANY and i + WINDOW < len(self.doc.lines):
+            self.vain.add(tuple(self.doc.lines[i : i + WINDOW]))
+
+    @cached_property
+    def speak_of_edits(self) -> bool:
+        """Whether an edit's key in JSON stands anywhere in the text."""
+        return speaks_of_edits("\n".join(self.doc.lines))
+
+    @cached_property
+    def _named(self) -> list[int]:
+        """The lines (indices) on which an edit's key in JSON, or `edits`, begins."""
+        text = "\n".join(self.doc.lines)
+        starts = [0, *(match.start() for match in _NAMED.finditer(text))]
+        return list(accumulate(text.count("\n", *pair) for pair in pairwise(starts)))
+
+    def name_edit(self, first: int, end: int) -> bool:
+        """Whether an edit's key in JSON, or `edits`, begins on lines `first` to `end` (indices)."""
+        k = bisect_left(self._named, first)
+        return k < len(self._named) and self._named[k] < end
+
+
+def is_vain(doc: Document, i: int) -> bool:
+    """Whether the JSON on line `i` (an index) of a document is known to be no edit."""
+    notes: JsonNotes = doc.memory[JsonNotes]
+    return i < notes.end or (
+        i + WINDOW < len(doc.lines) and tuple(doc.lines[i : i + WINDOW]) in notes.vain
+    )
+
+
+# ---------------------------------------------------------------- values
 
 
 @dataclass(frozen=True, slots=True)

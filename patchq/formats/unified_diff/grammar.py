@@ -42,7 +42,7 @@ from patchq.formats.marks.lines import (
 )
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info, path_of_sentence
 from patchq.formats.unified_diff import mails
-from patchq.formats.unified_diff.files import NAME, FileReader
+from patchq.formats.unified_diff.files import NAME, FileReader, is_fence, is_signature, numbers_of
 from patchq.formats.unified_diff.headers import (
     HINT,
     HUNK,
@@ -50,7 +50,6 @@ from patchq.formats.unified_diff.headers import (
     begins_file,
     names_one_file,
 )
-from patchq.formats.unified_diff.hunks import is_fence, is_signature, numbers_of
 from patchq.formats.v4a import opens
 from patchq.model.ops import Rename
 
