@@ -11,9 +11,7 @@ from patchq.cli import output, places
 from patchq.config import config_file
 from patchq.config.schema import Config
 from patchq.model.errors import Fault
-from patchq.service.doctor import finding as checkup
-from patchq.service.doctor import queue, repository, system
-from patchq.service.doctor.finding import Finding
+from patchq.service.doctor import Finding, queue, system
 from patchq.text.quote import visible
 
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
@@ -29,9 +27,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     found = list(_look(args))
-    wrong = checkup.needs_doing(found)
-    if args.before_start:
-        wrong = any(finding.level == "fatal" for finding in found)
+    failing = ("fatal",) if args.before_start else ("fatal", "todo")
+    wrong = any(finding.level in failing for finding in found)
     shown = [f for f in found if not args.quiet or f.level != "ok"]
     answer = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
     if shown or args.json:
@@ -45,7 +42,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
         site = places.find(args)
     except Fault as fault:
         yield Finding("repository.format", "fatal", fault.message, fault.hint)
-        yield from system.look(None, None, None)
+        yield from system.look_at_machine(None, None, None)
         return
     try:
         config = site.load_config()
@@ -55,9 +52,9 @@ def _look(args: Namespace) -> Iterator[Finding]:
     else:
         yield Finding("config", "ok", str(site.config_path))
     root = site.home / (config or Config()).queue.path
-    yield from repository.look(site.repo, config)
+    yield from system.look_at_repository(site.repo, config)
     yield from queue.look(root, site.repo.commondir, site.home, config)
-    yield from system.look(site.repo, config, root)
+    yield from system.look_at_machine(site.repo, config, root)
 
 
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:

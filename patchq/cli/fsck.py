@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from patchq.cli import opening, output
-from patchq.service.fsck.repair import check, repair
+from patchq.service.fsck import check, repair
 from patchq.text.quote import visible
 
 

@@ -13,8 +13,7 @@ from patchq.cli import confirm, output, places
 from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.service.serve import Control
-from patchq.service.systemd import Manager
-from patchq.service.upkeep import Upkeep
+from patchq.service.upkeep import Manager, Upkeep
 
 if TYPE_CHECKING:
     from patchq.cli.live import Bar, LiveLine

@@ -1,17 +1,27 @@
-"""Counting what became of batches: from the reports, and from a file for those that were removed.
+"""Counting what became of batches: from the reports, and from a file for those that were removed;
+and the numbers as a text file for Prometheus' node exporter (`--collector.textfile.directory`).
 
 A count is kept by what is counted (`KINDS`), for each agent, model and format, so that any sum over
 them can be had.  `counts.json` holds the sums of the batches whose reports the queue gave up, and
 the ids of the last ones: who dies between counting and removing counts nothing twice.
+
+Prometheus' file is replaced as a whole, so nobody reads half of it.  No label comes from a
+response: agents name themselves, and each new name would be a new series.  A file that cannot be
+written is warned of once and stops nothing.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from patchq import __version__
+from patchq.git import files
 from patchq.llm.client import NORMAL_ENDS
 from patchq.model.report import LANDED, VERDICTS, Report
 from patchq.model.values import State
@@ -19,7 +29,9 @@ from patchq.queue import Queue, spool
 from patchq.queue.finished import verdicts
 from patchq.queue.spool import Folder, disk_faults
 
-NAME = "counts.json"
+_LOG = logging.getLogger("patchq")
+
+COUNTS = "counts.json"
 SCHEMA = "patchq.counts/1"
 OTHERS = "(others)"
 KINDS = (
@@ -115,7 +127,7 @@ def read(root: Path) -> Kept:
     """The counts beside the queue `root`; empty where there are none that can be read."""
     try:
         with Folder(root, lasting=False) as folder:
-            content = spool.decode(folder.read(NAME)) or {}
+            content = spool.decode(folder.read(COUNTS)) or {}
         counts = {tuple(map(str, key)): number for *key, number in content["counts"]}
         good = {key: n for key, n in counts.items() if len(key) == 5 and isinstance(n, int | float)}
         return Kept(defaultdict(int, good), frozenset(content["last"]))
@@ -147,7 +159,7 @@ def _write(root: Path, kept: Kept) -> None:
         "last": sorted(kept.last),
     }
     with Folder(root, lasting=False) as folder:
-        folder.put(NAME, spool.encode(content), flush=True)
+        folder.put(COUNTS, spool.encode(content), flush=True)
 
 
 def everything(queue: Queue, root: Path) -> Counts:
@@ -188,3 +200,88 @@ class Running:
         add(self.counts, report)
         if report["state"] in LANDED:
             self.last_landing = max(self.last_landing or 0.0, self._queue.ended(id) or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What is written: the sums, and how the queue stands now.  Times are seconds since the
+    epoch."""
+
+    counts: Mapping[Key, float]
+    inbox: int
+    held: int
+    waiting: int
+    started: float
+    last_landing: float | None
+
+
+def text(numbers: Numbers) -> str:
+    """The file's content."""
+    return "".join(f"{line}\n" for line in _lines(numbers))
+
+
+def _lines(numbers: Numbers) -> Iterator[str]:
+    for name, kind, what, samples in _families(numbers):
+        yield f"# HELP patchq_{name} {what}"
+        yield f"# TYPE patchq_{name} {kind}"
+        for label, value in samples.items():
+            yield f"patchq_{name}{label} {value}"
+
+
+def _families(numbers: Numbers) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    """Name, type and meaning of each number, and what follows its name -> its value."""
+    total = sums(numbers.counts).get("", {})
+    verdicts, reasons = total.get("verdict", {}), total.get("reason", {})
+    states = {f'{{state="{state}"}}': f"{verdicts.get(state, 0):.0f}" for state in VERDICTS}
+    codes = {f'{{code="{_escaped(c)}"}}': f"{reasons[c]:.0f}" for c in sorted(reasons)}
+    yield "info", "gauge", "The version of patchq.", {f'{{version="{__version__}"}}': "1"}
+    yield "verdicts_total", "counter", "Responses that got their verdict.", states
+    yield "refusals_total", "counter", "Responses refused for a reason.", codes
+    for name, what, each in (
+        ("decide", "Seconds spent on deciding.", "verdict"),
+        ("hook", "Seconds in hooks.", "hook"),
+    ):
+        seconds, times = total.get("seconds", {}).get(name, 0), sum(total.get(each, {}).values())
+        samples = {"_sum": f"{seconds:.3f}", "_count": f"{times:.0f}"}
+        yield f"{name}_seconds", "summary", what, samples
+    gauges: tuple[tuple[str, float | None, str], ...] = (
+        ("inbox", numbers.inbox, "Responses in the inbox."),
+        ("held", numbers.held, "Batches that wait for another batch, or for a work tree."),
+        ("waiting", numbers.waiting, "Proposals that wait for review."),
+        ("start_time_seconds", numbers.started, "When the daemon started."),
+        ("last_landing_time_seconds", numbers.last_landing, "When a batch last landed."),
+    )
+    for name, value, what in gauges:
+        if value is not None:
+            yield name, "gauge", what, {"": f"{value:.3f}" if "time" in name else f"{value:.0f}"}
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class MetricsFile:
+    """The file at `path`, written when there is something new to write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written = ""
+        self._warned = False
+
+    def write(self, numbers: Numbers) -> None:
+        """Replace the file.  Its directory must be there."""
+        content = text(numbers)
+        if content == self._written and self.path.exists():
+            return
+        # The node exporter reads what ends in `.prom`, so the scratch file must not.
+        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            files.replace(self.path, content.encode(), via=scratch, mode=0o644)
+        except OSError as error:
+            with suppress(OSError):
+                scratch.unlink()
+            if not self._warned:
+                _LOG.warning("%s: the statistics cannot be written: %s", self.path, error.strerror)
+            self._warned = True
+            return
+        self._written, self._warned = content, False

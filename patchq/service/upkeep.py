@@ -3,28 +3,190 @@ have git tidy up.
 
 Everything runs in the main loop, a bounded piece at a time, so it neither delays a response by much
 nor goes on when the loop hangs.
+
+A service manager is told by sd_notify(3): datagrams to the socket in NOTIFY_SOCKET.  The watchdog's
+ping comes from the main loop and from nowhere else: a thread of its own would go on pinging for a
+daemon that hangs.  Without a manager every call does nothing.
+
+Of finished batches, after `queue.retention_days`, only files below `done/` and `rejected/` go.
+What git knows stays (commit, record, trailers and notes), and so do the ids, none of which is ever
+given again, and what tells whose the bytes were.  What waits for anything is never removed.  The
+sums are kept before the reports go (`stats`).  The clock of the last round is kept as well
+(`clock`): one that was set ahead makes nothing old.
 """
 
 from __future__ import annotations
 
-import time
+import os
+import socket
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
 from patchq.git import records
 from patchq.git.tidying import Tidying
-from patchq.model.report import Report
+from patchq.land import reports
+from patchq.model.errors import Busy
+from patchq.model.report import WAITING, Report
 from patchq.pipeline.world import World
-from patchq.service.metrics import MetricsFile, Numbers
-from patchq.service.retention import Retention
-from patchq.service.stats import Running
-from patchq.service.systemd import Manager
+from patchq.queue import spool
+from patchq.queue.spool import Folder, disk_faults
+from patchq.service import stats
+from patchq.service.stats import MetricsFile, Numbers, Running
+
+_STATUS_SECONDS = 1.0
+_SEND_SECONDS = 1.0
+
+_PAUSE_SECONDS = 3600.0
+MOST_REMOVED = 100
+_MOST_LOOKED_AT = 2000
+_DAY = 86_400.0
+CLOCK = "clock"
+_LEAP = 90 * _DAY
+"""Who was away for so long keeps its files a little longer; more often a clock was set."""
 
 _BUSY_SECONDS = 5.0
 """The longest time without upkeep while there is always something to do."""
 _WRITE_SECONDS = 1.0
 _SOON = 0.05
 _LATER = 60.0
+
+
+class Manager:
+    """The service manager that started this process, by what the environment says of it."""
+
+    def __init__(
+        self, environ: Mapping[str, str] = os.environ, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._clock = clock
+        self._address = _address(environ.get("NOTIFY_SOCKET", ""))
+        self._pause = _watchdog(environ) / 3 if self._address else 0.0
+        self._pinged = self._told = float("-inf")
+        self._status = ""
+
+    @property
+    def there(self) -> bool:
+        return bool(self._address)
+
+    def ready(self) -> None:
+        self._send("READY=1")
+        self.alive()
+
+    def reloading(self) -> None:
+        """The configuration is being read anew; `ready` ends that."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(self._clock() * 1_000_000)}")
+
+    def stopping(self) -> None:
+        self._send("STOPPING=1")
+
+    def status(self, text: str) -> None:
+        """One line for `systemctl status`, sent when it is another one, once a second at most."""
+        now = self._clock()
+        if self._address and text != self._status and now - self._told >= _STATUS_SECONDS:
+            self._status, self._told = text, now
+            self._send(f"STATUS={' '.join(text.split())}")
+
+    def alive(self) -> None:
+        """Ping the watchdog, three times within its time; cheap to call often."""
+        now = self._clock()
+        if self._pause and now - self._pinged >= self._pause:
+            self._pinged = now
+            self._send("WATCHDOG=1")
+
+    def _send(self, text: str) -> None:
+        if not self._address:
+            return
+        # A manager that is gone, or does not listen, is no reason to stop the work.
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+            out.settimeout(_SEND_SECONDS)
+            out.sendto(text.encode(), self._address)
+
+
+def _address(named: str) -> bytes:
+    """The socket's address: a path, or a name in Linux' abstract space."""
+    if named.startswith("@"):
+        return b"\0" + os.fsencode(named[1:])
+    return os.fsencode(named) if named.startswith("/") else b""
+
+
+def _watchdog(environ: Mapping[str, str]) -> float:
+    """The seconds within which the manager wants to hear of this process; 0: it does not."""
+    try:
+        seconds = int(environ.get("WATCHDOG_USEC", "0")) / 1_000_000
+        meant = int(environ.get("WATCHDOG_PID", os.getpid()))
+    except ValueError:
+        return 0.0
+    return seconds if meant == os.getpid() else 0.0
+
+
+class Retention:
+    """One queue's; `turn` does a bounded piece of the work, and a whole round once an hour."""
+
+    def __init__(self) -> None:
+        self._left: Iterator[str] | None = None
+        self._next = 0.0
+
+    def turn(self, world: World) -> bool:
+        """Remove some batches that are old enough; True if the round is over."""
+        days = world.config.queue.retention_days
+        if not days or (self._left is None and monotonic() < self._next):
+            return True
+        now = world.clock()
+        limit = now - days * _DAY
+        try:
+            with reports.locked(world, wait=0.0):
+                if self._left is None:
+                    young = _counts_from(world.queue_root, now) > limit
+                    self._left = iter([] if young else list(world.queue.ids()))
+                if self._piece(world, self._left, limit):
+                    return False
+        except Busy:
+            return True  # a person decides on something; there is time
+        self._left, self._next = None, monotonic() + _PAUSE_SECONDS
+        return True
+
+    def _piece(self, world: World, ids: Iterator[str], limit: float) -> bool:
+        """Whether there may be more."""
+        old: list[Report] = []
+        more = False
+        for looked, id in enumerate(ids, 1):
+            at = world.queue.ended(id)
+            if at is not None and at < limit and (report := _finished(world, id)):
+                old.append(report)
+            more = len(old) >= MOST_REMOVED or looked >= _MOST_LOOKED_AT
+            if more:
+                break
+        if old:
+            stats.keep(world.queue_root, old)
+            for report in old:
+                world.queue.forget(report["id"])
+            world.queue.sync()
+            stats.removed(world.queue_root)
+        return more
+
+
+def _finished(world: World, id: str) -> Report | None:
+    """The report of a batch that nobody waits for any more."""
+    if world.repo.ref_target(records.waiting(id)):
+        return None
+    report = world.queue.load(id)
+    return report if report and report["state"] not in WAITING else None
+
+
+@disk_faults
+def _counts_from(root: Path, now: float) -> float:
+    """Since when files have become older: the last time that the clock was far ahead of where the
+    round before had seen it.  They are no older for that."""
+    with Folder(root, lasting=False) as folder:
+        clock = spool.decode(folder.read(CLOCK)) or {}
+        last, begun = clock.get("seen"), clock.get("from")
+        if not isinstance(last, float) or not isinstance(begun, float):
+            last, begun = now, 0.0
+        begun = now if now - last > _LEAP else min(begun, now)
+        folder.put(CLOCK, spool.encode({"seen": now, "from": begun}))
+        return begun
 
 
 class Upkeep:
@@ -43,7 +205,7 @@ class Upkeep:
         self._running: Running | None = None
         self._file: MetricsFile | None = None
         self._started = world.clock()
-        self._worked = self._wrote = time.monotonic()
+        self._worked = self._wrote = monotonic()
 
     def ready(self) -> None:
         self.manager.ready()
@@ -63,7 +225,7 @@ class Upkeep:
         """Called in each round of the main loop."""
         self.manager.alive()
         self._say()
-        if time.monotonic() - self._worked >= _BUSY_SECONDS:
+        if monotonic() - self._worked >= _BUSY_SECONDS:
             self.idle()
 
     def idle(self) -> None:
@@ -71,10 +233,10 @@ class Upkeep:
         over = self._count()
         if over:  # what is to be removed has been counted
             over = self._retention.turn(self.world)
-            if time.monotonic() - self._wrote >= _WRITE_SECONDS:
+            if monotonic() - self._wrote >= _WRITE_SECONDS:
                 self._write()
         self._tidying.turn()
-        self._worked = time.monotonic()
+        self._worked = monotonic()
         self.pause = _LATER if over else _SOON
 
     def finish(self) -> None:
@@ -111,7 +273,7 @@ class Upkeep:
                 last_landing=self._running.last_landing,
             )
         )
-        self._wrote = time.monotonic()
+        self._wrote = monotonic()
 
     def stop(self) -> None:
         self.manager.stopping()

@@ -368,7 +368,7 @@ def test_clock_behind_the_newest_commit(repo: Path) -> None:
 
 def test_what_other_systems_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    found = {finding.what: finding for finding in system.look(None, None, None)}
+    found = {finding.what: finding for finding in system.look_at_machine(None, None, None)}
     assert {name for name, finding in found.items() if finding.level == "weaker"} >= {
         "system.leases", "system.flush", "system.watching",
     }  # fmt: skip

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from patchq.report import log_file, logs
-from patchq.service.systemd import Manager
+from patchq.service.upkeep import Manager
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo
 

@@ -18,7 +18,7 @@ from patchq.model.errors import Fault
 from patchq.queue.directory import PRIVATE, PUBLIC, lock_owner
 from patchq.queue.finished import claimed
 from patchq.queue.spool import token_of
-from patchq.service.doctor.finding import Finding, writable
+from patchq.service.doctor import Finding, writable
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
 _FREE_BYTES = 64 << 20
