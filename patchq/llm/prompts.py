@@ -2,8 +2,9 @@
 
 A small file and a new one are asked for whole; a large one, or one of which only a part is shown,
 as FIND/REPLACE blocks; or every file that exists as an edit script, whose anchors the model selects
-from a list.  How a form is written is told by the form's own module.  Files are quoted to the
-letter, since the model has to copy from them, in fences that nothing inside can end.
+from a list.  How a form is written is told by the form's own module.  Files and
+responses are quoted to the letter, since the model has to copy from them, in fenced blocks whose
+fence is longer than any run of backticks inside, so that nothing in them can end the quotation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from patchq.formats.registry import FORMATS
-from patchq.llm.questions import excerpt, quoted
 from patchq.resolve.anchors import Ranked, parts, ranked
 from patchq.text.quote import inline
 
@@ -199,3 +199,28 @@ def _answer(task: Task, forms: Mapping[str, Form]) -> Iterator[str]:
         where = f"For {', '.join(map(inline, paths))}:\n\n" if several else ""
         yield where + FORMATS[module].instructions.rstrip()
     yield "Change no other file."
+
+
+# ---------------------------------------------------------------- how text is shown
+
+
+def quoted(text: str) -> str:
+    """The text as a fenced block that it cannot end; a last newline is added where it has none."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    end = "" if text.endswith("\n") or not text else "\n"
+    return f"{fence}\n{text}{end}{fence}"
+
+
+def excerpt(lines: Sequence[str], near: int, budget: int) -> tuple[int, int]:
+    """The lines from and to (0-based) that `budget` characters hold round the line `near`."""
+    start = end = min(near, len(lines))
+    left = budget
+    while True:
+        after = len(lines[end]) + 1 if end < len(lines) else budget + 1
+        before = len(lines[start - 1]) + 1 if start > 0 else budget + 1
+        if after <= left and (end - near <= near - start or before > left):
+            end, left = end + 1, left - after
+        elif before <= left:
+            start, left = start - 1, left - before
+        else:
+            return start, end

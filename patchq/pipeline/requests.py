@@ -19,12 +19,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 
-from patchq.llm import generate, request
+from patchq.llm import request
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Model
-from patchq.llm.generate import Query, Reply
 from patchq.llm.prompts import ShownFile, Task, aimed
-from patchq.llm.request import Request
+from patchq.llm.request import Query, Reply, Request
 from patchq.model.generation import Generation
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
@@ -66,12 +65,12 @@ class RequestDesk:
         query = prepared(self.world, claim.data)
         model = self._the_model()
         if isinstance(query, Query) and model is not None:
-            self._pool.submit(generate.ask, query, model).add_done_callback(
+            self._pool.submit(request.ask, query, model).add_done_callback(
                 lambda future: self._note(claim.token, future)
             )
             return
         if isinstance(query, Query):
-            generation = Generation(problems=(_NOT_CONFIGURED,), prompt=generate.by_hand(query))
+            generation = Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
         else:
             generation = Generation(problems=query)
         self._put(claim.token, Reply(None, generation))

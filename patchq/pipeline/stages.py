@@ -17,9 +17,7 @@ from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.git import worktree
 from patchq.git.identity import Identity, parse_identity
-from patchq.llm import escaping, quotes
-from patchq.llm.questions import Questioner
-from patchq.llm.repair import PlannedBatch
+from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored, halves
 from patchq.model.values import (
@@ -376,7 +374,7 @@ def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ..
         cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
         batch = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
         questioner = Questioner(model, cache, read.world.pulse)
-        repair = (quotes if plan.refused else escaping).correct(batch, questioner)
+        repair = (correct_quotes if plan.refused else correct_escapes)(batch, questioner)
         read = read.warned(*questioner.problems)
         if repair is not None:
             by_id = {edit.id: edit for edit in repair.batch.edits}

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 from patchq.config.policy import Policy, Ruling, matcher
 from patchq.git.identity import Identity
 from patchq.hooks.steps import Steps, paths_named, steps
-from patchq.llm.cache import Cache
-from patchq.llm.chat import Chat
+from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
 from patchq.model.report import Report
 from patchq.model.values import Base, Edit

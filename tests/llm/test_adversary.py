@@ -13,13 +13,11 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from patchq.llm import places
-from patchq.llm.cache import Cache
+from patchq.llm import certainty
+from patchq.llm.certainty import merged, words
+from patchq.llm.chat import Cache
 from patchq.llm.client import Scripted
-from patchq.llm.merge import merged, words
-from patchq.llm.questions import Questioner
-from patchq.llm.quotes import NEW, OLD, correct
-from patchq.llm.repair import PlannedBatch
+from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, correct_quotes
 from patchq.model.ops import Replace
 from patchq.model.values import Edit
 from patchq.plan import batch
@@ -68,7 +66,7 @@ def test_no_choice_of_lines_is_a_wrong_apply() -> None:
         if not plan.refused:
             continue
         there = file.splitlines(keepends=True)
-        likely = places.likeliest(there, old)
+        likely = certainty.likeliest(there, old)
         for _ in range(25):
             near = dice.choice((first, likely, dice.randrange(len(there))))
             start = max(0, near + dice.randrange(-2, 3))
@@ -78,7 +76,7 @@ def test_no_choice_of_lines_is_a_wrong_apply() -> None:
                 json.dumps({NEW: merged(old, snippet, new) or snippet}),
             ]
             questioner = Questioner(Scripted(said), Cache(), lambda: None)
-            repair = correct(PlannedBatch(edits, plan, tree, RULES), questioner)
+            repair = correct_quotes(PlannedBatch(edits, plan, tree, RULES), questioner)
             if repair is None:
                 seen["refused"] += 1
                 continue

@@ -12,12 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from patchq.config.schema import Llm
-from patchq.llm.cache import Cache
-from patchq.llm.chat import Chat
+from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Answer, Model, Scripted
-from patchq.llm.questions import Questioner
-from patchq.llm.quotes import NEW, OLD, correct
-from patchq.llm.repair import PlannedBatch, Repair
+from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, Repair, correct_quotes
 from patchq.model.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.model.values import Correction, Edit, Problem
 from patchq.plan import batch
@@ -68,7 +65,7 @@ def corrected(edits: list[Edit], tree: DictTree, asked: Model, cache: Cache) -> 
     plan = batch.plan(edits, tree, RULES)
     assert plan.refused
     questioner = Questioner(asked, cache, lambda: None)
-    made = correct(PlannedBatch(edits, plan, tree, RULES), questioner)
+    made = correct_quotes(PlannedBatch(edits, plan, tree, RULES), questioner)
     for name in questioner.used if made else ():
         cache.keep(name)
     return Tried(made, questioner.problems)

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from patchq.llm.cache import Cache
+from patchq.llm.chat import Cache
 from patchq.llm.client import Scripted
-from patchq.llm.escaping import ESCAPING, correct
-from patchq.llm.questions import Questioner
-from patchq.llm.repair import PlannedBatch, Repair
+from patchq.llm.corrections import ESCAPING, PlannedBatch, Questioner, Repair, correct_escapes
 from patchq.model.ops import Replace
 from patchq.model.values import Correction, Edit, Problem
 from patchq.plan import batch
@@ -35,7 +33,7 @@ def attempt(
     plan = batch.plan(edits, tree, rules)
     assert not plan.refused
     questioner = Questioner(asked, Cache(), lambda: None)
-    repair = correct(PlannedBatch(edits, plan, tree, rules), questioner)
+    repair = correct_escapes(PlannedBatch(edits, plan, tree, rules), questioner)
     return repair, questioner.problems
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.llm.merge import merged, words
+from patchq.llm.certainty import merged, words
 
 # What the response quotes, what the file has, the replacement, and what becomes of it.
 MADE = {

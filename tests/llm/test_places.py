@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.llm.places import MissedQuote, likeliest, selected
+from patchq.llm.certainty import MissedQuote, likeliest, selected
 
 FILE = """\
 import os

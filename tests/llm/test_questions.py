@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.llm.escaping import for_escaping
-from patchq.llm.questions import BUDGET, excerpt, question, quoted, read
-from patchq.llm.quotes import OLD, for_new, for_old
+from patchq.llm.corrections import BUDGET, OLD, for_escaping, for_new, for_old, question, read
+from patchq.llm.prompts import excerpt, quoted
 
 
 @given(st.lists(st.sampled_from(["`", "```", "```json", "~~~", "\n", "text", " "])).map("".join))
@@ -41,15 +40,15 @@ def test_path_is_quoted_as_well() -> None:
 @pytest.mark.parametrize("near", [0, 500, 999, 5000])
 def test_large_file_is_cut_round_the_place(near: int) -> None:
     lines = [f"{n:>99}" for n in range(1000)]
-    start, end = excerpt(lines, near)
+    start, end = excerpt(lines, near, BUDGET)
     assert sum(len(line) + 1 for line in lines[start:end]) <= BUDGET
     assert (end - start) == BUDGET // 100
     assert start <= min(near, 999) <= end
 
 
 def test_small_file_is_shown_whole() -> None:
-    assert excerpt(["a", "b", "c"], 1) == (0, 3)
-    assert excerpt([], 0) == (0, 0)
+    assert excerpt(["a", "b", "c"], 1, BUDGET) == (0, 3)
+    assert excerpt([], 0, BUDGET) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.llm.quotes import NEW, OLD
+from patchq.llm.corrections import NEW, OLD
 from tests.helpers.chat_server import ChatServer, Reply, serving
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo

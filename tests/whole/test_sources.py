@@ -14,8 +14,8 @@ import pytest
 from patchq import formats
 from patchq.formats import find_replace
 from patchq.formats.envelope.opening import open_response
+from patchq.llm.corrections import NEW, OLD
 from patchq.llm.prompts import ShownFile, Task, build, is_large_file
-from patchq.llm.quotes import NEW, OLD
 from patchq.model.values import Edit, Envelope, Plan, Problem
 from patchq.plan import batch
 from patchq.resolve.readings import unescape
