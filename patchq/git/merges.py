@@ -2,6 +2,9 @@
 
 Git's command line merges by ORT, and libgit2 by an older algorithm that finds fewer renames; the
 second is asked only where there is no git, or one older than 2.38.
+
+The difference of two texts is by git's own algorithm, too, so that what is called touched here is
+what git's merge takes for touched.
 """
 
 from __future__ import annotations
@@ -14,13 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pygit2
+from pygit2.enums import DiffOption
 
 from patchq.git.command import Git, complaint, merges_trees, plain_environment, version
-from patchq.git.libgit2 import fault
-from patchq.git.repository import Repository
+from patchq.git.repository import Repository, fault
+from patchq.model.values import LineHunk
 
 _SECONDS = 60.0
-_NOBODY = pygit2.Signature("patchq", "patchq@localhost", 0, 0)
 _KIND = re.compile(r"CONFLICT \([^)]*\)")
 _CONTENT = "CONFLICT (contents)"
 
@@ -55,8 +58,9 @@ def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     """All that the merge makes or needs of what is in memory stands in a directory of its own."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
-        repo.unwritten.copy([ours, theirs], objects)
         odb = pygit2.Odb(name)
+        for kind, data in repo.unwritten.needed([ours, theirs]).values():
+            odb.write(kind, data)
         root = _commit(odb, base)
         sides = [_commit(odb, tree, root) for tree in (ours, theirs)]
         environment = plain_environment(
@@ -87,3 +91,20 @@ def _by_libgit2(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
         return Merged(None, any(None in sides for sides in conflicts))
     with repo.unwritten.tentative():
         return Merged(str(index.write_tree(repo.raw_repository)))
+
+
+def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:
+    """The changed runs of lines, in order: (first, end) of `old`, then of `new`, 0-based and
+    half-open."""
+    flags = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
+    patch = pygit2.Patch.create_from(old, new, context_lines=0, flag=flags)
+    return [
+        (*_range(hunk.old_start, hunk.old_lines), *_range(hunk.new_start, hunk.new_lines))
+        for hunk in patch.hunks
+    ]
+
+
+def _range(start: int, count: int) -> tuple[int, int]:
+    """Lines as slices count them; git names the line before an empty range."""
+    first = start - 1 if count else start
+    return first, first + count

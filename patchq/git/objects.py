@@ -1,8 +1,11 @@
-"""What git's objects say, as plain values: trees, their differences, and what shall change.
+"""What git's objects say, as plain values: trees, their differences, what shall change, who did it.
 
 Everything here is pure, so the one importer of libgit2 stays small.  Two trees are compared on
 their raw bytes: libgit2's own tree diff takes 7 ms in a repository of 100,000 files, and reading
 only the directories whose ids differ takes 0.1 ms.
+
+libgit2 writes a line end in an address into the commit's header, and with one in a name it makes a
+commit that it cannot read itself, so identities are cleaned here, where they come in.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from patchq.model.errors import RepositoryFault
 from patchq.model.values import FileChange
@@ -24,6 +28,11 @@ Leaf = tuple[int, str]
 Node = dict[str, "Node | Leaf | None"]
 """Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion."""
 
+_CRUD = re.compile(r"[\x00-\x1f\x7f<>]")
+_EDGES = " .,:;\"\\'"
+
+Role = Literal["AUTHOR", "COMMITTER"]
+
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _WHOLE_ITEM = re.compile(rb"[0-7]+ [^\0]+\0.{20}", re.DOTALL)
@@ -36,6 +45,38 @@ class CommitInfo:
     oid: str
     message: str
     author: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who and when: `when` in seconds since the epoch, `offset` from UTC in minutes."""
+
+    name: str
+    email: str
+    when: int = 0
+    offset: int = 0
+
+    def __str__(self) -> str:
+        """As in a commit's header and in a reflog."""
+        sign, minutes = "-" if self.offset < 0 else "+", abs(self.offset)
+        zone = f"{sign}{minutes // 60:02}{minutes % 60:02}"
+        return f"{self.name} <{self.email}> {self.when} {zone}"
+
+
+def make_identity(name: str, email: str, when: int = 0, offset: int = 0) -> Identity | None:
+    """An identity without what would break out of a header line, or None if no name is left.
+
+    Like git (`ident.c`), angle brackets and line ends vanish and punctuation at the edges goes;
+    unlike git, so do all control characters.
+    """
+    name, email = (_CRUD.sub("", text).strip(_EDGES) for text in (name, email))
+    return Identity(name, email, when, offset) if name else None
+
+
+def parse_identity(text: str) -> Identity | None:
+    """`Ada <ada@example.org>`, or None; the time is the epoch."""
+    match = re.fullmatch(r"\s*([^<>]*?)\s*<([^<>]*)>\s*", text)
+    return make_identity(match[1], match[2]) if match else None
 
 
 def is_regular(mode: int) -> bool:
@@ -141,7 +182,7 @@ def leaves(
 
     for change in changes:
         was = file(change.renamed_from or change.path)
-        expected = None if change.before is None else blob_id(change.before)
+        expected = None if change.before is None else object_id(BLOB, change.before)
         covered = change.renamed_from and change.path not in gone and file(change.path)
         if (was[1] if was else None) != expected or covered:
             raise RepositoryFault(f"{change.path} is not what the changes were made for")
@@ -152,10 +193,6 @@ def leaves(
         mode = EXECUTABLE if change.executable else FILE
         found[change.path] = mode, blob(change.after)
     return found
-
-
-def blob_id(data: bytes) -> str:
-    return object_id(BLOB, data)
 
 
 def object_id(kind: int, data: bytes) -> str:

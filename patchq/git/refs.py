@@ -14,21 +14,30 @@ flushed first: one by one, or, for many, `stage` them all and flush once by `fil
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.git import files, records, reffiles
-from patchq.git.identity import Identity
+from patchq.git import files, records
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
-from patchq.git.reffiles import has_below, heads, is_ref_name
-from patchq.git.repository import Repository
+from patchq.git.objects import Identity
+from patchq.git.repository import Repository, heads, packed_refs
 from patchq.model.errors import DiskFault, ObjectsGone, RepositoryFault
 
 _SUFFIX = ".ref"
 MOST_LOOSE = 16
 _NULL = "0" * 40
+_BAD_NAME = re.compile(
+    r"""[\x00-\x20\x7f~^:?*\[\\]      # a character that git reserves
+    | (?:^|/)(?:\.|/|$)              # an empty component, or one that starts with a dot
+    | \.\. | @\{ | \.$ | \.lock(?:/|$)
+    """,
+    re.VERBOSE,
+)
+_HEADER = b"# pack-refs with: peeled fully-peeled sorted \n"
+_ENTRY = re.compile(rb"^[0-9a-f]{40} (\S+)\n(?:\^[0-9a-f]{40}\n)?", re.MULTILINE)
 _OURS = ("refs/heads/", records.OWN, records.NOTES)
 
 
@@ -45,7 +54,7 @@ class Staged:
 
 
 def stage(repo: Repository, oid: str) -> Staged:
-    """Write a value that later `move`s and `create`s take in place of the id."""
+    """Write a value that later `move`s take in place of the id."""
     return Staged(oid, LinkLock.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
 
 
@@ -77,7 +86,7 @@ def move(
             staged.lock.flush()
         if old is None:
             _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
-        staged.lock.hold(_lock_of(path), wait)
+        staged.lock.hold(path.with_name(f"{path.name}.lock"), wait)
         if repo.is_symbolic(ref):
             raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
         if repo.ref_target(ref) != old:
@@ -99,19 +108,6 @@ def move(
     return True
 
 
-def create(
-    repo: Repository,
-    ref: str,
-    new: str | Staged,
-    message: str,
-    identity: Identity,
-    *,
-    wait: float = WAIT_SECONDS,
-) -> bool:
-    """Move the ref from nothing; False if it exists."""
-    return move(repo, ref, None, new, message, identity, wait=wait)
-
-
 def record(
     repo: Repository,
     refs: Mapping[str, str | Staged],
@@ -123,10 +119,10 @@ def record(
     """Set refs below refs/patchq/ that nobody else writes: one by one, or many in one file."""
     if len(refs) >= MOST_LOOSE:
         oids = {name: new if isinstance(new, str) else new.oid for name, new in refs.items()}
-        reffiles.pack(repo.commondir, oids, _SUFFIX, wait)
+        _pack(repo.commondir, oids, _SUFFIX, wait)
         return
     for name, new in refs.items():
-        create(repo, name, new, message, identity, wait=wait)
+        move(repo, name, None, new, message, identity, wait=wait)
 
 
 def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
@@ -134,11 +130,11 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
     path = _path(repo, ref)
     lock = stage(repo, old).lock
     try:
-        lock.hold(_lock_of(path), wait)
+        lock.hold(path.with_name(f"{path.name}.lock"), wait)
         if repo.ref_target(ref) != old:
             return False
         # First, as a packed value would come back once the loose one is gone.
-        reffiles.unpack(repo.commondir, ref, _SUFFIX, wait)
+        _unpack(repo.commondir, ref, _SUFFIX, wait)
         path.unlink(missing_ok=True)
         (repo.commondir / "logs" / ref).unlink(missing_ok=True)
     except OSError as error:
@@ -174,17 +170,13 @@ def _path(repo: Repository, ref: str) -> Path:
     return path
 
 
-def _lock_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")
-
-
 def _refuse_neighbours(repo: Repository, ref: str) -> None:
     parts = ref.split("/")
     above = ("/".join(parts[:length]) for length in range(3, len(parts)))
     neighbour = next(
         (name for name in above if repo.ref_target(name) or repo.is_symbolic(name)), None
     )
-    if neighbour is None and has_below(repo.commondir, ref):
+    if neighbour is None and _has_below(repo.commondir, ref):
         neighbour = f"{ref}/…"
     if neighbour:
         raise RepositoryFault(
@@ -222,3 +214,45 @@ def _log(
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
         with suppress(FileNotFoundError), files.opened(log, flags) as fd:
             os.write(fd, lines.encode("utf-8", "surrogateescape"))
+
+
+def is_ref_name(name: str) -> bool:
+    """Whether git takes the full name (`git help check-ref-format`)."""
+    return _BAD_NAME.search(name) is None and name.count("/") > 1
+
+
+def _has_below(commondir: Path, name: str) -> bool:
+    """Whether a ref has `name` as its directory, which keeps `name` from being a ref."""
+    if any(not file.endswith(".lock") for *_, files in os.walk(commondir / name) for file in files):
+        return True
+    return os.fsencode(f" {name}/") in packed_refs(commondir)
+
+
+def _pack(commondir: Path, refs: Mapping[str, str], suffix: str, wait: float) -> None:
+    """Set refs (full name -> commit) in `packed-refs`; durable after the next barrier but one, as a
+    lost entry can be made again.  `errors.Busy` if others hold the lock for `wait` seconds."""
+    entries = {name.encode(): f"{oid} {name}\n".encode() for name, oid in refs.items()}
+
+    def added(packed: bytes) -> bytes:
+        known = {match[1]: match[0] for match in _ENTRY.finditer(packed)} | entries
+        return _HEADER + b"".join(known[name] for name in sorted(known))
+
+    _repack(commondir, added, suffix, wait)
+
+
+def _unpack(commondir: Path, ref: str, suffix: str, wait: float) -> None:
+    """Take a ref out of `packed-refs`, if it is there."""
+    entry = re.compile(rb"^[0-9a-f]{40} %s\n(?:\^[0-9a-f]{40}\n)?" % re.escape(ref.encode()), re.M)
+    if entry.search(packed_refs(commondir)):
+        _repack(commondir, lambda packed: entry.sub(b"", packed), suffix, wait)
+
+
+def _repack(commondir: Path, change: Callable[[bytes], bytes], suffix: str, wait: float) -> None:
+    lock = LinkLock.write(commondir, suffix, b"")
+    try:
+        lock.hold(commondir / "packed-refs.lock", wait)
+        lock.append(change(packed_refs(commondir)))
+        lock.flush()
+        lock.publish(commondir / "packed-refs")
+    finally:
+        lock.free()

@@ -21,7 +21,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from errno import EDQUOT, EIO, EMFILE, ENOSPC, EROFS
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,24 +32,24 @@ from typing import cast
 import pygit2
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
-from patchq.git.identity import Identity, Role, make_identity
-from patchq.git.libgit2 import fault, open_repository
 from patchq.git.objects import (
     LINK,
     SUBMODULE,
     TREE,
     CommitInfo,
+    Identity,
     Leaf,
+    Role,
     differences,
     graft,
     is_regular,
     leaves,
+    make_identity,
     nest,
     parse_tree,
 )
-from patchq.git.reffiles import common_directory, ref_names
 from patchq.git.unwritten import Unwritten
-from patchq.model.errors import RepositoryFault
+from patchq.model.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.model.values import Entry, EntryKind, FileChange
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
@@ -55,6 +57,20 @@ AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
+CACHE_BYTES = 32 << 20
+MAPPED_BYTES = 64 << 20
+OPEN_PACKS = 64
+"""libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
+FSCK = "run `git fsck --full` and restore what it names from another clone"
+_DISK = tuple(map(os.strerror, (ENOSPC, EDQUOT, EIO, EROFS, EMFILE)))
+
+_CURES = {
+    "not owned": "if you trust it: git config --global --add safe.directory '{root}'",
+    "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files",
+    "objectformat": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
+    "object format": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
+    "partialclone": "patchq needs every object: make a full clone, without --filter",
+}
 
 
 class Repository:
@@ -80,7 +96,26 @@ class Repository:
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that `path` is in; `errors.UsageError` if it is in none."""
-        return cls(open_repository(path))
+        pygit2.settings.cache_max_size(CACHE_BYTES)
+        pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
+        pygit2.settings.mwindow_file_limit = OPEN_PACKS
+        found = None
+        with suppress(KeyError):  # no such directory
+            found = pygit2.discover_repository(os.fspath(path))
+        if found is None:
+            raise UsageError(f"{path} is not in a git repository", "run `git init` there first")
+        try:
+            raw_repository = pygit2.Repository(found)
+        except pygit2.GitError as error:
+            cures = (cure for word, cure in _CURES.items() if word in str(error).lower())
+            cure = next(cures, f"see what `git -C {path} status` says")
+            # The directory whose owner git looks at: it takes no other spelling.
+            gitdir = Path(os.path.realpath(found))
+            root = gitdir.parent if gitdir.name == ".git" else gitdir
+            raise RepositoryFault(
+                f"cannot open {found}: {error}", cure.format(path=path, root=root)
+            ) from None
+        return cls(raw_repository)
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
         """Who git says acts now: `GIT_<role>_NAME` and `_EMAIL`, else the configuration; None if
@@ -387,3 +422,50 @@ class CommitTree:
         places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
         inside = any(self.repo.leaf(self.root, f"{at}.gitattributes") for at in places)
         return self.repo.filter_of(self.commit if inside else "", path)
+
+
+def common_directory(gitdir: Path) -> Path:
+    """The real path of the git directory that all work trees of a repository share."""
+    pointer = gitdir / "commondir"
+    common = os.fsdecode(pointer.read_bytes().rstrip(b"\n")) if pointer.exists() else ""
+    return Path(os.path.realpath(gitdir / common))
+
+
+def ref_names(commondir: Path, prefix: str) -> list[str]:
+    """The full names of the refs under `prefix` (which ends in a slash), loose and packed."""
+    top = commondir / prefix
+    names = {
+        prefix + os.path.relpath(os.path.join(where, name), top)
+        for where, _, files in os.walk(top)
+        for name in files
+        if not name.endswith(".lock")
+    }
+    packed = re.compile(rb"^[0-9a-f]{40} (%s.+)$" % re.escape(os.fsencode(prefix)), re.M)
+    return sorted(names.union(map(os.fsdecode, packed.findall(packed_refs(commondir)))))
+
+
+def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
+    """The git directory of each work tree (a bare repository's own included), and the full name
+    of the ref that its HEAD stands for; empty when detached."""
+    with suppress(FileNotFoundError):
+        yield commondir, _head(commondir)
+    with suppress(FileNotFoundError):
+        for entry in sorted(os.listdir(commondir / "worktrees")):
+            gitdir = commondir / "worktrees" / entry
+            with suppress(FileNotFoundError, NotADirectoryError):
+                yield gitdir, _head(gitdir)
+
+
+def _head(gitdir: Path) -> str:
+    text = os.fsdecode((gitdir / "HEAD").read_bytes())
+    return text[4:].strip() if text.startswith("ref:") else ""
+
+
+def packed_refs(commondir: Path) -> bytes:
+    path = commondir / "packed-refs"
+    return path.read_bytes() if path.exists() else b""
+
+
+def fault(what: str, error: Exception) -> Fault:
+    disk = next((words for words in _DISK if words in str(error)), None)
+    return DiskFault(f"{what}: {disk}") if disk else RepositoryFault(f"{what}: {error}", FSCK)

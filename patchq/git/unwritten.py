@@ -118,12 +118,6 @@ class Unwritten(pygit2.OdbBackend):
             for oid in list(self._objects)[known:]:
                 del self._objects[oid]
 
-    def copy(self, roots: Iterable[str], objects: Path) -> None:
-        """Write what the commits or trees `roots` need as loose objects into another directory."""
-        files = pygit2.Odb(str(objects))
-        for kind, data in self.needed(roots).values():
-            files.write(kind, data)
-
     def needed(self, roots: Iterable[str]) -> dict[str, tuple[int, bytes]]:
         """The objects in memory that the commits or trees `roots` are or need: kind and content by
         id (hex)."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from patchq.git.checkout import obstacle
+from patchq.git.worktree import obstacle
 from patchq.hooks import shipped
 from patchq.hooks.jail.process import HookExit
 from patchq.hooks.jail.worktree import WarmTree

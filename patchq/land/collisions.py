@@ -23,7 +23,7 @@ from pathlib import PurePosixPath
 from weakref import WeakKeyDictionary
 
 from patchq.git import records
-from patchq.git.hunks import line_hunks
+from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
 from patchq.land import reports
 from patchq.model.report import PENDING_CONFLICT, ProblemEntry, Report, has_commit

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchq.git import files, records, refs, worktree
-from patchq.git.identity import Identity
 from patchq.git.linklock import WAIT_SECONDS
+from patchq.git.objects import Identity
 from patchq.git.refs import Staged
 from patchq.model.errors import Busy, Fault
 from patchq.model.report import Report
@@ -212,7 +212,7 @@ class _Move:
         first, last, who = self.row[0], self.row[-1], self.world.identity()
         if first.proposed:
             name = records.branch_ref(first.decision.id)
-            return refs.create(self.world.repo, name, self.value, first.log, who)
+            return refs.move(self.world.repo, name, None, self.value, first.log, who)
         through = [(landing.candidate.commit, landing.log) for landing in self.row[:-1]]
         # A batch that waited for a lock already looks again soon, so it need not stand and wait.
         wait = 0.0 if first.decision.claim.held else WAIT_SECONDS

@@ -131,7 +131,7 @@ def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
     tip = world.repo.branch_tip(records.branch(id))
     if tip and tip in (commit, waits) and not worktree.checkouts(world.repo, records.branch(id)):
         log = f"patchq: {id}: superseded by {new}"
-        refs.create(world.repo, records.discarded(id), tip, log, world.identity())
+        refs.move(world.repo, records.discarded(id), None, tip, log, world.identity())
         refs.delete(world.repo, records.branch_ref(id), tip)
     if waits:
         refs.delete(world.repo, records.waiting(id), waits)

@@ -270,5 +270,5 @@ def _recorded(intended: Report, commit: str, world: World) -> Report:
     if not world.repo.resolve_commit(commit):  # a person removed it, and git collected it
         return {**intended, "commit": commit}
     log = f"patchq: {intended['id']}: recovered"
-    refs.create(world.repo, traces.ref_of(intended), commit, log, world.identity())
+    refs.move(world.repo, traces.ref_of(intended), None, commit, log, world.identity())
     return {**intended, "commit": commit, "tree": world.repo.tree(commit).root}

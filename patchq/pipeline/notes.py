@@ -105,7 +105,7 @@ def _put(world: World, note: Note) -> bool:
     commit, _ = repo.write_commit(tip, changes, log + "\n", who, who)
     flush(world)
     if tip is None:
-        return refs.create(repo, records.NOTES, commit, log, who)
+        return refs.move(repo, records.NOTES, None, commit, log, who)
     return refs.move(repo, records.NOTES, tip, commit, log, who)
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.git import worktree
-from patchq.git.identity import Identity, parse_identity
+from patchq.git.objects import Identity, parse_identity
 from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored, halves

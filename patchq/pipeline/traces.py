@@ -16,8 +16,7 @@ from pathlib import Path
 
 from patchq.git import records
 from patchq.git.objects import CommitInfo
-from patchq.git.reffiles import heads, ref_names
-from patchq.git.repository import Repository
+from patchq.git.repository import Repository, heads, ref_names
 from patchq.model.report import COMMITTED, CommittedReport, Delivery, Report, has_commit
 from patchq.model.values import State
 from patchq.pipeline import notes

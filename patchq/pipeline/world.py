@@ -20,7 +20,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from patchq.config.policy import Policy, Ruling, matcher
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop

@@ -71,7 +71,7 @@ def accept(
                 _check_that_it_waits(world, id)
                 moved = landing.move_target(world, target, tip, value, log, who)
                 if moved:
-                    refs.create(world.repo, records.landed(id), value, log, who)
+                    refs.move(world.repo, records.landed(id), None, value, log, who)
         finally:
             value.drop()
         if moved:

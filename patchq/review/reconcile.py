@@ -34,7 +34,7 @@ def reconcile(world: World) -> list[Report]:
         commit = sighting.commit or report["commit"]
         if sighting.state in LANDED:
             log = f"patchq: {id}: {sighting.note or sighting.state}"
-            refs.create(world.repo, records.landed(id), commit, log, world.identity())
+            refs.move(world.repo, records.landed(id), None, commit, log, world.identity())
         tree = world.repo.tree(commit).root
         tip = world.repo.branch_tip(records.branch(id))
         changed.append(
@@ -79,7 +79,7 @@ def close(
             raise UsageError(f"batch {id} does not wait for review: it is {stands}")
         if state == "discarded":
             last, log = tip or report["commit"], f"patchq: {id}: {reason or state}"
-            refs.create(repo, records.discarded(id), last, log, world.identity())
+            refs.move(repo, records.discarded(id), None, last, log, world.identity())
         waits = repo.ref_target(records.waiting(id))
         if not worktree.checkouts(repo, records.branch(id)):
             for own in filter(None, {tip, waits}):

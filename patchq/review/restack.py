@@ -19,9 +19,8 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from patchq.git import files, records, refs, worktree
-from patchq.git.reffiles import heads
 from patchq.git.refs import Staged
-from patchq.git.repository import Repository
+from patchq.git.repository import Repository, heads
 from patchq.land import collisions, presubmit, reports
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import IDLE, PENDING_CONFLICT, CommittedReport, Report

@@ -7,21 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.git.identity import Identity, make_identity, parse_identity
 from patchq.git.objects import (
+    BLOB,
     EXECUTABLE,
     FILE,
     TREE,
+    Identity,
     Leaf,
     Node,
-    blob_id,
     differences,
     graft,
+    make_identity,
     nest,
     object_id,
+    parse_identity,
     parse_tree,
 )
-from patchq.git.reffiles import is_ref_name
+from patchq.git.refs import is_ref_name
 
 Files = Mapping[str, Leaf]
 
@@ -128,7 +130,7 @@ def test_parse_tree_keeps_nul_and_odd_bytes() -> None:
 
 
 def test_blob_id_is_gits() -> None:
-    assert blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert object_id(BLOB, b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
 @pytest.mark.parametrize(

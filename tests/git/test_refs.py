@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from patchq.git import files, refs
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.model.errors import Busy, DiskFault, RepositoryFault
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -54,7 +54,7 @@ def move(repo: Repository, old: str, new: str | refs.Staged, wait: float = 0.05)
 
 
 def create(repo: Repository, ref: str, new: str | refs.Staged) -> bool:
-    return refs.create(repo, ref, new, "patchq: b1: new", WHO, wait=0.05)
+    return refs.move(repo, ref, None, new, "patchq: b1: new", WHO, wait=0.05)
 
 
 def rest(path: Path) -> list[str]:
@@ -442,7 +442,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from patchq.git import refs
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 repo = Repository.open(Path(sys.argv[1]))
 who = Identity("W", "w@x", 1, 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.model.errors import RepositoryFault, UsageError
 from patchq.model.values import FileChange
@@ -525,7 +525,7 @@ import sys
 from pathlib import Path
 from patchq.model.values import FileChange
 from patchq.git.repository import Repository
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 repo = Repository.open(Path(sys.argv[1]))
 who = Identity("A", "a@x", 1, 0)
 tip = repo.branch_tip("main")

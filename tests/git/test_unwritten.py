@@ -12,7 +12,7 @@ from threading import Event, Thread
 import pytest
 
 from patchq.git import unwritten
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.model.errors import RepositoryFault
 from patchq.model.values import FileChange

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from patchq.git import refs
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.git.worktree import Checkout, Follow, checkouts, recover
 from patchq.model.errors import Busy, RepositoryFault

@@ -8,7 +8,7 @@ from typing import cast
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from patchq.git.hunks import line_hunks
+from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
 from patchq.land.collisions import Proposal, collisions
 from patchq.model.values import Entry

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from patchq.git.hunks import line_hunks
+from patchq.git.merges import line_hunks
 from patchq.pipeline.rebase.lines import Touch, carry_lines, image
 from tests.helpers.line_hunks import assert_lead
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.git.identity import Identity
+from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.model.errors import disk_fault
 from patchq.model.values import FileChange, Outcome, Source

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from patchq.git.hunks import line_hunks
+from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
 from patchq.model.ops import InContext, InsertAt, Occurrences, ReplaceText, Write, halves
 from patchq.model.report import USABLE, Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from patchq.git import records
-from patchq.git.hunks import line_hunks
+from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
 from patchq.model.report import STANDING, Delivery
 from patchq.model.values import Collision, Problem

@@ -25,7 +25,7 @@ from typing import Any
 
 from patchq.git import files, records, refs, unwritten, worktree
 from patchq.git.linklock import leftovers
-from patchq.git.reffiles import heads
+from patchq.git.repository import heads
 from patchq.hooks.jail.worktree import remove
 from patchq.land.worker import TRIES
 from patchq.pipeline.world import World
@@ -253,7 +253,7 @@ def _put_back(world: World, name: str) -> None:
 def set_ref(world: World, name: str, old: str | None, new: str, log: str) -> None:
     """Make a ref, or move it from `old`, durably."""
     if old is None:
-        refs.create(world.repo, name, new, log, world.identity())
+        refs.move(world.repo, name, None, new, log, world.identity())
     else:
         refs.move(world.repo, name, old, new, log, world.identity())
     files.barrier(world.repo.commondir)
