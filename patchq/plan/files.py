@@ -30,7 +30,7 @@ from patchq.plan import guards, targets
 from patchq.plan.targets import Refused, Rules
 from patchq.resolve.ladder import Found, Rewrite, resolve
 from patchq.resolve.readings import quoted_lines
-from patchq.text.hunks import whole_lines
+from patchq.text.line_diff import whole_lines
 from patchq.text.lines import Text, content
 from patchq.text.quote import decode
 

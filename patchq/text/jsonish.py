@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,8 @@ class Node:
 
     def get(self, *keys: str) -> Node | None:
         """The member under the first of the keys that an object has."""
-        if isinstance(self.value, dict):
-            for key in keys:
-                if key in self.value:
-                    found: Node = self.value[key]
-                    return found
-        return None
+        members: dict[str, Node] = self.value if isinstance(self.value, dict) else {}
+        return next((members[key] for key in keys if key in members), None)
 
     def text(self, *keys: str) -> str | None:
         """The member as text; None if it is missing, null or something else."""
@@ -84,7 +80,7 @@ def parse_each(text: str) -> Iterator[Node]:
     reader = _Reader(text)
     position = reader.skip(0)
     while position < len(text):
-        node, end = reader.value(position, 0)
+        node, end = reader.value(position)
         yield node
         position = reader.skip(end)
 
@@ -92,13 +88,14 @@ def parse_each(text: str) -> Iterator[Node]:
 def parse_at(text: str, position: int) -> tuple[Node, int]:
     """The value that begins at `position` (blanks and comments skipped) and where it ends."""
     reader = _Reader(text)
-    return reader.value(reader.skip(position), 0)
+    return reader.value(reader.skip(position))
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self._counted = (0, 1)
+        self._depth = 0
 
     def skip(self, position: int) -> int:
         if self.text[position : position + 1] not in _BLANK:
@@ -118,23 +115,17 @@ class _Reader:
         self._counted = position, line
         return line
 
-    def value(self, start: int, depth: int) -> tuple[Node, int]:
-        if depth > MAX_DEPTH:
+    def value(self, start: int) -> tuple[Node, int]:
+        if self._depth > MAX_DEPTH:
             raise JsonError(self.text, start, f"expected at most {MAX_DEPTH} levels of nesting")
         first = self.line(start)
-        head = self.text[start : start + 1]
-        value: Any
-        if head == "{":
-            value, end = self._object(start, depth)
-        elif head == "[":
-            value, end = self._array(start, depth)
-        elif head == '"':
-            value, end = self._string(start)
-        else:
-            value, end = self._scalar(start)
+        read = _READERS.get(self.text[start : start + 1], _Reader._scalar)
+        self._depth += 1
+        value, end = read(self, start)
+        self._depth -= 1
         return Node(value, first, self.line(end)), end
 
-    def _object(self, start: int, depth: int) -> tuple[dict[str, Node], int]:
+    def _object(self, start: int) -> tuple[dict[str, Node], int]:
         members: dict[str, Node] = {}
         position = self.skip(start + 1)
         while self.text[position : position + 1] != "}":
@@ -146,15 +137,15 @@ class _Reader:
             end = self.skip(end)
             if self.text[end : end + 1] != ":":
                 raise JsonError(self.text, end, f"expected `:` behind the key {key!r}")
-            members[key], end = self.value(self.skip(end + 1), depth + 1)
+            members[key], end = self.value(self.skip(end + 1))
             position = self._next(end, "}")
         return members, position + 1
 
-    def _array(self, start: int, depth: int) -> tuple[list[Node], int]:
+    def _array(self, start: int) -> tuple[list[Node], int]:
         items: list[Node] = []
         position = self.skip(start + 1)
         while self.text[position : position + 1] != "]":
-            item, end = self.value(position, depth + 1)
+            item, end = self.value(position)
             items.append(item)
             position = self._next(end, "]")
         return items, position + 1
@@ -191,3 +182,11 @@ class _Reader:
         if word and word[0] in _WORDS:
             return _WORDS[word[0]], word.end()
         raise JsonError(self.text, start, "expected a JSON value")
+
+
+_READERS: dict[str, Callable[[_Reader, int], tuple[Any, int]]] = {
+    "{": _Reader._object,
+    "[": _Reader._array,
+    '"': _Reader._string,
+}
+"""What reads a value, by its first character."""

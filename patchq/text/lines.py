@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -107,8 +106,6 @@ class Text:
     @cached_property
     def contents(self) -> list[bytes]:
         """The lines without their ends."""
-        if self._returns:
-            return [line.rstrip(b"\r\n") for line in self.lines]
         return [content(line) for line in self.lines]
 
     @cached_property
@@ -156,7 +153,7 @@ class Text:
     @cached_property
     def _raw_view(self) -> View:
         if self._returns:
-            return View.of_lines([line.rstrip(b"\r\n") for line in self.lines])
+            return View.of_lines(self.contents)
         return View(b"\n" + self.whole[self.offset :])
 
 
@@ -180,49 +177,26 @@ class View:
         return self._joined[1:-1].split(b"\n") if len(self._joined) > 1 else []
 
     @cached_property
-    def _last(self) -> dict[bytes, int]:
-        return dict(zip(self.lines, range(len(self.lines)), strict=True))
-
-    @cached_property
-    def _repeated(self) -> dict[bytes, list[int]]:
-        """The indices of the lines that stand there more than once."""
-        if len(self._last) == len(self.lines):
-            return {}
-        repeated: dict[bytes, list[int]] = {
-            line: [] for line, count in Counter(self.lines).items() if count > 1
-        }
+    def _places(self) -> dict[bytes, list[int]]:
+        places: dict[bytes, list[int]] = {}
         for i, line in enumerate(self.lines):
-            if line in repeated:
-                repeated[line].append(i)
-        return repeated
+            places.setdefault(line, []).append(i)
+        return places
 
     def where(self, line: bytes) -> Sequence[int]:
         """The indices (0-based) of all lines that are equal to `line`."""
-        last = self._last.get(line)
-        if last is None:
-            return ()
-        return self._repeated.get(line) or (last,)
+        return self._places.get(line, ())
 
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""
         self._searches += 1
         if self._searches > _SCANS:
-            rarest, at = self._rarest(quote)
+            rarest = min(range(len(quote)), key=lambda k: len(self.where(quote[k])))
+            at = self.where(quote[rarest])
             if len(at) <= _FEW:
                 starts = (i - rarest for i in at if i >= rarest)
                 return (i for i in starts if self.lines[i : i + len(quote)] == quote)
         return self._scan(quote)
-
-    def _rarest(self, quote: list[bytes]) -> tuple[int, Sequence[int]]:
-        """The line of the quote that stands here least often: its index there, and those here."""
-        rarest, least = 0, self.where(quote[0])
-        for k, line in enumerate(quote):
-            at = self.where(line)
-            if len(at) < 2:
-                return k, at
-            if len(at) < len(least):
-                rarest, least = k, at
-        return rarest, least
 
     def _scan(self, quote: list[bytes]) -> Iterator[int]:
         needle = b"\n".join([b"", *quote, b""])

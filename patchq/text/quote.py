@@ -22,7 +22,7 @@ HIDDEN = re.compile(
 
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _BACKTICKS = re.compile("`+")
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
+_MARKDOWN = re.compile(r"(?P<span>(?<!`)(?P<run>`+)(?!`).+?(?<!`)(?P=run)(?!`))|[<\[`]")
 _LINE_LIMIT = 500
 
 
@@ -62,13 +62,8 @@ def sentence(text: str) -> str:
     The first line only; the caller fences the others.
     """
     line = visible(text.split("\n", 1)[0])
-    parts: list[str] = []
-    end = 0
-    for span in _CODE_SPAN.finditer(line):
-        parts += [_escape(line[end : span.start()]), span[0]]
-        end = span.end()
-    text = "".join([*parts, _escape(line[end:])])
-    return re.sub(r"^\s*(?=[#>*+=|~-])", r"\\", text)
+    escaped = _MARKDOWN.sub(lambda m: m[0] if m["span"] else f"\\{m[0]}", line)
+    return re.sub(r"^\s*(?=[#>*+=|~-])", r"\\", escaped)
 
 
 def excerpt(lines: Sequence[str], first: int) -> str:
@@ -83,10 +78,6 @@ def excerpt(lines: Sequence[str], first: int) -> str:
 def _free_run(text: str, least: int) -> int:
     """How many backticks are more than any run of them in `text`, and at least `least`."""
     return max([least, *(len(run) + 1 for run in _BACKTICKS.findall(text))])
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"[<\[`]", r"\\\g<0>", text)
 
 
 def _written_out(character: str) -> str:

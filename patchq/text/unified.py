@@ -6,19 +6,18 @@ surrogates (`surrogateescape`), so encoding the text that way gives the patch ba
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from patchq.model.values import FileChange, LineHunk
-from patchq.text.hunks import known_diff
-from patchq.text.line_diff import line_diff
+from patchq.text.line_diff import known_diff, line_diff
 from patchq.text.lines import split_lines
 
 _CONTEXT = 3
 _BINARY_PROBE = 8000
-_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}
-_PLAIN = re.compile(r"[ !#-\[\]-~]*")
-_ESCAPES |= {ord('"'): '\\"', ord("\\"): "\\\\"}
+_ESCAPES = {
+    7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
+    ord('"'): '\\"', ord("\\"): "\\\\",
+}  # fmt: skip
 
 
 def unified(changes: Sequence[FileChange]) -> str:
@@ -39,7 +38,7 @@ def _file(change: FileChange) -> str:
     if before != after:
         old = "/dev/null" if change.before is None else old
         new = "/dev/null" if change.after is None else new
-        if _is_binary(before) or _is_binary(after):
+        if b"\0" in before[:_BINARY_PROBE] + after[:_BINARY_PROBE]:  # git's own test
             parts.append(f"Binary files {_quoted(old)} and {_quoted(new)} differ\n")
         else:
             parts.append(f"--- {_named(old)}\n+++ {_named(new)}\n")
@@ -98,11 +97,6 @@ def _line(sign: str, line: bytes) -> str:
     return sign + line.decode("utf-8", "surrogateescape") + end
 
 
-def _is_binary(data: bytes) -> bool:
-    """Git's own test."""
-    return b"\0" in data[:_BINARY_PROBE]
-
-
 def _named(path: str) -> str:
     """A path of a `---` or `+++` line: a tab ends one that holds blanks."""
     return _quoted(path) + ("\t" if any(map(str.isspace, path)) else "")
@@ -110,11 +104,8 @@ def _named(path: str) -> str:
 
 def _quoted(path: str) -> str:
     """The path as git prints it: in double quotes with octal escapes if it is unusual."""
-    if _PLAIN.fullmatch(path):
-        return path
-    data = path.encode("utf-8", "surrogateescape")
     quoted = "".join(
         _ESCAPES.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
-        for byte in data
+        for byte in path.encode("utf-8", "surrogateescape")
     )
     return path if quoted == path else f'"{quoted}"'

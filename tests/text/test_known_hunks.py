@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from patchq.model.values import FileChange, Hunk
-from patchq.text.hunks import known_diff, whole_lines
-from patchq.text.line_diff import line_diff
+from patchq.text.line_diff import known_diff, line_diff, whole_lines
 from patchq.text.lines import split_lines
 from patchq.text.unified import unified
 from tests.helpers.line_hunks import assert_lead
