@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 MAX_DEPTH = 100
 
@@ -119,9 +119,9 @@ class _Reader:
         if self._depth > MAX_DEPTH:
             raise JsonError(self.text, start, f"expected at most {MAX_DEPTH} levels of nesting")
         first = self.line(start)
-        read = _READERS.get(self.text[start : start + 1], _Reader._scalar)
+        read = self._READERS.get(self.text[start : start + 1])
         self._depth += 1
-        value, end = read(self, start)
+        value, end = read(self, start) if read else self._scalar(start)
         self._depth -= 1
         return Node(value, first, self.line(end)), end
 
@@ -183,10 +183,9 @@ class _Reader:
             return _WORDS[word[0]], word.end()
         raise JsonError(self.text, start, "expected a JSON value")
 
-
-_READERS: dict[str, Callable[[_Reader, int], tuple[Any, int]]] = {
-    "{": _Reader._object,
-    "[": _Reader._array,
-    '"': _Reader._string,
-}
-"""What reads a value, by its first character."""
+    _READERS: ClassVar[dict[str, Callable[[_Reader, int], tuple[Any, int]]]] = {
+        "{": _object,
+        "[": _array,
+        '"': _string,
+    }
+    """What reads a value, by its first character; all others are scalars."""
