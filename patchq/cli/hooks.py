@@ -19,8 +19,8 @@ from patchq.config import config_file
 from patchq.git import files
 from patchq.hooks import enabling, shipped, staged, wiring
 from patchq.hooks.wiring import HookFile
+from patchq.land import reports
 from patchq.model.errors import UsageError
-from patchq.review import reconcile
 
 RECORD = "patchq-hooks.json"
 
@@ -209,7 +209,7 @@ def _check(args: Namespace, site: Site) -> int:
 
 
 def _observe(args: Namespace, site: Site) -> int:
-    changed = reconcile.reconcile(opening.open_world(args, targeted=False, writes=False))
+    changed = reports.reconcile(opening.open_world(args, targeted=False, writes=False))
     if not args.quiet:
         for report in changed:
             output.say(args, report)

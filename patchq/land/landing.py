@@ -21,7 +21,6 @@ from patchq.git.objects import Identity
 from patchq.git.refs import Staged
 from patchq.model.errors import Busy, Fault
 from patchq.model.report import Report
-from patchq.model.values import Problem
 from patchq.pipeline.ground import flush
 from patchq.pipeline.progress import CandidateCommit, Decision
 from patchq.pipeline.world import Tips, World
@@ -104,7 +103,10 @@ def _sorted(written: Sequence[Publication], not_made: Mapping[str, _Move]) -> La
         if move is not None:
             lost.add(decision.target)
         if move is not None and move.busy is not None:
-            landed.done.append(publication(_held(decision, move.busy)))
+            # Somebody else holds the branch's lock: the batch waits, and is decided again.
+            more = f" ({move.busy.hint})" if move.busy.hint else ""
+            hint = f"nothing to send: the batch lands by itself once that lock is gone{more}"
+            landed.done.append(publication(decision.held(move.busy.message, hint)))
         elif decision.tip and decision.target in lost:
             landed.again.append(decision)
         else:
@@ -116,14 +118,6 @@ def publish(written: Publication, world: World) -> None:
     """Let a verdict that `land` made true be seen."""
     finish = world.queue.hold if written.decision.state == "held" else world.queue.publish
     finish(written.decision.claim, written.report, written.page)
-
-
-def _held(decision: Decision, busy: Busy) -> Decision:
-    """Somebody else holds the branch's lock: the batch waits, and is decided again."""
-    hint = "nothing to send: the batch lands by itself once that lock is gone"
-    more = f" ({busy.hint})" if busy.hint else ""
-    problem = Problem("target.busy", busy.message, hint + more, severity="warning")
-    return decision.ended("held", problem)
 
 
 def hold_on(decision: Decision, world: World) -> None:

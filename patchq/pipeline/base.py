@@ -38,10 +38,9 @@ def choose(aimed: Aimed) -> Based | Decision:
     """The commit that the agent saw: the declared one, else, for now, the target's tip."""
     repo, declared = aimed.world.repo, aimed.header.base
     base = aimed.choice.base
-    if base is None and declared is None:
-        base = Base(aimed.tip, "tip")
-    elif base is None and declared is not None and (commit := repo.resolve_commit(declared)):
-        base = Base(commit, "declared")
+    if base is None:
+        commit = aimed.tip if declared is None else repo.resolve_commit(declared)
+        base = Base(commit, "tip" if declared is None else "declared") if commit else None
     if base is not None:
         return Based(**vars(aimed), base=base, tree=repo.tree(base.commit))
     return aimed.refuse(
@@ -82,8 +81,9 @@ def lost(read: Read, plan: Plan) -> tuple[str, ...]:
     """The files that the plan makes of a whole text, and that the branch has had until lately:
     their author may have seen them, and meant to rewrite them."""
     new = {change.path for change in plan.changes if change.before is None}
-    edits = read.parsed.edits
-    written = [edit.path for edit in edits if isinstance(edit.op, Write) and edit.path in new]
+    written = [
+        edit.path for edit in read.parsed.edits if isinstance(edit.op, Write) and edit.path in new
+    ]
     repo, found = read.world.repo, set[str]()
     for commit in islice(repo.commits(read.tip), _MOST_COMMITS) if written else ():
         tree = repo.tree(commit.oid)

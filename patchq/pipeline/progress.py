@@ -100,6 +100,11 @@ class Decision:
         """The same batch with a verdict under which nothing lands."""
         return replace(self, state=state, candidate=None, problems=(*self.problems, *problems))
 
+    def held(self, message: str, hint: str) -> Decision:
+        """The same batch, which waits until nobody's hands are on its branch."""
+        problem = Problem("target.busy", message, hint, severity="warning")
+        return self.ended("held", problem)
+
     def outcome(self) -> Outcome:
         """The report's view of it."""
         generation = self.claim.generation or Generation()
@@ -116,7 +121,13 @@ class Decision:
             commit=self.commit,
             tree=self.candidate.tree if self.candidate else None,
             branch=records.branch(self.id) if self.state == "proposed" else None,
-            edits=self.edits if self.lands else tuple(map(_undone, self.edits)),
+            # What did not come to be is good as it is, and not applied.
+            edits=tuple(
+                replace(edit, state="ready") if edit.state == "applied" else edit
+                for edit in self.edits
+            )
+            if not self.lands
+            else self.edits,
             problems=self.problems,
             diff=self.diff,
             retries=self.header.retries,
@@ -126,11 +137,6 @@ class Decision:
             attempts=generation.attempts,
             prompt=generation.prompt,
         )
-
-
-def _undone(edit: EditOutcome) -> EditOutcome:
-    """An edit of a batch that did not come to be: good as it is, and not applied."""
-    return replace(edit, state="ready") if edit.state == "applied" else edit
 
 
 _LOG = logging.getLogger("patchq")

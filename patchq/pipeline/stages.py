@@ -7,7 +7,7 @@ would move a branch under somebody's hands waits for them to finish.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import perf_counter
@@ -60,9 +60,8 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
     envelope, unreadable = (
         (opened, ()) if isinstance(opened, Envelope) else (Envelope(Header(), ""), opened)
     )
-    header = envelope.header
-    if retries and not unreadable:
-        header = replace(header, retries=retries)
+    again = bool(retries and not unreadable)
+    header = replace(envelope.header, retries=retries) if again else envelope.header
     wanted = secrecy.batch_id(header.id or incoming.stem)
     id = claim.id or incoming.world.queue.reserve(claim, wanted)
     logs.turn_to(id)
@@ -133,8 +132,7 @@ def parse(based: Based) -> Read | Decision:
     if any(problem.severity == "error" for problem in parsed.problems):
         return based.refuse(*parsed.problems)
     if candidates:
-        offered = tuple(_offered(edit, candidates.get(edit.path)) for edit in parsed.edits)
-        parsed = replace(parsed, edits=offered)
+        parsed = replace(parsed, edits=tuple(_offered(edit, candidates) for edit in parsed.edits))
     read = Read(**vars(based.warned(*parsed.problems)), parsed=parsed)
     if not parsed.edits:
         return read.refuse(
@@ -160,11 +158,11 @@ def parse(based: Based) -> Read | Decision:
     return read
 
 
-def _offered(edit: Edit, listed: tuple[str, ...] | None) -> Edit:
+def _offered(edit: Edit, candidates: Mapping[str, tuple[str, ...]]) -> Edit:
     """The edit with the anchors that its prompt offered, whatever it says of them itself."""
-    if listed is None or not isinstance(edit.op, Anchored):
+    if edit.path not in candidates or not isinstance(edit.op, Anchored):
         return edit
-    return replace(edit, op=replace(edit.op, candidates=listed))
+    return replace(edit, op=replace(edit.op, candidates=candidates[edit.path]))
 
 
 def resolve(read: Read) -> Planned | Decision:
@@ -188,9 +186,8 @@ def check_results(planned: Planned) -> Checked | Decision:
     """Whether there is anything to do, and whether every file still makes sense to its language."""
     changes = planned.plan.changes
     decision = checked(planned.end("applied"), changes, planned.world)
-    if not decision.lands:
-        return decision
-    return Checked(**vars(planned), decision=decision, paths=touched(changes))
+    end = Checked(**vars(planned), decision=decision, paths=touched(changes))
+    return end if decision.lands else decision
 
 
 def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
@@ -221,8 +218,8 @@ def checked(decision: Decision, changes: Sequence[FileChange], world: World) -> 
     if not validate.syntax:
         return decision
     began = perf_counter()
-    judged = (change for change in changes if not world.unparsed(change.path))
-    wrong = [problem for change in judged if (problem := guards.unparsable(change))]
+    judged = [change for change in changes if not world.unparsed(change.path)]
+    wrong = list(filter(None, map(guards.unparsable, judged)))
     decision = replace(decision, timings=timed(decision.timings, "syntax_ms", began))
     return decision.ended("rejected", *wrong) if wrong else decision
 
@@ -286,9 +283,7 @@ def choose_mode(checked: Checked) -> Checked | Decision:
     decision, follows = ruled(
         checked.decision, checked.plan, checked.paths, checked.target, checked.tip, checked.world
     )
-    if not decision.lands:
-        return decision
-    return replace(checked, decision=decision, follows=follows)
+    return replace(checked, decision=decision, follows=follows) if decision.lands else decision
 
 
 def ruled(
@@ -305,13 +300,8 @@ def ruled(
         decision = replace(decision, problems=(*decision.problems, *reasons))
         applied = applied and not reasons
     if applied and (doing := worktree.busy(world.repo, target)):
-        busy = Problem(
-            "target.busy",
-            f"a work tree is {doing} {target}",
-            "nothing to send: the batch lands by itself once that is finished or aborted",
-            severity="warning",
-        )
-        return decision.ended("held", busy), False
+        hint = "nothing to send: the batch lands by itself once that is finished or aborted"
+        return decision.held(f"a work tree is {doing} {target}", hint), False
     follows = False
     for checkout in worktree.checkouts(world.repo, target):
         follows = applied
@@ -347,8 +337,7 @@ def _reasons(
     if everything or len(deleted) > MOST_DELETED:
         rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
         count = f"{len(deleted)} file{'' if len(deleted) == 1 else 's'}"
-        message = f"{count} would be deleted, {rest}"
-        yield _to_review(decision, "path.review", message, min(deleted))
+        yield _to_review(decision, "path.review", f"{count} would be deleted, {rest}", min(deleted))
     if decision.base is None or decision.base.how != "declared":
         for path in plan.blind:
             message = (
@@ -359,8 +348,13 @@ def _reasons(
 
 
 def _to_review(decision: Decision, code: str, message: str, path: str) -> Problem:
-    hint = f"look at it, then `patchq accept {decision.id}`"
-    return Problem(code, message, hint, severity="warning", path=path)
+    return Problem(
+        code,
+        message,
+        f"look at it, then `patchq accept {decision.id}`",
+        severity="warning",
+        path=path,
+    )
 
 
 def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:
@@ -372,9 +366,9 @@ def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ..
     if model is not None:
         began = perf_counter()
         cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
-        batch = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
+        before = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
         questioner = Questioner(model, cache, read.world.pulse)
-        repair = (correct_quotes if plan.refused else correct_escapes)(batch, questioner)
+        repair = (correct_quotes if plan.refused else correct_escapes)(before, questioner)
         read = read.warned(*questioner.problems)
         if repair is not None:
             by_id = {edit.id: edit for edit in repair.batch.edits}

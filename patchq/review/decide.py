@@ -1,7 +1,7 @@
 """What a person decides about a batch: a proposal lands or goes, a stored response is tried again.
 
 Nothing here needs the queue's lock: branches move by compare-and-swap, and a report that was not
-rewritten since patchq died is put right by `reconcile` the next time.
+rewritten since patchq died is put right by `reports.reconcile` the next time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from patchq.pipeline.progress import CandidateCommit, Decision
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.plan import selection
 from patchq.report import document, page
-from patchq.review import from_git, reconcile, restack
+from patchq.review import from_git, restack
 
 _LOG = logging.getLogger("patchq")
 _TRIES = 5
@@ -80,7 +80,7 @@ def accept(
             changes = _changes(report, decision, candidate, anew)
             back = selection.brought_back(report["edits"], changes.get("edits", report["edits"]))
             how = _choice_made(only, without)
-            updated = reconcile.close(world, report, "accepted", branch, how, **changes)
+            updated = reports.close(world, report, "accepted", branch, how, **changes)
             _let_follow(world)
             world.tell(updated)
             return Decided(updated, back=tuple(back))
@@ -216,7 +216,7 @@ def discard(world: World, id: str) -> Decided:
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",
         )
-    updated = reconcile.close(world, report, "discarded", branch)
+    updated = reports.close(world, report, "discarded", branch)
     collisions.refresh(world, collisions.named(report))
     return Decided(updated)
 

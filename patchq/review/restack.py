@@ -32,7 +32,6 @@ from patchq.pipeline.progress import CandidateCommit, Decision
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import document
-from patchq.review import reconcile
 
 _MOVED = "target.moved"
 _KEPT = (PENDING_CONFLICT, "base.unknown", "worktree.dirty")
@@ -49,7 +48,7 @@ def settle(world: World) -> None:
     branches = _branches(world)
     if branches is None or _settled.get(world.repo) == branches:
         return
-    reconcile.reconcile(world)
+    reports.reconcile(world)
     follow(world)
     collisions.refresh(world)
     if _branches(world) == branches:

@@ -20,7 +20,7 @@ from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.git.objects import EXECUTABLE, Leaf, is_regular
 from patchq.git.repository import Repository
-from patchq.land import worker
+from patchq.land import reports, worker
 from patchq.model.errors import UsageError
 from patchq.model.names import batch_id
 from patchq.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
@@ -34,7 +34,7 @@ from patchq.plan.targets import Rules
 from patchq.queue import Claim
 from patchq.report import document
 from patchq.report.message import subject
-from patchq.review import from_git, reconcile, restack
+from patchq.review import from_git, restack
 from patchq.review.decide import Decided
 from patchq.text import unified
 from patchq.text.line_diff import line_diff
@@ -94,7 +94,7 @@ def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
         waits = f"patchq discard {id}" if sighting.state in WAITING else None
         raise UsageError(f"batch {id} has not landed: it is {sighting.state}", waits)
     if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
-        reconcile.reconcile(world)
+        reports.reconcile(world)
         updated = world.queue.load(id)
         report = updated if updated and has_commit(updated) else report
     commit = _on_target(world, {**report, "commit": sighting.commit or report["commit"]})
@@ -190,7 +190,7 @@ def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
     """Put down that the batch was reverted; its record stays on the commit by which it landed."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
     if world.queue.load(report["id"]):
-        return reconcile.rewrite(world, report, "reverted", reason, duplicate_of=by)
+        return reports.rewrite(world, report, "reverted", reason, duplicate_of=by)
     updated = document.with_state(report, "reverted", duplicate_of=by)
     notes.add(world, updated, reason)
     return updated

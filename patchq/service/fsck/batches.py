@@ -21,7 +21,8 @@ from patchq.queue.ids import extension
 from patchq.queue.inbox import IGNORED_SUFFIXES
 from patchq.queue.spool import Folder
 from patchq.report import document, message, page
-from patchq.review import from_git, reconcile
+from patchq.land import reports
+from patchq.review import from_git
 from patchq.service.fsck.entries import Damage, aside, set_ref
 
 _OLD_SECONDS = 3600.0
@@ -291,7 +292,7 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
                 "state.outdated",
                 report["id"],
                 f"its report says {report['state']}, and it is {now.state}{note}",
-                mend=partial(reconcile.reconcile, world),
+                mend=partial(reports.reconcile, world),
             )
 
 
