@@ -26,7 +26,7 @@ from patchq.git import records
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
 from patchq.land import reports
-from patchq.model.report import PENDING_CONFLICT, ProblemEntry, Report, has_commit
+from patchq.model.report import PENDING_CONFLICT, Report, has_commit
 from patchq.model.values import Collision, Problem
 from patchq.pipeline.progress import CandidateCommit, Decision
 from patchq.pipeline.rebase.lines import Lines, image, in_words, inclusive
@@ -202,8 +202,9 @@ def spread(decisions: Sequence[Decision], world: World) -> None:
     problems = (problem for decision in decisions for problem in decision.problems)
     pending = [problem for problem in problems if problem.code == PENDING_CONFLICT]
     named = {problem.conflicts_with.batch for problem in pending if problem.conflicts_with}
-    if any(reports.may_replace(decision.header) for decision in decisions):
-        named |= _beside_what_is_gone(world)
+    headers = [decision.header for decision in decisions]
+    if any(header.retries or (header.id and header.agent) for header in headers):
+        named |= _beside_what_is_gone(world)  # they may have taken the place of another
     if named:
         refresh(world, {id for id in named if id})
 
@@ -240,16 +241,12 @@ def named(report: Report) -> list[str]:
     return list(dict.fromkeys(batch for other in others if other and (batch := other["batch"])))
 
 
-def without(report: Report) -> list[ProblemEntry]:
-    """The problems of a report but these."""
-    return [problem for problem in report["problems"] if problem["code"] != PENDING_CONFLICT]
-
-
 def _with(problems: Sequence[Problem], report: Report) -> Report | None:
     """The report with these collisions; None if it has them."""
     if report["state"] != "proposed":
         return None
-    updated = document.with_problems({**report, "problems": without(report)}, *problems)
+    others = [problem for problem in report["problems"] if problem["code"] != PENDING_CONFLICT]
+    updated = document.with_problems({**report, "problems": others}, *problems)
     return updated if updated["problems"] != report["problems"] else None
 
 
@@ -271,20 +268,23 @@ def _read(world: World, id: str, commit: str) -> Proposal | None:
     report = world.queue.load(id)
     if report is None or report["state"] != "proposed" or not has_commit(report):
         return None
-    edits = [
+    edits = tuple(
         (e["id"], e["path"], (e["lines"][0], e["lines"][1]) if e["lines"] else None)
         for e in report["edits"]
-    ]
-    base = report["base"]["commit"]
-    made = changes(world.repo, commit)
-    return Proposal(id, report["target"], report["agent"], commit, base, tuple(edits), made)
+    )
+    target, agent, base = report["target"], report["agent"], report["base"]["commit"]
+    return Proposal(id, target, agent, commit, base, edits, changes(world.repo, commit))
 
 
 def _proposal(decision: Decision, candidate: CandidateCommit, repo: Repository) -> Proposal:
-    edits = tuple((edit.id, edit.path, edit.lines) for edit in decision.edits)
-    agent, made = decision.header.agent, changes(repo, candidate.commit)
     return Proposal(
-        decision.id, candidate.target, agent, candidate.commit, candidate.base, edits, made
+        decision.id,
+        candidate.target,
+        decision.header.agent,
+        candidate.commit,
+        candidate.base,
+        tuple((edit.id, edit.path, edit.lines) for edit in decision.edits),
+        changes(repo, candidate.commit),
     )
 
 

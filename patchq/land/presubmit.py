@@ -38,8 +38,7 @@ def take(
     """The decision with the candidate made anew with the files as the hook left them, each named
     as an edit of the hook's; refused for what no response may do either."""
     changes = _changes(candidate, fixed, world)
-    problem = _refusal(changes, candidate, hook, fixed, world)
-    if problem:
+    if problem := _refusal(changes, candidate, hook, fixed, world):
         return decision.ended("rejected", problem)
     before, known = decision.state, candidate.paths
     decision = stages.checked(decision, changes, world)
@@ -59,7 +58,18 @@ def take(
         candidate=_amended(candidate, changes, message, world, paths, follows),
         edits=(
             *decision.edits,
-            *(_edit(hook, number, path) for number, path in enumerate(sorted(fixed), 1)),
+            *(
+                EditOutcome(
+                    f"{hook}:{number}",
+                    "hook",
+                    (0, 0),
+                    path,
+                    "write",
+                    "applied",
+                    description=f"by hook {hook}",
+                )
+                for number, path in enumerate(sorted(fixed), 1)
+            ),
         ),
     )
 
@@ -69,7 +79,9 @@ def say(decision: Decision, candidate: CandidateCommit, message: str, world: Wor
     becomes of it."""
     repo = world.repo
     text = message.replace("\0", "").strip() + "\n"
-    text = _with_trailers(text, repo.message(candidate.commit))
+    lines, before = text.split("\n"), repo.message(candidate.commit).split("\n")
+    lost = [line for line in before if line.startswith("Patchq-") and line not in lines]
+    text += "\n" + "\n".join(lost) + "\n" if lost else ""
     changes = repo.file_changes(candidate.parent, candidate.commit)
     made = _amended(candidate, changes, text, world, candidate.paths, candidate.follows)
     return replace(decision, subject=text.split("\n", 1)[0], candidate=made)
@@ -85,12 +97,6 @@ def _amended(
 ) -> CandidateCommit:
     commit, tree = world.repo.amend(candidate.commit, candidate.parent, changes, message)
     return replace(candidate, commit=commit, tree=tree, paths=paths, follows=follows)
-
-
-def _with_trailers(text: str, before: str) -> str:
-    lines = text.split("\n")
-    lost = [line for line in before.split("\n") if line.startswith("Patchq-") and line not in lines]
-    return text + ("\n" + "\n".join(lost) + "\n" if lost else "")
 
 
 def _changes(candidate: CandidateCommit, fixed: Fixed, world: World) -> tuple[FileChange, ...]:
@@ -143,12 +149,6 @@ def _refusal(
             "send the changes in several responses",
         )
     return None
-
-
-def _edit(hook: str, number: int, path: str) -> EditOutcome:
-    return EditOutcome(
-        f"{hook}:{number}", "hook", (0, 0), path, "write", "applied", description=f"by hook {hook}"
-    )
 
 
 _PULSE_SECONDS = 1.0

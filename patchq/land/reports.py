@@ -95,11 +95,6 @@ def replaced(new: str, header: Header, world: World) -> list[str]:
     return [id for id in dict.fromkeys(found) if id != new]
 
 
-def may_replace(header: Header) -> bool:
-    """Whether the response names a batch that it would replace."""
-    return bool(header.retries or (header.id and header.agent))
-
-
 def successors(world: World, id: str) -> Iterator[str]:
     """The batch, the one that superseded it, and so on; the last one still stands for them."""
     seen: set[str] = set()

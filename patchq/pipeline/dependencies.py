@@ -7,7 +7,6 @@ what depends on it is refused like what depends on a discarded one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from patchq.formats.envelope.opening import open_response
@@ -107,19 +106,15 @@ def _circle(aimed: Aimed) -> list[str]:
         for named in aimed.header.depends_on if id == aimed.id else _needs(aimed.world, id):
             other = named if named == aimed.id else _standing(aimed.world, named)[0]
             if other == aimed.id:
-                return [aimed.id, *_way(before, id), aimed.id]
+                way = [aimed.id]
+                while id in before:
+                    way.append(id)
+                    id = before[id]
+                return [aimed.id, *reversed(way)]
             if other not in before:
                 before[other] = id
                 front.append(other)
     return []
-
-
-def _way(before: Mapping[str, str], id: str) -> list[str]:
-    way = []
-    while id in before:
-        way.append(id)
-        id = before[id]
-    return way[::-1]
 
 
 def _needs(ground: Ground, id: str) -> tuple[str, ...]:

@@ -50,8 +50,7 @@ def accept(
         if tip is None or branch is None:
             missing = target if tip is None else records.branch(id)
             raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
-        busy = worktree.busy(world.repo, target)
-        if busy:
+        if busy := worktree.busy(world.repo, target):
             return Decided(report, (_busy(target, busy),))
         decision = _landing(world, report, tip, branch, only, without)
         checked = presubmit.check([decision], world, as_it_stands=decision.commit == branch)
@@ -60,9 +59,8 @@ def accept(
         if candidate is None:
             errors = tuple(p for p in decision.problems if p.severity == "error")
             return Decided(report, errors or decision.problems or (_is_there(id, target),))
-        dirty = _dirty(world, target, tip, candidate.paths)
-        if dirty:
-            return Decided(report, (_uncommitted(id, dirty),))
+        if dirty := _uncommitted(world, id, target, tip, candidate.paths):
+            return Decided(report, dirty)
         log = f"patchq: {id}: {decision.subject}"
         value, who = refs.stage(world.repo, candidate.commit), world.identity()
         flush(world)
@@ -185,21 +183,21 @@ def _is_there(id: str, target: str) -> Problem:
     )
 
 
-def _dirty(world: World, target: str, tip: str, paths: tuple[str, ...]) -> list[str]:
-    return [
+def _uncommitted(
+    world: World, id: str, target: str, tip: str, changed: tuple[str, ...]
+) -> tuple[Problem, ...]:
+    paths = [
         path
         for checkout in worktree.checkouts(world.repo, target)
-        for path in worktree.dirty(checkout, tip, paths)
+        for path in worktree.dirty(checkout, tip, changed)
     ]
-
-
-def _uncommitted(id: str, paths: list[str]) -> Problem:
-    return Problem(
+    problem = Problem(
         "worktree.dirty",
         "the work tree has uncommitted changes in " + ", ".join(paths),
         f"commit or stash them, then run `patchq accept {id}` again",
-        path=paths[0],
+        path=next(iter(paths), None),
     )
+    return (problem,) if paths else ()
 
 
 def discard(world: World, id: str) -> Decided:
@@ -242,9 +240,19 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
     itself, and where the queue has lost the response.
     """
     report = world.queue.load(id)
+    if report is None and from_git.load(world, id) is None:
+        raise UsageError(f"there is no batch {id}", "see `patchq log`")
     if report is None:
-        raise _unknown(world, id)
-    _refuse_what_stands(report)
+        raise UsageError(f"the queue has lost the response of {id}", "send it again")
+    state = report["state"]
+    if state in LANDED:
+        raise UsageError(
+            f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
+        )
+    if state == "duplicate":
+        raise UsageError(f"batch {id} is a duplicate: there is nothing to try again")
+    if state == "held":
+        raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")
     body = world.queue.body(id)
     if body is None:
         raise UsageError(
@@ -256,21 +264,3 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
         choice = replace(choice, edits=selected.taken, left=selected.left)
     name = response_name(report["source"]["name"] or "")
     worker.work([world.queue.adopt(body, name, choice.to_json())], world, tell, choice)
-
-
-def _unknown(world: World, id: str) -> UsageError:
-    if from_git.load(world, id) is None:
-        return UsageError(f"there is no batch {id}", "see `patchq log`")
-    return UsageError(f"the queue has lost the response of {id}", "send it again")
-
-
-def _refuse_what_stands(report: Report) -> None:
-    id, state = report["id"], report["state"]
-    if state in LANDED:
-        raise UsageError(
-            f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
-        )
-    if state == "duplicate":
-        raise UsageError(f"batch {id} is a duplicate: there is nothing to try again")
-    if state == "held":
-        raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")

@@ -79,7 +79,7 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
             commit=commit,
             tree=repo.tree(commit).root,
             edits=tuple(
-                _edit(number, path, *sides)
+                EditOutcome(str(number), "", (0, 0), path, _op(*sides), "applied")
                 for number, (path, sides) in enumerate(changes.items(), 1)
             ),
             diff=unified.unified(_texts(ground, changes)),
@@ -98,9 +98,8 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
     return document.with_state(known, batch.state, branch=branch, duplicate_of=by)
 
 
-def _edit(number: int, path: str, before: Leaf | None, after: Leaf | None) -> EditOutcome:
-    op = "create" if before is None else "delete_file" if after is None else "replace"
-    return EditOutcome(str(number), "", (0, 0), path, op, "applied")
+def _op(before: Leaf | None, after: Leaf | None) -> str:
+    return "create" if before is None else "delete_file" if after is None else "replace"
 
 
 def _texts(

@@ -109,7 +109,9 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     elif not follows or report["commit"] != branch:
         decision = _decided(report, world)
         if isinstance(decision, Fault):
-            updated = document.with_problems(updated, _lost(report, tip, decision))
+            message = _since(report, tip) + decision.message
+            lost = Problem(_MOVED, message, decision.hint, severity="warning")
+            updated = document.with_problems(updated, lost)
         elif decision.candidate:
             same = _is_same(decision.candidate, branch, world)
             commit = branch if same else decision.candidate.commit
@@ -213,10 +215,6 @@ def _knows(report: Report, tip: str) -> bool:
 
 def _since(report: Report, tip: str) -> str:
     return f"{report['target']} moved to {tip[:12]}, and the batch cannot be made again there: "
-
-
-def _lost(report: Report, tip: str, fault: Fault) -> Problem:
-    return Problem(_MOVED, _since(report, tip) + fault.message, fault.hint, severity="warning")
 
 
 def _stays(report: Report, tip: str, decision: Decision) -> Problem:

@@ -59,12 +59,16 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     gate = _for_what_was_there(world)
     data = response(world.repo, id, target, commit, back)
     if not reads_back(data, world.repo, gate.rules, commit, back):
-        return Decided(report, (_not_as_text(commit),))
+        problem = Problem(
+            "response.unreadable_edit",
+            "what the batch changed cannot be taken back by a diff of text",
+            f"take it back with git: git revert {commit[:12]}",
+        )
+        return Decided(report, (problem,))
     name = f"{batch_id(f'revert-{id}')}.md"
     choice = Choice(target=target, accepted=True)
-    problem = _in_the_way(gate, data, name, choice)
-    if problem:
-        return Decided(report, (problem,))
+    if obstacle := _in_the_way(gate, data, name, choice):
+        return Decided(report, (obstacle,))
     verdicts: list[Report] = []
     claim = world.queue.adopt(data, name, choice.to_json())
     worker.work([claim], gate, verdicts.append, choice)
@@ -178,14 +182,6 @@ _HINTS = {
 }
 
 
-def _not_as_text(commit: str) -> Problem:
-    return Problem(
-        "response.unreadable_edit",
-        "what the batch changed cannot be taken back by a diff of text",
-        f"take it back with git: git revert {commit[:12]}",
-    )
-
-
 def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
     """Put down that the batch was reverted; its record stays on the commit by which it landed."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
@@ -257,21 +253,15 @@ def response(
 ) -> bytes:
     """The changes as a response for `target` that says what it takes back."""
     title = subject(repo.message(commit))
-    said = {
-        "target": target,
-        "base": commit,
-        "message": f"{_title(title)}\n\nThis reverts commit {commit}.\nIt landed as batch {id}.",
-    }
+    again = title.removeprefix('Revert "')
+    # As git says it; what was taken back once comes back.
+    title = f'Reapply "{again}' if again != title else f'Revert "{title}"'
+    message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as batch {id}."
+    fields = {"target": target, "base": commit, "message": message}
     header = "".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in said.items()
+        f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in fields.items()
     )
     return f"---\n{header}---\n{unified.unified(tuple(back))}".encode()
-
-
-def _title(title: str) -> str:
-    """As git says it; what was taken back once comes back."""
-    again = title.removeprefix('Revert "')
-    return f'Reapply "{again}' if again != title else f'Revert "{title}"'
 
 
 def reads_back(

@@ -143,17 +143,12 @@ class Move:
         )
 
     def _who(self, path: str, lines: Lines | None) -> Collision:
+        """The other batch, with its edit that changed the path, if it is the only one."""
         collision = history.collides_with(self.repo, self.base, self.tip, path, lines)
-        return replace(collision, edit=_edit_of(collision, self.load))
-
-
-def _edit_of(collision: Collision, load: Callable[[str], Report | None]) -> str | None:
-    """The edit of another batch that changed the path, if it is the only one."""
-    report = load(collision.batch) if collision.batch else None
-    ids = (
-        [edit["id"] for edit in report["edits"] if edit["path"] == collision.path] if report else []
-    )
-    return ids[0] if len(ids) == 1 else None
+        report = self.load(collision.batch) if collision.batch else None
+        edits = report["edits"] if report else []
+        ids = [edit["id"] for edit in edits if edit["path"] == collision.path]
+        return replace(collision, edit=ids[0] if len(ids) == 1 else None)
 
 
 def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:

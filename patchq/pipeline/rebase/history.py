@@ -20,13 +20,10 @@ def standing(report: Delivery, repo: Repository, tip: str) -> Standing:
     """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
     or with its changed lines touched since, or it has no say any more."""
     state = report["state"]
-    if state == "held":
+    branch = records.branch(report["id"])
+    if state == "held" or (state == "proposed" and repo.branch_tip(branch)):
         return "waits"
-    if state == "proposed" and repo.branch_tip(records.branch(report["id"])):
-        return "waits"
-    if state not in STANDING:
-        return "gone"
-    commit = traces.landing(report, repo, tip)
+    commit = traces.landing(report, repo, tip) if state in STANDING else None
     if commit is None:
         return "gone"
     return "touched" if _touched_paths(repo, commit, tip) else "landed"
