@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from patchq.git import records
+from patchq.land import reports
 from patchq.model.report import LANDED, NOTED, Report, SourceEntry, has_commit
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
@@ -21,7 +22,6 @@ from patchq.queue.ids import extension
 from patchq.queue.inbox import IGNORED_SUFFIXES
 from patchq.queue.spool import Folder
 from patchq.report import document, message, page
-from patchq.land import reports
 from patchq.review import from_git
 from patchq.service.fsck.entries import Damage, aside, set_ref
 
