@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from patchq import __version__
-from patchq.cli import streams
+from patchq.cli import arguments, streams
 from patchq.git import records
 from patchq.model.errors import Fault, disk_fault
 from patchq.text.quote import visible
@@ -101,15 +100,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     for name in called or VERBS:
         sub = verbs.add_parser(name, help=VERBS[name], description=VERBS[name])
         if called:
-            _add(sub, import_module(f"patchq.cli.{name}"))
+            verb = import_module(f"patchq.cli.{name}")
+            arguments.add(sub, getattr(verb, "ARGUMENTS", ()))
+            sub.set_defaults(run=verb.run)
     return parser
-
-
-def _add(parser: argparse.ArgumentParser, verb: ModuleType) -> None:
-    """What the verb's module says of it: its arguments, if it has any, and what it does."""
-    if hasattr(verb, "add_arguments"):
-        verb.add_arguments(parser)
-    parser.set_defaults(run=verb.run)
 
 
 def _complain(fault: Fault) -> None:

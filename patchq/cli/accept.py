@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import opening, output
+from patchq.cli.arguments import BATCH, Argument, edit_ids
 from patchq.review import decide
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    arguments.add_batch(parser)
-    which = parser.add_mutually_exclusive_group()
-    edits = arguments.edit_ids
-    which.add_argument("--only", metavar="E,…", type=edits, help="these edits and what they need")
-    which.add_argument("--without", metavar="E,…", type=edits, help="all but these edits")
+ARGUMENTS = (
+    BATCH,
+    (
+        Argument("--only", metavar="E,…", type=edit_ids, help="these edits and what they need"),
+        Argument("--without", metavar="E,…", type=edit_ids, help="all but these edits"),
+    ),
+)
 
 
 def run(args: Namespace) -> int:
     world = opening.open_world(args, targeted=False)
-    decided = decide.accept(world, args.id, args.only, args.without or frozenset())
-    return output.decision(args, decided)
+    without = args.without or frozenset()
+    return output.decision(args, decide.accept(world, args.id, args.only, without))

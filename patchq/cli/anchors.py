@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import asdict
 
 from patchq.cli import arguments
 from patchq.report.document import printed
 from patchq.resolve.anchors import ranked
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE")
-    parser.add_argument(
+ARGUMENTS = (
+    arguments.Argument("file", metavar="FILE"),
+    arguments.Argument(
         "--line", metavar="N", type=arguments.positive, help="rank lines near this one higher"
-    )
+    ),
+)
 
 
 def run(args: Namespace) -> int:

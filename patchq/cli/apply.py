@@ -10,7 +10,7 @@ from patchq.land import worker
 from patchq.model.report import Report
 from patchq.review import restack
 
-add_arguments = arguments.add_response
+ARGUMENTS = (arguments.RESPONSE,)
 
 
 def run(args: Namespace) -> int:

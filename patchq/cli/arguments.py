@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from patchq.model.errors import UsageError
 
 
-def add_response(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the response, or - for standard input")
+class Argument:
+    """One argument of a verb, as `ArgumentParser.add_argument` takes it."""
+
+    def __init__(self, *names: str, **options: Any) -> None:
+        self.names, self.options = names, options
 
 
-def add_batch(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID")
+Entry = Argument | tuple[Argument, ...] | dict[str, tuple[str, tuple[Argument, ...]]]
+"""What a verb's `ARGUMENTS` hold: arguments, those of which one at most may be given, and the verbs
+below a verb, each with what it is for and its own arguments."""
+
+RESPONSE = Argument("file", metavar="FILE", help="the response, or - for standard input")
+BATCH = Argument("id", metavar="ID")
+
+
+def add(parser: ArgumentParser, entries: Iterable[Entry]) -> None:
+    """Have the parser take the arguments."""
+    for entry in entries:
+        if isinstance(entry, Argument):
+            parser.add_argument(*entry.names, **entry.options)
+        elif isinstance(entry, tuple):
+            group = parser.add_mutually_exclusive_group()
+            for argument in entry:
+                group.add_argument(*argument.names, **argument.options)
+        else:
+            verbs = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+            for name, (purpose, more) in entry.items():
+                add(verbs.add_parser(name, help=purpose), more)
 
 
 def positive(text: str) -> int:

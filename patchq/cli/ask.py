@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import replace
 
-from patchq.cli import opening, output, prompt
+from patchq.cli import arguments, opening, output, prompt
 from patchq.land import worker
 from patchq.llm import request
 from patchq.model.names import REQUEST, batch_id
@@ -14,11 +14,12 @@ from patchq.pipeline.requests import RequestDesk
 _LONGEST_NAME = 40
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    prompt.add_request(parser)
-    parser.add_argument(
+ARGUMENTS = (
+    *prompt.REQUEST,
+    arguments.Argument(
         "--mode", choices=("review", "auto"), help="`review` applies nothing unseen"
-    )
+    ),
+)
 
 
 def run(args: Namespace) -> int:

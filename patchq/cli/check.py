@@ -9,7 +9,7 @@ from patchq.cli.streams import put
 from patchq.report import document
 from patchq.report.page import to_markdown
 
-add_arguments = arguments.add_response
+ARGUMENTS = (arguments.RESPONSE,)
 
 
 def run(args: Namespace) -> int:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from patchq.cli import output, places
+from patchq.cli import arguments, output, places
 from patchq.config import config_file
 from patchq.hooks.flaws import cannot_start
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", choices=("check", "sample", "schema"))
+ARGUMENTS = (arguments.Argument("what", choices=("check", "sample", "schema")),)
 
 
 def run(args: Namespace) -> int:

@@ -3,11 +3,11 @@ be."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from patchq.cli import output, places
+from patchq.cli import arguments, output, places
 from patchq.config import config_file
 from patchq.config.schema import Config
 from patchq.model.errors import Fault
@@ -17,12 +17,13 @@ from patchq.text.quote import visible
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
+ARGUMENTS = (
+    arguments.Argument(
         "--before-start",
         action="store_true",
         help="fail only for what keeps the daemon from working (for service managers)",
-    )
+    ),
+)
 
 
 def run(args: Namespace) -> int:

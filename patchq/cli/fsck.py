@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from patchq.cli import opening, output
+from patchq.cli import arguments, opening, output
 from patchq.service.fsck import check, repair
 from patchq.text.quote import visible
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--repair", action="store_true", help="rebuild what can be derived")
+ARGUMENTS = (
+    arguments.Argument("--repair", action="store_true", help="rebuild what can be derived"),
+)
 
 
 def run(args: Namespace) -> int:
     world = opening.open_world(args, targeted=False, writes=args.repair)
     if not world.queue_root.is_dir():
-        output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
-        return 0
+        return output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
     found = check(world)
     left = repair(world) if args.repair else found
     rows = [

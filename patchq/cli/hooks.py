@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import stat
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from patchq.cli import arguments, opening, output, places
+from patchq.cli.arguments import Argument
 from patchq.cli.places import Site
 from patchq.config import config_file
 from patchq.git import files
@@ -25,15 +26,21 @@ from patchq.model.errors import UsageError
 RECORD = "patchq-hooks.json"
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    verbs.add_parser("list", help="the shipped hooks, and which are at work")
-    install = verbs.add_parser("install", help="switch the default gate on in the configuration")
-    install.add_argument("--git", action="store_true", help="wire git's own hooks instead")
-    verbs.add_parser("uninstall", help="put back what was there before `install`")
-    check = verbs.add_parser("check", help="judge what is staged, as git am is about to commit it")
-    check.add_argument("--message", metavar="FILE", type=Path, help="judge a message instead")
-    verbs.add_parser("observe", help="put down what was merged or rebased by hand")
+ARGUMENTS = (
+    {
+        "list": ("the shipped hooks, and which are at work", ()),
+        "install": (
+            "switch the default gate on in the configuration",
+            (Argument("--git", action="store_true", help="wire git's own hooks instead"),),
+        ),
+        "uninstall": ("put back what was there before `install`", ()),
+        "check": (
+            "judge what is staged, as git am is about to commit it",
+            (Argument("--message", metavar="FILE", type=Path, help="judge a message instead"),),
+        ),
+        "observe": ("put down what was merged or rebased by hand", ()),
+    },
+)
 
 
 def run(args: Namespace) -> int:
@@ -64,8 +71,7 @@ def _list(args: Namespace, site: Site) -> int:
         for place in _places(site)
     ]
     answer = {"hooks": shipped_hooks, "git": git_hooks}
-    output.emit(args, answer, *_lines(answer))
-    return 0
+    return output.emit(args, answer, *_lines(answer))
 
 
 def _places(site: Site) -> Iterator[HookFile]:
@@ -91,17 +97,15 @@ def _line(hook: dict[str, Any], works: bool) -> str:
 
 
 def _install(args: Namespace, site: Site) -> int:
-    return _wire(args, site) if args.git else _enable(args, site)
-
-
-def _enable(args: Namespace, site: Site) -> int:
+    if args.git:
+        return _wire(args, site)
     path = site.config_path
     if enabling.is_enabled(site.read_config()):
-        return _say(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
+        return output.emit(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
     before = path.read_bytes() if path.exists() else None
     after = config_file.sample().encode() if before is None else enabling.enable(before)
     if after is None:
-        return _say(
+        return output.emit(
             args,
             {"config": str(path), "changed": False, "add": enabling.GATE},
             f"{path} has hooks of its own, or is written in a way that leaves no room for lines; "
@@ -109,7 +113,9 @@ def _enable(args: Namespace, site: Site) -> int:
         )
     _record(site, "config", [str(path), before and before.decode(), after.decode()])
     _put(path, after)
-    return _say(args, {"config": str(path), "changed": True}, f"{path}: switched the gate on")
+    return output.emit(
+        args, {"config": str(path), "changed": True}, f"{path}: switched the gate on"
+    )
 
 
 def _wire(args: Namespace, site: Site) -> int:
@@ -130,7 +136,7 @@ def _wire(args: Namespace, site: Site) -> int:
         str(place.file) + (f"  (runs {place.before.name} first)" if place in kept else "")
         for place in installed
     ]
-    return _say(args, answer, *(lines or ["git's hooks are wired already"]))
+    return output.emit(args, answer, *(lines or ["git's hooks are wired already"]))
 
 
 def _uninstall(args: Namespace, site: Site) -> int:
@@ -144,20 +150,16 @@ def _uninstall(args: Namespace, site: Site) -> int:
         name, before, after = record["config"]
         path = Path(name)
         if path.exists() and path.read_bytes() == after.encode():
-            _restore(path, before)
+            if before is None:
+                path.unlink()
+            else:
+                _put(path, before.encode())
             restored.append(name)
         else:
             note = f"{name} was changed since; take the gate out of it by hand, if it has to go"
     (site.repo.commondir / RECORD).unlink(missing_ok=True)
     lines = [*restored, *([note] if note else [])] or ["nothing to restore"]
-    return _say(args, {"restored": restored, "note": note}, *lines)
-
-
-def _restore(path: Path, before: str | None) -> None:
-    if before is None:
-        path.unlink()
-    else:
-        _put(path, before.encode())
+    return output.emit(args, {"restored": restored, "note": note}, *lines)
 
 
 def _recorded(site: Site) -> dict[str, Any]:
@@ -184,11 +186,6 @@ def _put(path: Path, data: bytes) -> None:
     path = path.resolve()
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     files.replace(path, data, via=path.with_name(f".{path.name}.tmp"), mode=mode)
-
-
-def _say(args: Namespace, answer: object, *lines: str) -> int:
-    output.emit(args, answer, *lines)
-    return 0
 
 
 # ---------------------------------------------------------------- what git's hooks call

@@ -17,5 +17,4 @@ def run(args: Namespace) -> int:
         path.write_text(config_file.sample(), encoding="utf-8")
         created.append(str(path))
     site.keep_out_of_status(queue.root)
-    output.emit(args, {"queue": str(queue.root), "config": str(path)}, *created)
-    return 0
+    return output.emit(args, {"queue": str(queue.root), "config": str(path)}, *created)

@@ -6,7 +6,7 @@ their commits.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from itertools import islice
 
@@ -15,11 +15,11 @@ from patchq.model.report import Report
 from patchq.pipeline.ground import Ground
 from patchq.review import from_git
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
+ARGUMENTS = (
+    arguments.Argument(
         "-n", "--limit", metavar="N", type=arguments.positive, help="at most N batches"
-    )
+    ),
+)
 
 
 def run(args: Namespace) -> int:

@@ -78,6 +78,7 @@ def decision(args: Namespace, decided: Decided) -> int:
     return 1
 
 
-def emit(args: Namespace, value: object, *lines: str) -> None:
-    """Print an answer: as JSON, or as the lines say it."""
+def emit(args: Namespace, value: object, *lines: str) -> int:
+    """Print an answer, as JSON or as the lines say it; the exit code of who has it."""
     put(printed(value, indent=1) if args.json else "\n".join(lines))
+    return 0

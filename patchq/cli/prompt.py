@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import opening, output
+from patchq.cli.arguments import Argument, positive
 from patchq.git.repository import Repository
 from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
@@ -14,29 +15,28 @@ from patchq.llm.request import Request
 from patchq.model.errors import UsageError
 from patchq.pipeline.requests import query_of
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_request(parser)
-    parser.add_argument(
+REQUEST = (
+    Argument("files", metavar="FILE", nargs="+", help="to change, or to create"),
+    Argument("--task", metavar="TEXT", required=True, help="what to do"),
+    Argument("--form", choices=FORMS, default="auto", help="how to answer"),
+    Argument(
+        "--line", metavar="[FILE:]N", action="append", default=[], help="where the change is to be"
+    ),
+    Argument("--test", metavar="FILE", action="append", default=[], help="to show, too"),
+    Argument("--target", metavar="B", help="the branch that the change is for"),
+    Argument("--base", metavar="C", help="show the files as of this commit"),
+)
+"""What says what to ask for."""
+ARGUMENTS = (
+    *REQUEST,
+    Argument(
         "--budget",
         metavar="N",
-        type=arguments.positive,
+        type=positive,
         default=prompts.BUDGET,
         help="characters of files to show",
-    )
-
-
-def add_request(parser: ArgumentParser) -> None:
-    """The arguments that say what to ask for."""
-    parser.add_argument("files", metavar="FILE", nargs="+", help="to change, or to create")
-    parser.add_argument("--task", metavar="TEXT", required=True, help="what to do")
-    parser.add_argument("--form", choices=FORMS, default="auto", help="how to answer")
-    parser.add_argument(
-        "--line", metavar="[FILE:]N", action="append", default=[], help="where the change is to be"
-    )
-    parser.add_argument("--test", metavar="FILE", action="append", default=[], help="to show, too")
-    parser.add_argument("--target", metavar="B", help="the branch that the change is for")
-    parser.add_argument("--base", metavar="C", help="show the files as of this commit")
+    ),
+)
 
 
 def run(args: Namespace) -> int:
@@ -47,8 +47,7 @@ def run(args: Namespace) -> int:
     assert query.task is not None
     prompt = prompts.build(query.task, budget=args.budget)
     answer = {"form": prompt.form, "base": query.base, "prompt": prompt.text}
-    output.emit(args, answer, prompt.text.removesuffix("\n"))
-    return 0
+    return output.emit(args, answer, prompt.text.removesuffix("\n"))
 
 
 def question(args: Namespace, repo: Repository) -> Request:

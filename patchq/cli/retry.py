@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from patchq.cli import arguments, opening, output
 from patchq.review import decide
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    arguments.add_batch(parser)
-    parser.add_argument(
+ARGUMENTS = (
+    arguments.BATCH,
+    arguments.Argument(
         "--without",
         metavar="E,…",
         type=arguments.edit_ids,
         help="all but these edits",
         default=frozenset(),
-    )
+    ),
+)
 
 
 def run(args: Namespace) -> int:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from patchq.cli import arguments, opening, output
 from patchq.review import revert
 
-add_arguments = arguments.add_batch
+ARGUMENTS = (arguments.BATCH,)
 
 
 def run(args: Namespace) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from patchq.cli import output, places
+from patchq.cli import arguments, output, places
 from patchq.service import stats
 from patchq.service.stats import Key
 from patchq.text.quote import clip, visible
@@ -23,18 +23,18 @@ _OF_EDITS = ("match", "edit", "correction")
 """What is counted for each format; the rest is of whole responses."""
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
+ARGUMENTS = (
+    arguments.Argument(
         "--by", choices=stats.PLACES, help="a row for each of these, in place of one"
-    )
+    ),
+)
 
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
     counts = stats.everything(ground.queue, ground.queue_root)
     rows = table(counts, args.by)
-    output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
-    return 0
+    return output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
 
 
 def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from patchq.cli import batches, output, places
+from patchq.cli import arguments, batches, output, places
 from patchq.git import worktree
 from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
@@ -21,8 +21,7 @@ Needs = Mapping[str, Mapping[str, str | None]]
 """The batches that are held for others: id -> each that has not landed, with its state."""
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", nargs="?", help="one batch only")
+ARGUMENTS = (arguments.Argument("id", metavar="ID", nargs="?", help="one batch only"),)
 
 
 def run(args: Namespace) -> int:
@@ -30,16 +29,14 @@ def run(args: Namespace) -> int:
     if args.id is not None:
         return _one(args, ground)
     answer = _overview(ground)
-    output.emit(args, answer, *_lines(answer))
-    return 0
+    return output.emit(args, answer, *_lines(answer))
 
 
 def _one(args: Namespace, ground: Ground) -> int:
     report, note = batches.seen(ground, *batches.find(ground, args.id))
-    output.emit(
+    return output.emit(
         args, {**report, "note": note}, output.line(report) + (f"  ({note})" if note else "")
     )
-    return 0
 
 
 def _overview(ground: Ground) -> dict[str, Any]:

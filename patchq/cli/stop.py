@@ -24,8 +24,7 @@ def run(args: Namespace) -> int:
     until = time.monotonic() + _WAIT_SECONDS
     owner = lock_owner(root)
     if owner is None:
-        output.emit(args, {"stopped": None}, "no daemon runs")
-        return 0
+        return output.emit(args, {"stopped": None}, "no daemon runs")
     while owner.pid is None and time.monotonic() < until:  # it has not yet said who it is
         time.sleep(_PAUSE_SECONDS)
         owner = lock_owner(root) or owner
@@ -33,8 +32,7 @@ def run(args: Namespace) -> int:
     while time.monotonic() < until:
         now = lock_owner(root)
         if now is None or now.pid not in (owner.pid, None):
-            output.emit(args, {"stopped": owner.pid}, f"process {owner.pid} has stopped")
-            return 0
+            return output.emit(args, {"stopped": owner.pid}, f"process {owner.pid} has stopped")
         time.sleep(_PAUSE_SECONDS)
     raise Busy(f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s", "try again later")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from hashlib import sha256
 from pathlib import PurePath
 
 from patchq.cli import arguments, output, places
+from patchq.cli.arguments import Argument
 from patchq.formats.envelope.opening import open_response
 from patchq.model.errors import UsageError
 from patchq.model.names import REQUEST, response_name
@@ -18,13 +19,13 @@ from patchq.model.values import Envelope
 from patchq.queue.directory import DirectoryQueue, lock_owner
 from patchq.report.secrecy import batch_id, file_name
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    arguments.add_response(parser)
-    parser.add_argument("--target", metavar="B", help="the branch that it is for")
-    parser.add_argument("--base", metavar="C", help="the commit that the agent saw")
-    parser.add_argument("--message", metavar="M", help="the commit's message")
-    parser.add_argument("--wait", action="store_true", help="wait for the verdict")
+ARGUMENTS = (
+    arguments.RESPONSE,
+    Argument("--target", metavar="B", help="the branch that it is for"),
+    Argument("--base", metavar="C", help="the commit that the agent saw"),
+    Argument("--message", metavar="M", help="the commit's message"),
+    Argument("--wait", action="store_true", help="wait for the verdict"),
+)
 
 
 def run(args: Namespace) -> int:
@@ -42,8 +43,7 @@ def run(args: Namespace) -> int:
     if named is None:
         id = batch_id(PurePath(dropped).stem)
     if not args.wait:
-        output.emit(args, {"id": id, "file": dropped}, id)
-        return 0
+        return output.emit(args, {"id": id, "file": dropped}, id)
     if lock_owner(queue.root) is None:
         print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
     report = _verdict(queue, sha256(data).hexdigest(), dropped)
@@ -61,8 +61,7 @@ def _request(args: Namespace, queue: DirectoryQueue, data: bytes, name: str, *, 
     id = queue.next_id(batch_id(PurePath(response_name(name)).stem))
     dropped = queue.submit(data, id + REQUEST)
     id = batch_id(PurePath(response_name(dropped)).stem)
-    output.emit(args, {"id": id, "file": dropped}, id)
-    return 0
+    return output.emit(args, {"id": id, "file": dropped}, id)
 
 
 def with_header(data: bytes, said: dict[str, str]) -> bytes:

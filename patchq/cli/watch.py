@@ -6,11 +6,11 @@ import logging
 import subprocess
 import sys
 import time
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import SUPPRESS, Namespace
 from contextlib import suppress
 from pathlib import Path
 
-from patchq.cli import confirm, opening, output, places
+from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.session import Session
 from patchq.config.schema import Config
 from patchq.model.errors import Fault, QueueLocked, RepositoryFault
@@ -24,10 +24,11 @@ _START_SECONDS = 20.0
 _LOG = logging.getLogger("patchq")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--detach", action="store_true", help="go on in the background")
+ARGUMENTS = (
+    arguments.Argument("--detach", action="store_true", help="go on in the background"),
     # Where the one in the background writes what it says.
-    parser.add_argument("--log", metavar="FILE", type=Path, help=SUPPRESS)
+    arguments.Argument("--log", metavar="FILE", type=Path, help=SUPPRESS),
+)
 
 
 def run(args: Namespace) -> int:
@@ -100,7 +101,6 @@ def _detach(args: Namespace, world: World) -> int:
         owner = lock_owner(world.queue_root)
         if owner is not None and owner.pid == child.pid:
             answer = {"pid": child.pid, "log": str(log)}
-            output.emit(args, answer, f"patchq watches as process {child.pid}; log: {log}")
-            return 0
+            return output.emit(args, answer, f"patchq watches as process {child.pid}; log: {log}")
         time.sleep(0.02)
     raise RepositoryFault("the daemon did not start", f"see {log}")
