@@ -222,8 +222,7 @@ def _fenced_half(lines: Sequence[str], i: int, name: str) -> _Half | None:
 
 def _labels(lines: Sequence[str], i: int) -> bool:
     """Whether line `i` begins a further change."""
-    label = half_label(lines, i)
-    line = lines[i]
+    label, line = half_label(lines, i), lines[i]
     return bool((label and label.sure) or change_line(line) or file_line(line) or is_file_end(line))
 
 
@@ -314,9 +313,8 @@ def _path_above(doc: Document, j: int, *, near: bool) -> str | None:
         raise UnreadableEdit(
             j, "expected one path behind `FILE:`", "write `FILE: path`, and no more"
         )
-    if _LISTED.match(line) or not (near or _SECTION.match(line)):
-        return None
-    return path_line(line, doc.known)
+    leads = (near or _SECTION.match(line)) and not _LISTED.match(line)
+    return path_line(line, doc.known) if leads else None
 
 
 def _carried(doc: Document, i: int, between: Sequence[str]) -> str:

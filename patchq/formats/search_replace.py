@@ -158,7 +158,8 @@ class Blocks:
                 continue
             mark = fence(line)
             if mark and own.closed_by(mark):
-                next_opens = self._opens_block(i)
+                below = next_line(self.doc.lines, i)
+                next_opens = below < len(self.doc.lines) and opening(self.doc.lines[below])
                 if text < 0:
                     self.own = None
                     self.doc.open_fences.close(at)
@@ -169,11 +170,6 @@ class Blocks:
             text = i if text < 0 else text
         self.own = None  # the last fence is missing
         return end + 1
-
-    def _opens_block(self, i: int) -> bool:
-        """Whether the next line that is not blank opens a block."""
-        below = next_line(self.doc.lines, i)
-        return below < len(self.doc.lines) and opening(self.doc.lines[below]) is not None
 
 
 def _text_behind(index: int) -> UnreadableEdit:
@@ -206,9 +202,7 @@ def _op(block: Block, known: Known) -> Op:
 
 def _new_path(block: Block, known: Known) -> str:
     named = [line for line in block.old if line.strip()]
-    path = None
-    if len(named) == 1:
-        path = path_line(named[0], known) or word_line(named[0])
+    path = path_line(named[0], known) or word_line(named[0]) if len(named) == 1 else None
     if path is None:
         raise UnreadableEdit(
             block.start,
@@ -319,12 +313,14 @@ def _look_above(
     return LinesAbove(inner, tuple(fences), outer)
 
 
-def _may_begin(line: str) -> bool:
-    return opening(line) is not None or is_suspect(line)
-
-
 FORMAT = Format(
     NAME,
     INSTRUCTIONS,
-    openings=(Opening(read, (r"[<>*+\d\u200b-\u200d\ufeff-]",), _may_begin),),
+    openings=(
+        Opening(
+            read,
+            (r"[<>*+\d\u200b-\u200d\ufeff-]",),
+            lambda line: opening(line) or is_suspect(line),
+        ),
+    ),
 )

@@ -116,9 +116,7 @@ def read(doc: Document, i: int) -> Piece | None:
 
 def may_begin(line: str) -> bool:
     """Whether the line is a patch's marker, or like one."""
-    if "**" not in line[:_HEAD]:
-        return False
-    return _marker(line) is not None or _SUSPECT.match(line) is not None
+    return "**" in line[:_HEAD] and bool(_marker(line) or _SUSPECT.match(line))
 
 
 def opens(line: str) -> bool:
@@ -132,9 +130,9 @@ def opens(line: str) -> bool:
 
 def _marker(line: str) -> _PatchMarker | None:
     match = _MARKER.fullmatch(line) if "***" in line else None
-    if match is None:
-        return None
-    return _PatchMarker((match[2] or match[3]).lower(), (match[4] or "").strip(), bool(match[1]))
+    return match and _PatchMarker(
+        (match[2] or match[3]).lower(), (match[4] or "").strip(), bool(match[1])
+    )
 
 
 def _extent(lines: Sequence[str], start: int) -> tuple[int, int]:
@@ -161,12 +159,9 @@ def _extent(lines: Sequence[str], start: int) -> tuple[int, int]:
 def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
     """The index of the `apply_patch <<'EOF'` line above the patch, if there is one, and the index
     behind the patch, or behind the heredoc's end."""
-    end = stop + 1
-    above = line_above(doc.lines, start, doc.low)
-    if above < doc.low or "patch" not in doc.lines[above]:
-        return None, end
-    line = doc.lines[above]
-    match = _HEREDOC.match(line, max(line.rfind("<<"), 0))
+    above, end = line_above(doc.lines, start, doc.low), stop + 1
+    line = doc.lines[above] if above >= doc.low else ""
+    match = _HEREDOC.match(line, max(line.rfind("<<"), 0)) if "patch" in line else None
     if match is None:
         return None, end
     tag, i = match[2], next_line(doc.lines, stop)
@@ -222,7 +217,8 @@ def _path(doc: Document, marker: _PatchMarker, index: int) -> str:
 
 def _edits(doc: Document, sections: Sequence[_Section]) -> Iterator[Edit]:
     updates = {s.index: _chunks_of(s.body) for s in sections if s.word == "update file"}
-    lost = any(chunk.lacks_space for chunks in updates.values() for chunk in chunks)
+    read = [chunk for chunks in updates.values() for chunk in chunks]
+    lost = any(sign == "?" for chunk in read for sign, _ in chunk.lines)
     for section in sections:
         if section.index in updates:
             yield from _update(doc, section, updates[section.index], lost)
@@ -303,10 +299,6 @@ class Chunk:
     @property
     def changes(self) -> bool:
         return any(sign in ("+", "-") for sign, _ in self.lines)
-
-    @property
-    def lacks_space(self) -> bool:
-        return any(sign == "?" for sign, _ in self.lines)
 
     def hunk(self, *, bare: bool) -> PatchHunk:
         """What the chunk says; with `bare` also as read with context lines as they stand."""

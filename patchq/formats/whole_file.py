@@ -127,23 +127,16 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
     if mark is None or mark.closing or (mark.info and is_named(mark)):
         return None
     above = _text_above(doc, i)
-    if above is None and not mark.info and not _comments(doc, i):
-        return None
-    fences: _FencesBehind = doc.memory[_FencesBehind]
-    if not fences.opens(i):
+    bare = above is None and not mark.info and not _comments(doc, i)
+    if bare or not doc.memory[_FencesBehind].opens(i):
         return None
     path = path_of_info(mark.info, doc.known)
-    named = [(i, path)] if path else []
-    written = path_line(doc.lines[above], doc.known) if above is not None else None
-    if above is not None and written and not _LISTED.match(doc.lines[above]):
-        named.append((above, written))
-    if named:
+    if named := ([(i, path)] if path else []) + _path_above(doc, i):
         return _fenced(doc, i, mark, _one_name(doc, i, named), quoting=True)
     if above is not None:
-        _check_sentence(doc, i, mark, written or path_of_sentence(doc.lines[above], doc.known))
-    if path := _commented(doc, i):
-        return _fenced(doc, i, mark, FileName(path, i, in_info=False), quoting=True)
-    return None
+        _check_sentence(doc, i, mark, doc.lines[above])
+    path = _commented(doc, i)
+    return _fenced(doc, i, mark, FileName(path, i, in_info=False), quoting=True) if path else None
 
 
 # ---------------------------------------------------------------- which file it is
@@ -176,11 +169,12 @@ def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> FileNa
     return FileName(paths[0], min(at for at, _ in named), in_info)
 
 
-def _check_sentence(doc: Document, i: int, mark: Fence, path: str | None) -> None:
-    """Refuse a fence under a sentence that names the file `path`: nobody can tell what it is.
+def _check_sentence(doc: Document, i: int, mark: Fence, line: str) -> None:
+    """Refuse a fence under a sentence, `line`, that names a file: nobody can tell what it is.
 
     Commands and output stand under such sentences far more often than files.
     """
+    path = path_line(line, doc.known) or path_of_sentence(line, doc.known)
     if path and mark.info.lower() not in _COMMANDS:
         raise UnreadableEdit(
             i,
@@ -379,15 +373,14 @@ def _check_blocks(text: Fenced, name: FileName) -> None:
             )
 
 
-def _is_edge(line: str) -> bool:
-    """Whether the line is `FILE: path` or `END FILE`."""
-    return file_line(line) is not None or is_file_end(line)
-
-
 FORMAT = Format(
     NAME,
     INSTRUCTIONS,
-    openings=(Opening(read, ("[#*_]", "FILE", "END FILE"), _is_edge),),
+    openings=(
+        Opening(
+            read, ("[#*_]", "FILE", "END FILE"), lambda line: file_line(line) or is_file_end(line)
+        ),
+    ),
     fences=(
         FenceOpening(read, is_named, turn=2),
         FenceOpening(read_quoting, quotes=True),

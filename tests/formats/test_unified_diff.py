@@ -325,6 +325,14 @@ def test_refuses(text: str, code: str, line: int) -> None:
     assert caught.value.problem.hint
 
 
+def test_a_mode_alone_is_for_a_person() -> None:
+    with pytest.raises(UnreadableEdit) as caught:
+        read(document(git("a/a.py b/a.py", "old mode 100644", "new mode 100755")))
+    message = "line 1, column 1: a change of the file's mode alone cannot be made"
+    hint = "leave the file out of the diff; a person has to change its mode"
+    assert (caught.value.problem.message, caught.value.problem.hint) == (message, hint)
+
+
 def test_hunks_of_the_file_that_the_front_matter_names() -> None:
     assert edits(HUNK, default_path="src/b.py") == [("src/b.py", OP)]
 

@@ -24,6 +24,7 @@ from patchq.formats.unified_diff.headers import (
     DiffRegion,
     Headers,
     headers_at,
+    is_hunk,
     is_pair,
     names_one_file,
 )
@@ -34,7 +35,8 @@ _NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{
 _NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
 _VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
 _LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
-_FENCE = re.compile(r"(?:`{3}|~{3})")
+is_fence = re.compile(r"`{3}|~{3}").match
+"""Whether a line opens or closes a fence; behind a sign it is a line like any other."""
 
 NAME = "unified_diff"
 
@@ -63,9 +65,7 @@ class HunkBody:
 def numbers_of(line: str) -> HunkNumbers | None:
     """The numbers of a hunk header, if it has some."""
     match = _NUMBERS.match(line, 2)
-    if match is None:
-        return None
-    return HunkNumbers(int(match[1]), int(match[2] or 1), int(match[4] or 1))
+    return match and HunkNumbers(int(match[1]), int(match[2] or 1), int(match[4] or 1))
 
 
 def sign_of(line: str) -> str | None:
@@ -73,11 +73,6 @@ def sign_of(line: str) -> str | None:
     if line[:1] in ("+", "-", " ") or not line.strip():
         return line[:1] if line[:1] in ("+", "-") else " "
     return "\\" if line[0] == "\\" and _NO_NEWLINE.fullmatch(line) else None
-
-
-def is_fence(line: str) -> bool:
-    """Whether the line opens or closes a fence; behind a sign it is a line like any other."""
-    return _FENCE.match(line) is not None
 
 
 def is_signature(lines: Sequence[str], i: int) -> bool:
@@ -131,22 +126,22 @@ def _counted(
 
 def _can_end(lines: Sequence[str], i: int, known: Known, fenced: bool) -> bool:
     """Whether a hunk can end before line `i`."""
-    first = i
-    while i < len(lines) and is_blank(lines[i]):
-        i += 1
-    if i == len(lines) or sign_of(lines[i]) is None or _next_begins(lines, i, known):
+    below = _next_filled(lines, i)
+    if below == len(lines) or sign_of(lines[below]) is None or _next_begins(lines, below, known):
         return True
-    return i > first and not fenced and _LISTED.match(lines[i]) is not None
+    return below > i and not fenced and _LISTED.match(lines[below]) is not None
+
+
+def _next_filled(lines: Sequence[str], i: int) -> int:
+    """The index of the first line from `i` on that holds something, be it a blank."""
+    return next((k for k in range(i, len(lines)) if not is_blank(lines[k])), len(lines))
 
 
 def _next_begins(lines: Sequence[str], i: int, known: Known) -> bool:
     """Whether the next file's header, or a mail's end, begins on line `i`."""
-    if is_signature(lines, i):
-        return True
-    if not is_pair(lines, i):
-        return False
-    headed = i + 2 < len(lines) and HUNK.match(lines[i + 2]) is not None
-    return headed or names_one_file(lines, i, known)
+    return is_signature(lines, i) or (
+        is_pair(lines, i) and (is_hunk(lines, i + 2) or names_one_file(lines, i, known))
+    )
 
 
 def _body(lines: Sequence[str], start: int, last: int, end: int, *, exact: bool) -> HunkBody:
@@ -222,27 +217,21 @@ class FileReader:
 
     def _hunks(self, start: int) -> tuple[list[_Hunk], int]:
         """The hunks from line `start` on, and the index behind them."""
-        region, hunks, end = self.region, list[_Hunk](), start
+        region, lines, hunks, end = self.region, self.region.lines, list[_Hunk](), start
         while True:
-            i = end
-            while i < len(region.lines) and is_blank(region.lines[i]):
-                i += 1
-            headed = region.is_hunk(i)
-            if not headed and (hunks or not self._is_body(i)):
+            i = _next_filled(lines, end)
+            headed = is_hunk(lines, i)
+            begins = headed or (not hunks and i < len(lines) and lines[i][:1] in ("+", "-", " "))
+            if not begins:
                 return hunks, end
-            numbers = numbers_of(region.lines[i]) if headed else None
-            known = region.doc.known
-            body = body_at(region.lines, i + headed, numbers, known, fenced=region.fenced)
+            numbers = numbers_of(lines[i]) if headed else None
+            body = body_at(lines, i + headed, numbers, region.doc.known, fenced=region.fenced)
             if not body.lines:
                 message = "expected the hunk's lines behind its header"
-                raise region.missing(min(i, len(region.lines) - 1), message, body.end)
+                raise region.missing(min(i, len(lines) - 1), message, body.end)
             hunks.append(_Hunk(i, i + headed, numbers, body))
             self._read.append(hunks[-1])
             end = body.end
-
-    def _is_body(self, i: int) -> bool:
-        """Whether a hunk's lines begin on line `i`, without a header."""
-        return i < len(self.region.lines) and self.region.lines[i][:1] in ("+", "-", " ")
 
     # ------------------------------------------------------------ edits
 
@@ -253,8 +242,7 @@ class FileReader:
             self.edits.append(self._edit(headers, headers.start, end, whole))
             return
         if headers.renames:
-            op = Rename(headers.new)
-            self.edits.append(self._edit(headers, headers.start, headers.end, op))
+            self.edits.append(self._edit(headers, headers.start, headers.end, Rename(headers.new)))
         self.edits += self._changes(headers, hunks)
 
     def _edit(self, headers: Headers, first: int, end: int, op: Op) -> Edit:
@@ -299,7 +287,8 @@ class FileReader:
             op = PatchHunk(
                 old,
                 new,
-                line=_line(hunk.numbers, bool(old)),
+                # Where nothing is quoted, a diff states the line before.
+                line=(hunk.numbers.start + (not old) or None) if hunk.numbers else None,
                 # What differs in the final newline alone changes the file's end.
                 at_end=old == new and body.old_ends != body.new_ends,
                 final_newline=body.new_ends,
@@ -310,12 +299,6 @@ class FileReader:
         line = self.region.offset + headers.start + 1
         message = f"line {line}, column 1: the mode {headers.mode} of {headers.new} is left out"
         hint = "a person has to change the file's mode"
-        warning = Problem("path.review", message, hint, "warning", path=headers.new, line=line)
-        self.warnings.append(warning)
-
-
-def _line(numbers: HunkNumbers | None, quotes: bool) -> int | None:
-    """The first old line as stated; where nothing is quoted, a diff states the line before it."""
-    if numbers is None:
-        return None
-    return (numbers.start if quotes else numbers.start + 1) or None
+        self.warnings.append(
+            Problem("path.review", message, hint, "warning", path=headers.new, line=line)
+        )

@@ -128,9 +128,8 @@ def _is_hunk(doc: Document, i: int) -> bool:
 
 def _bare(doc: Document, start: int) -> Piece:
     reader = FileReader(DiffRegion(doc, doc.lines, 0, fenced=False))
-    i = start
-    if not begins_file(doc.lines, i):
-        i = reader.headless(i, _heading(doc, i, None)[0])
+    headed = begins_file(doc.lines, start)
+    i = start if headed else reader.headless(start, _heading(doc, start, None)[0])
     while (below := next_line(doc.lines, i - 1)) < len(doc.lines) and begins_file(doc.lines, below):
         i = reader.file(below)
     if not reader.exact:
@@ -154,8 +153,9 @@ def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
     first, calm = next_line(doc.lines, end - 1), doc.memory[_CalmLines]
     if first >= len(doc.lines):
         if (doc.lines[-1] and not reader.open_end) or reader.others_exact:
-            message = "the diff ends here with fewer lines than its last hunk states"
-            raise UnreadableEdit.cut(end - 1, message)
+            raise UnreadableEdit.cut(
+                end - 1, "the diff ends here with fewer lines than its last hunk states"
+            )
         return
     if is_signature(doc.lines, first):
         return
@@ -215,8 +215,7 @@ def _fenced(doc: Document, start: int) -> Piece | None:
             start, "the fence holds lines of a diff, and no header of a file", HINT
         )
     if not closed and not (end == len(doc.lines) and reader.exact):
-        message = "the fence that opens here is not closed behind its diff"
-        raise UnreadableEdit.cut(start, message)
+        raise UnreadableEdit.cut(start, "the fence that opens here is not closed behind its diff")
     named = {edit.path for edit in reader.edits}
     named |= {edit.op.to for edit in reader.edits if isinstance(edit.op, Rename)}
     own = top if path in named else None

@@ -55,17 +55,12 @@ class DiffRegion:
 
     def missing(self, i: int, message: str, end: int) -> UnreadableEdit:
         """Something is missing at `end`: a response that ends there was cut."""
-        if not self.ends(end):
-            return self.unreadable(i, message)
-        return UnreadableEdit.cut(self.offset + i, message)
+        cut = UnreadableEdit.cut(self.offset + i, message)
+        return cut if self.ends(end) else self.unreadable(i, message)
 
     def ends(self, i: int) -> bool:
         """Whether the response ends before line `i`."""
-        lines = self.doc.lines
-        return next_line(lines, self.offset + i - 1) >= len(lines)
-
-    def is_hunk(self, i: int) -> bool:
-        return i < len(self.lines) and HUNK.match(self.lines[i]) is not None
+        return next_line(self.doc.lines, self.offset + i - 1) >= len(self.doc.lines)
 
 
 @dataclass(slots=True)
@@ -107,11 +102,13 @@ class Headers:
 def begins_file(lines: Sequence[str], i: int) -> bool:
     """Whether a file's headers begin on line `i`; one of `---` and `+++` may be missing."""
     line = lines[i]
-    if line.startswith(GIT) or is_pair(lines, i):
-        return True
-    if not line.startswith(("--- ", "+++ ")) or not line[4:].strip():
-        return False
-    return i + 1 < len(lines) and HUNK.match(lines[i + 1]) is not None
+    side = line.startswith(("--- ", "+++ ")) and bool(line[4:].strip())
+    return line.startswith(GIT) or (side and (is_pair(lines, i) or is_hunk(lines, i + 1)))
+
+
+def is_hunk(lines: Sequence[str], i: int) -> bool:
+    """Whether a hunk's header stands on line `i`, and that line is there."""
+    return i < len(lines) and HUNK.match(lines[i]) is not None
 
 
 def is_pair(lines: Sequence[str], i: int) -> bool:
@@ -204,7 +201,7 @@ def _check(region: DiffRegion, headers: Headers) -> None:
     if what:
         hint = "send a text file's whole text in another form; see `patchq formats`"
         raise region.unreadable(headers.start, f"{what} cannot be read", hint)
-    if "old mode" in extended and not headers.renames and not region.is_hunk(end):
+    if "old mode" in extended and not headers.renames and not is_hunk(region.lines, end):
         raise region.unreadable(
             headers.start,
             "a change of the file's mode alone cannot be made",

@@ -10,7 +10,8 @@ from email.header import decode_header, make_header
 
 from patchq.formats.format import UnreadableEdit
 
-_FROM = re.compile(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ")
+begins = re.compile(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ").match
+"""Whether a line is one that opens a mail."""
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)", re.DOTALL)
 _TAGS = re.compile(r"(?:\s*(?:\[[^\]]*\]|[Rr][Ee]:))*\s*")
 _ENCODED = ("base64", "quoted-printable")
@@ -27,14 +28,9 @@ class Mail:
     end: int
 
 
-def begins(line: str) -> bool:
-    """Whether the line is one that opens a mail."""
-    return line.startswith("From ") and _FROM.match(line) is not None
-
-
 def may_begin(line: str) -> bool:
     """Whether the line may be the first of a mail's head."""
-    return line.startswith("From: ") or begins(line)
+    return line.startswith("From: ") or begins(line) is not None
 
 
 def mail_at(lines: Sequence[str], start: int) -> Mail | None:
@@ -43,11 +39,10 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
     Without git's first line (`From <oid> …`) it takes `From:`, `Date:` and `Subject:` to make one.
     Raises `UnreadableEdit` where its text is encoded.
     """
-    opened = begins(lines[start])
+    opened = begins(lines[start]) is not None
     if not may_begin(lines[start]):
         return None
-    head = lines[start : start + _MAX_HEADERS]
-    below = "" if opened else "\n".join(head).lower()
+    below = "" if opened else "\n".join(lines[start : start + _MAX_HEADERS]).lower()
     if not opened and not ("\nsubject:" in below and "\ndate:" in below):
         return None
     fields, end = _fields(lines, start + opened)
