@@ -131,10 +131,14 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
     if bare or not doc.memory[_FencesBehind].opens(i):
         return None
     path = path_of_info(mark.info, doc.known)
-    if named := ([(i, path)] if path else []) + _path_above(doc, i):
+    named = [(i, path)] if path else []
+    written = path_line(doc.lines[above], doc.known) if above is not None else None
+    if above is not None and written and not _LISTED.match(doc.lines[above]):
+        named.append((above, written))
+    if named:
         return _fenced(doc, i, mark, _one_name(doc, i, named), quoting=True)
     if above is not None:
-        _check_sentence(doc, i, mark, doc.lines[above])
+        _check_sentence(doc, i, mark, written or path_of_sentence(doc.lines[above], doc.known))
     path = _commented(doc, i)
     return _fenced(doc, i, mark, FileName(path, i, in_info=False), quoting=True) if path else None
 
@@ -169,12 +173,11 @@ def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> FileNa
     return FileName(paths[0], min(at for at, _ in named), in_info)
 
 
-def _check_sentence(doc: Document, i: int, mark: Fence, line: str) -> None:
-    """Refuse a fence under a sentence, `line`, that names a file: nobody can tell what it is.
+def _check_sentence(doc: Document, i: int, mark: Fence, path: str | None) -> None:
+    """Refuse a fence under a sentence that names the file `path`: nobody can tell what it is.
 
     Commands and output stand under such sentences far more often than files.
     """
-    path = path_line(line, doc.known) or path_of_sentence(line, doc.known)
     if path and mark.info.lower() not in _COMMANDS:
         raise UnreadableEdit(
             i,
