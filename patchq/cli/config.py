@@ -7,7 +7,7 @@ from argparse import Namespace
 
 from patchq.cli import arguments, output, places
 from patchq.config import config_file
-from patchq.hooks.flaws import cannot_start
+from patchq.hooks.steps import cannot_start
 
 ARGUMENTS = (arguments.Argument("what", choices=("check", "sample", "schema")),)
 

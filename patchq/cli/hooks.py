@@ -18,7 +18,7 @@ from patchq.cli.arguments import Argument
 from patchq.cli.places import Site
 from patchq.config import config_file
 from patchq.git import files
-from patchq.hooks import enabling, shipped, staged, wiring
+from patchq.hooks import shipped, wiring
 from patchq.hooks.wiring import HookFile
 from patchq.land import reports
 from patchq.model.errors import UsageError
@@ -56,7 +56,7 @@ def _list(args: Namespace, site: Site) -> int:
         {
             "name": name,
             "does": does,
-            "enabled": enabling.is_enabled(config, name),
+            "enabled": wiring.is_enabled(config, name),
             "path": str(shipped.path(name)),
         }
         for name, does in shipped.SUMMARIES.items()
@@ -100,16 +100,16 @@ def _install(args: Namespace, site: Site) -> int:
     if args.git:
         return _wire(args, site)
     path = site.config_path
-    if enabling.is_enabled(site.read_config()):
+    if wiring.is_enabled(site.read_config()):
         return output.emit(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
     before = path.read_bytes() if path.exists() else None
-    after = config_file.sample().encode() if before is None else enabling.enable(before)
+    after = config_file.sample().encode() if before is None else wiring.enable(before)
     if after is None:
         return output.emit(
             args,
-            {"config": str(path), "changed": False, "add": enabling.GATE},
+            {"config": str(path), "changed": False, "add": wiring.GATE},
             f"{path} has hooks of its own, or is written in a way that leaves no room for lines; "
-            f"add this to its `hooks`:\n{enabling.GATE}".rstrip(),
+            f"add this to its `hooks`:\n{wiring.GATE}".rstrip(),
         )
     _record(site, "config", [str(path), before and before.decode(), after.decode()])
     _put(path, after)
@@ -197,9 +197,9 @@ def _check(args: Namespace, site: Site) -> int:
     config = site.read_config()
     if args.message:
         data, _ = arguments.read_response(str(args.message))
-        lines = staged.judge_message(config, data.decode("utf-8", "replace"))
+        lines = wiring.judge_message(config, data.decode("utf-8", "replace"))
     else:
-        lines = staged.judge(config, site.repo)
+        lines = wiring.judge_staged(config, site.repo)
     if lines or args.json:
         output.emit(args, {"refusals": lines}, *lines)
     return 1 if lines else 0

@@ -1,26 +1,39 @@
-"""Asking one hook about one candidate: in a slot with its work tree, and no more hooks at a time
-than there are processors."""
+"""Asking one hook about one candidate, and what its end means for the batch; letting hooks know of
+verdicts.
+
+A hook runs in a slot with its work tree, and no more hooks are asked at a time than there are
+processors.  Its end is a pass, a refusal with its reason, or other files.
+
+Hooks are told of verdicts beside the work: what they do or fail to do changes nothing.  A verdict
+is told of once it can be seen.  Whoever dies between the two has told nobody, and the report is
+there all the same; so a hook that must not miss one looks at the queue itself.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable
+import signal
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
 
-from patchq.hooks.jail.process import Cancelled, Job, can_jail, run
-from patchq.hooks.jail.worktree import Objects, Slot, WarmTree, slot
-from patchq.hooks.steps import MESSAGE, Step
-from patchq.hooks.verdicts import Verdict, as_run, judged, verdict
-from patchq.model.errors import DiskFault
-from patchq.model.report import HookPlan, Report
-from patchq.model.values import HookRun
+from patchq.git.worktree import obstacle
+from patchq.hooks import shipped
+from patchq.hooks.jail import Cancelled, HookExit, Job, Objects, Slot, WarmTree, can_jail, run, slot
+from patchq.hooks.steps import MESSAGE, Step, Steps
+from patchq.model.errors import DiskFault, Fault, HookFault
+from patchq.model.report import LANDED, HookPlan, Report
+from patchq.model.values import HookRun, Problem
 from patchq.queue.shelf import Shelf, digest
+from patchq.report import logs
+from patchq.text.quote import clip
 
 _LOG = logging.getLogger("patchq")
 _NO_JAIL = (
@@ -197,3 +210,169 @@ def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> d
         "PATCHQ_FILES": str(names),
         **{f"PATCHQ_{name}": fact for name, fact in facts.items()},
     }
+
+
+MOST_SHOWN = 4000
+"""Characters of a hook's output that a report shows, the last ones."""
+_MOST_TOLD = 1000
+_MOST_FILE = 64 * 1024 * 1024
+_SECRET = "edit.secret:"
+
+Fixed = Mapping[str, tuple[bytes, bool] | None]
+"""What a hook made of files: content and whether executable, None where it removed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a hook said; `problems` refuse the batch, `fixed` and `message` change it."""
+
+    run: HookRun
+    problems: tuple[Problem, ...] = ()
+    fixed: Fixed = field(default_factory=dict)
+    message: str | None = None
+
+
+def as_run(step: Step, end: HookExit) -> HookRun:
+    return HookRun(
+        step.id, step.stage, end.code, end.seconds, _tail(end.output.rstrip(), MOST_SHOWN)
+    )
+
+
+def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
+    """What the end of a hook that saw the commit with this message means.  Raises `HookFault` if it
+    was not started at all."""
+    run = as_run(step, end)
+    if end.code in (126, 127):
+        output = end.output.strip()[-_MOST_TOLD:]
+        raise HookFault(
+            f"the hook {step.id} cannot be started (exit {end.code}){output and f': {output}'}",
+            "correct its `run`; `patchq config check` finds what cannot be found",
+        )
+    if end.code != 0:
+        return Verdict(run, (_refusal(step, run),))
+    if not step.fixes:
+        return Verdict(run)
+    if step.git:
+        written = _content(Path(f"{end.root}{warm.gitdir}"), MESSAGE)
+        text = written[0].decode("utf-8", "replace") if written else message
+        return Verdict(run, message=text if text.strip() != message.strip() else None)
+    try:
+        tree = Path(f"{end.root}{warm.tree}")
+        fixed = {path: _content(tree, path) for path in warm.changed(end.jail)}
+    except ValueError as error:
+        return Verdict(
+            run,
+            (
+                Problem(
+                    "hook.refused",
+                    f"the hook {step.id} {error}, which no batch may",
+                    "nothing to correct in the response: have the hook looked after",
+                ),
+            ),
+        )
+    return Verdict(run, fixed=fixed)
+
+
+def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
+    """What a hook left at a path; ValueError if that is nothing that can be committed."""
+    if (above := obstacle(there, path)) is not None:
+        if os.path.lexists(there / path):
+            raise ValueError(f"made {above} something other than a directory")
+        return None
+    try:
+        fd = os.open(there / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"left {path} unreadable ({error.strerror})") from None
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_FILE:
+            raise ValueError(f"made {path} something other than a file of a fair size")
+        return file.read(_MOST_FILE), bool(status.st_mode & 0o100)
+
+
+def _refusal(step: Step, run: HookRun) -> Problem:
+    output = f"\n{_tail(run.output, _MOST_TOLD)}" if run.output else ""
+    if run.exit is None:
+        return Problem(
+            "hook.timeout",
+            f"the hook {step.id} ({step.stage}) did not end within {step.timeout:g} seconds and "
+            f"was stopped{output}",
+        )
+    how = f"exit {run.exit}"
+    if run.exit > 128 and run.exit - 128 in set(signal.Signals):
+        how += f", ended by {signal.Signals(run.exit - 128).name}"
+    return Problem(
+        "hook.refused", f"the hook {step.id} ({step.stage}) refused the batch: {how}{output}"
+    )
+
+
+def _tail(output: str, most: int) -> str:
+    return output if len(output) <= most else "…" + output[-most:]
+
+
+def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
+    """What a function says of a plan."""
+    try:
+        lines = judge(plan)
+    except ValueError as error:
+        raise HookFault(f"the hook {step.id} cannot be used: {error}") from None
+    output = clip("\n".join(lines), MOST_SHOWN)
+    run = HookRun(step.id, step.stage, 1 if lines else 0, 0.0, output)
+    return Verdict(run, tuple(_line_problems(step, lines)))
+
+
+def _line_problems(step: Step, lines: Sequence[str]) -> Iterator[Problem]:
+    for line in lines:
+        if line.startswith(_SECRET):
+            yield Problem("edit.secret", line.removeprefix(_SECRET).strip())
+    others = [line for line in lines if not line.startswith(_SECRET)]
+    if others:
+        message = f"the hook {step.id} ({step.stage}) refused the batch\n"
+        yield Problem("hook.refused", message + _tail("\n".join(others), _MOST_TOLD))
+
+
+_AT_ONCE = 2
+_MOST_WAITING = 256
+_FOLDERS = {"applied": "done", "proposed": "done", "accepted": "done", "rejected": "rejected"}
+
+
+class Notifier:
+    """Runs the hooks that are told, at most two at once.  Where very many wait, whoever tells
+    waits, too."""
+
+    def __init__(self, engine: Engine, queue: Path, where: Path) -> None:
+        self._engine, self._queue, self._where = engine, queue, where
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "told")
+        self._room = BoundedSemaphore(_MOST_WAITING)
+
+    def tell(self, steps: Steps, report: Report) -> None:
+        """Have the hooks for the report's state run soon."""
+        folder = _FOLDERS.get(report["state"])
+        if folder is None:
+            return
+        path = self._queue / folder / f"{report['id']}.report.json"
+        paths = [edit["path"] for edit in report["edits"]]
+        landed = report["state"] in LANDED
+        for step in steps.after if folder == "done" else steps.rejected:
+            if landed if step.git else step.wants(paths) or not paths:
+                self._room.acquire()
+                self._pool.submit(self._run, step, report, path)
+
+    def _run(self, step: Step, report: Report, path: Path) -> None:
+        id = report["id"]
+        with logs.about(id):
+            try:
+                run = self._engine.tell(step, report, path, self._where)
+                if run.exit != 0:
+                    how = "did not end in time" if run.exit is None else f"ended with {run.exit}"
+                    _LOG.warning("the hook %s %s for %s: %s", step.id, how, id, run.output)
+            except Fault as fault:
+                _LOG.warning("the hook %s was not told of %s: %s", step.id, id, fault.message)
+            finally:
+                self._room.release()
+
+    def close(self) -> None:
+        """Wait until everything was told."""
+        self._pool.shutdown()

@@ -1,4 +1,5 @@
-"""What the configuration's hooks come to: a command, an environment and what to make of its end.
+"""What the configuration's hooks come to: a command, an environment and what to make of its end;
+and which of them could not be started, found out without starting any.
 
 Everything here is taken from the configuration that the daemon loaded, from the shipped hooks and
 from the repository's own hooks directory, never from the batch.
@@ -9,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -178,3 +181,41 @@ def paths_named(config: Config) -> tuple[str, ...]:
             if script and not name.startswith(("/", "-", "../")) and name.isprintable():
                 named.add("/" + _SPECIAL.sub(r"\\\g<0>", name))
     return tuple(sorted(named))
+
+
+def cannot_start(config: Config) -> list[tuple[int, str]]:
+    """The hooks that could not be started, by their place in the list, and why."""
+    return [(n, flaw) for n, hook in enumerate(config.hooks) if (flaw := _flaw(hook))]
+
+
+def _flaw(hook: Hook) -> str | None:
+    name = shipped.name_in(hook.run)
+    if name is not None:
+        return shipped.misfit(name, hook.stage)
+    shell = shutil.which(SHELL)
+    if shell is None:
+        return f"expected {SHELL} to run it, and there is none"
+    path = environment(hook.env)["PATH"]
+    syntax = _run([shell, "-n", "-c", hook.run], path)
+    if syntax.returncode:
+        last = syntax.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+        return f"expected a line that the shell can read, got: {last}"
+    word = _first_word(hook.run)
+    if word is None or (word.startswith(("./", "../")) or ("/" in word and word[0] != "/")):
+        return None  # a file of the candidate's own tree
+    if _run([shell, "-c", 'command -v -- "$1"', shell, word], path).returncode:
+        return f"expected a program to run, and there is no `{word}` on the PATH"
+    return None
+
+
+def _run(command: list[str], path: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, capture_output=True, check=False, env={"PATH": path})
+
+
+def _first_word(line: str) -> str | None:
+    """The program that a simple shell line starts with; None where that is not plain to see."""
+    words = shell_words(line)
+    while words and "=" in words[0]:
+        words = words[1:]
+    plain = words and not any(char in words[0] for char in "$`(){};&|<>*?[]!~")
+    return words[0] if plain else None

@@ -31,8 +31,7 @@ from patchq.plan.targets import Rules
 from patchq.queue import Claim, Requests
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
-    from patchq.hooks.engine import Engine
-    from patchq.hooks.notify import Notifier
+    from patchq.hooks.engine import Engine, Notifier
 
 NOBODY = ("patchq", "patchq@localhost")
 
@@ -182,7 +181,7 @@ def compose(ground: Ground) -> World:
 
     @cache
     def notifier() -> Notifier:
-        from patchq.hooks.notify import Notifier
+        from patchq.hooks.engine import Notifier
 
         built = Notifier(engine(), root, repo.workdir or repo.gitdir)
         opened.callback(built.close)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from patchq.hooks.jail.process import NO_JAIL, can_jail
+from patchq.hooks.jail import NO_JAIL, can_jail
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -388,7 +388,7 @@ def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
 def test_h03_a_jailed_hook_cannot_fill_the_disk(
     repo: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from patchq.hooks.jail import keeper
+    from patchq.hooks import keeper
 
     if not can_jail(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")

@@ -11,7 +11,7 @@ import pytest
 
 from patchq.config import config_file
 from patchq.config.schema import Config
-from patchq.hooks import enabling, shipped
+from patchq.hooks import shipped, wiring
 from tests.helpers.command import block, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
 
@@ -191,14 +191,14 @@ def test_a_bare_repository_is_wired_too(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- the gate in the configuration
 
-GATE = "hooks:\n" + enabling.GATE
+GATE = "hooks:\n" + wiring.GATE
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("# mine\nhooks: []\nmode: auto # x\n", f"# mine\n{GATE}mode: auto # x\n"),
-        ("hooks: []  # none yet\n", f"hooks:  # none yet\n{enabling.GATE}"),
+        ("hooks: []  # none yet\n", f"hooks:  # none yet\n{wiring.GATE}"),
         ("hooks:\n#  - id: x\nmode: auto\n", f"{GATE}#  - id: x\nmode: auto\n"),
         ("mode: auto", f"mode: auto\n\n{GATE}"),
         ("mode: auto\r\nhooks: []\r\n", f"mode: auto\n{GATE}".replace("\n", "\r\n")),
@@ -209,13 +209,13 @@ GATE = "hooks:\n" + enabling.GATE
     ],
 )
 def test_the_gate_is_put_in_and_nothing_else_changes(before: str, after: str | None) -> None:
-    made = enabling.enable(before.encode())
+    made = wiring.enable(before.encode())
     assert made == (after.encode() if after is not None else None)
 
 
 def test_the_sample_can_be_enabled() -> None:
     plain = config_file.sample().encode()
-    made = plain if enabling.is_enabled(config_file.parse(plain)) else enabling.enable(plain)
+    made = plain if wiring.is_enabled(config_file.parse(plain)) else wiring.enable(plain)
     assert made
     assert config_file.parse(made).model_copy(update={"hooks": ()}) == Config()
     assert [hook.run for hook in config_file.parse(made).hooks] == ["patchq:pre-apply"]
@@ -227,7 +227,7 @@ def test_install_and_uninstall_of_the_gate(before: str | None, repo: Path) -> No
     if before is not None:
         path.write_text(before)
     assert patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
-    assert enabling.is_enabled(config_file.load(path))
+    assert wiring.is_enabled(config_file.load(path))
     assert not patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
     patchq("hooks", "uninstall", cwd=repo)
     assert (path.read_text() if path.exists() else None) == before
@@ -237,7 +237,7 @@ def test_a_configuration_of_ones_own_is_left_alone(repo: Path) -> None:
     path = repo / ".patchq.yaml"
     path.write_text("hooks:\n- {id: t, stage: pre-commit, run: make}\n")
     said = patchq("hooks", "install", cwd=repo).out
-    assert enabling.GATE.rstrip() in said
+    assert wiring.GATE.rstrip() in said
     assert path.read_text() == "hooks:\n- {id: t, stage: pre-commit, run: make}\n"
     path.write_text("mode: review\n")
     patchq("hooks", "install", cwd=repo)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.hooks.jail import worktree
-from patchq.hooks.jail.worktree import WarmTree, slot
+from patchq.hooks import jail
+from patchq.hooks.jail import WarmTree, slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 FILES = {"a.txt": "a\n", "d/b.txt": "b\n", "run": "#!/bin/sh\n"}
@@ -92,7 +92,7 @@ def test_what_candidates_left_is_thrown_away_some_time(
     repo: Path, tree: WarmTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
-    monkeypatch.setattr(worktree, "_MOST_OBJECTS", 5)
+    monkeypatch.setattr(jail, "_MOST_OBJECTS", 5)
     told = json.loads((tree.place / "shown").read_bytes())
     (tree.place / "shown").write_text(json.dumps({**told, "objects": 6}))
     (tree.tree / "mark").touch()

@@ -15,8 +15,8 @@ from typing import Literal
 from patchq.config.schema import Config
 from patchq.git import command, files
 from patchq.git.repository import Repository
-from patchq.hooks.flaws import cannot_start
-from patchq.hooks.jail.process import NO_JAIL, can_jail
+from patchq.hooks.jail import NO_JAIL, can_jail
+from patchq.hooks.steps import cannot_start
 from patchq.model.errors import Fault
 from patchq.service.doctor import Finding, writable
 

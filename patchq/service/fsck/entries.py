@@ -26,7 +26,7 @@ from typing import Any
 from patchq.git import files, records, refs, unwritten, worktree
 from patchq.git.linklock import leftovers
 from patchq.git.repository import heads
-from patchq.hooks.jail.worktree import remove
+from patchq.hooks.jail import remove
 from patchq.land.worker import TRIES
 from patchq.pipeline.world import World
 from patchq.queue import spool
