@@ -31,9 +31,8 @@ from patchq.formats.envelope.opening import open_response, read_header, split
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import BUDGET, FORMS, Prompt, Task
-from patchq.model.generation import Generation
 from patchq.model.names import nearest
-from patchq.model.values import Attempt, Envelope, Header, Problem
+from patchq.model.values import Attempt, Envelope, Generation, Header, Problem
 from patchq.text import yamlio
 from patchq.text.quote import clip, visible
 from patchq.text.yamlio import Misfit

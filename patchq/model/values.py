@@ -6,9 +6,9 @@ inclusive, as people count them; offsets are 0-based bytes and half-open, as sli
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 from patchq.model.ops import Op
 
@@ -275,6 +275,47 @@ class Attempt:
     n: int
     form: str
     stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What came of asking a model for a response, as it is kept beside the claim until the verdict.
+
+    The attempts; what refuses the request, if anything does; the prompt to send by hand where
+    there was no answer; the mode that was asked for; and the anchors to choose from, by path.
+    """
+
+    attempts: tuple[Attempt, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    prompt: str | None = None
+    mode: str | None = None
+    candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON keeps it; of a problem, what a request can have."""
+        return {
+            "attempts": [asdict(attempt) for attempt in self.attempts],
+            "problems": [
+                [one.code, one.message, one.hint, one.path, one.line] for one in self.problems
+            ],
+            "prompt": self.prompt,
+            "mode": self.mode,
+            "candidates": {path: list(lines) for path, lines in self.candidates.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Generation:
+        """What `to_json` kept."""
+        return cls(
+            tuple(Attempt(**attempt) for attempt in value["attempts"]),
+            tuple(
+                Problem(code, message, hint, path=path, line=line)
+                for code, message, hint, path, line in value["problems"]
+            ),
+            value["prompt"],
+            value["mode"],
+            {path: tuple(lines) for path, lines in value["candidates"].items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)

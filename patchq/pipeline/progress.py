@@ -16,7 +16,6 @@ from typing import Self, TypeVar
 
 from patchq.git import records
 from patchq.model.errors import Fault, disk_fault
-from patchq.model.generation import Generation
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED
 from patchq.model.values import (  # fmt: skip  # fmt: skip
@@ -24,6 +23,7 @@ from patchq.model.values import (  # fmt: skip  # fmt: skip
     Correction,
     EditOutcome,
     Envelope,
+    Generation,
     Header,
     HookRun,
     Mode,

@@ -24,10 +24,9 @@ from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Model
 from patchq.llm.prompts import ShownFile, Task, aimed
 from patchq.llm.request import Query, Reply, Request
-from patchq.model.generation import Generation
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
-from patchq.model.values import Problem, Tree
+from patchq.model.values import Generation, Problem, Tree
 from patchq.pipeline.world import World
 from patchq.plan.targets import Refused, check_new, check_text, existing
 from patchq.queue import Claim

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
-from patchq.model.generation import Generation
 from patchq.model.report import Report
-from patchq.model.values import Problem, Source
+from patchq.model.values import Generation, Problem, Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,9 @@ from hashlib import sha256
 from typing import Any
 
 from patchq.git import files
-from patchq.model.generation import from_json
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
-from patchq.model.values import Source
+from patchq.model.values import Generation, Source
 from patchq.queue import Claim, spool
 from patchq.queue.ids import extension
 from patchq.queue.inbox import Snapshot, snapshot
@@ -164,7 +163,7 @@ class ClaimFiles:
             held=hold is not None,
             held_since=hold["since"] if hold else None,
             request=name.endswith(REQUEST) and answer is None and not body.problem,
-            generation=from_json(answer["asked"]) if answer is not None else None,
+            generation=Generation.from_json(answer["asked"]) if answer is not None else None,
             choice=spool.decode(active.read(f"{token}.choice")),
         )
 

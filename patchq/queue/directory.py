@@ -28,8 +28,8 @@ from typing import Any
 
 from patchq.git import files
 from patchq.model.errors import Busy, DiskFault, UsageError
-from patchq.model.generation import Generation, to_json
 from patchq.model.report import Report
+from patchq.model.values import Generation
 from patchq.queue import Claim, finished, spool
 from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.ids import Ids, extension, valid
@@ -183,7 +183,7 @@ class DirectoryQueue:
     @disk_faults
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         token = claim.token
-        answer = {"asked": to_json(generation), "data": data.decode("utf-8", "surrogateescape")}
+        answer = {"asked": generation.to_json(), "data": data.decode("utf-8", "surrogateescape")}
         self._claims.put(token, f"{token}.asked", spool.encode(answer), flush=True)
         self._claims.put(token, f"{token}.body", data)
         self._known(claim).more = True

@@ -13,10 +13,9 @@ from hashlib import sha256
 from typing import Any
 
 from patchq.model.errors import Busy, DiskFault, QueueLocked
-from patchq.model.generation import Generation
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
-from patchq.model.values import Problem, Source
+from patchq.model.values import Generation, Problem, Source
 from patchq.queue import Claim, spool
 
 

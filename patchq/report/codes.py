@@ -202,13 +202,12 @@ _ALIASES = {
 }
 
 
-def _codes() -> dict[str, Code]:
-    lines = [line.strip() for line in _TABLE.strip().splitlines()]
-    triples = zip(lines[::3], lines[1::3], lines[2::3], strict=True)
-    return {name: Code(name, cause, cure, _ALIASES.get(name)) for name, cause, cure in triples}
+_LINES = [line.strip() for line in _TABLE.strip().splitlines()]
 
-
-CODES: Mapping[str, Code] = _codes()
+CODES: Mapping[str, Code] = {
+    name: Code(name, cause, cure, _ALIASES.get(name))
+    for name, cause, cure in zip(_LINES[::3], _LINES[1::3], _LINES[2::3], strict=True)
+}
 """Every code by its name, in the order of the documentation."""
 
 

@@ -217,13 +217,10 @@ _LONGEST: Mapping[type[_Part], Mapping[str, int]] = {
 def _entry(part: _Part, kind: type[T]) -> T:
     """A value as an entry of the report, of the type `kind`, which has the same fields."""
     limits = _LONGEST.get(type(part), {})
-    entry = {field.name: getattr(part, field.name) for field in fields(part)}
-    for key, value in entry.items():
-        if isinstance(value, tuple):
-            entry[key] = list(value)
-        elif key in limits:
-            entry[key] = _short(value, limits[key])
-    return cast(T, entry)
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
+    texts = {key: _short(values[key], limit) for key, limit in limits.items()}
+    return cast(T, {**values, **lists, **texts})
 
 
 # ---------------------------------------------------------------- what fits

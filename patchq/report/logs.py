@@ -25,6 +25,8 @@ _MOST = 4000
 _FIELDS = ("batch", "state", "target", "commit", "codes", "hook")
 _LOG = logging.getLogger("patchq")
 _BATCH: ContextVar[str] = ContextVar("batch", default="")
+"""The id of the batch that the thread is at work on, or its response's name as long as it has none;
+empty for none."""
 
 Format = Literal["text", "json"]
 
@@ -53,12 +55,6 @@ def shares_output() -> bool:
         return os.path.samestat(os.fstat(1), os.fstat(2))
     except OSError:
         return False
-
-
-def batch() -> str:
-    """The id of the batch that the thread is at work on, or its response's name as long as it has
-    none; empty for none."""
-    return _BATCH.get()
 
 
 def turn_to(id: str) -> None:
@@ -94,7 +90,7 @@ class _Formatter(logging.Formatter):
 
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         found = {name: getattr(record, name, None) for name in _FIELDS}
-        found["batch"] = found["batch"] or batch()
+        found["batch"] = found["batch"] or _BATCH.get()
         return {name: _each(self.line, value) for name, value in found.items() if value}
 
 

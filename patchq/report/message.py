@@ -54,8 +54,8 @@ def compose(
     applied = [edit for edit in edits if edit.state == "applied"]
     title, rest = _title_and_rest(header.message or "", summary or "", applied)
     title = title or _from_changes(changes) or f"Apply {id}"
-    paragraphs = [rest, _descriptions(applied, title), _cut(_clean(prose), MAX_PROSE)]
-    paragraphs.append(_corrected(corrections))
+    shown = _cut(_clean(prose), MAX_PROSE)
+    paragraphs = [rest, _descriptions(applied, title), shown, _corrected(corrections)]
     block = _trailer_block(header, id, source, base)
     room = MAX_BYTES - len(f"{title}\n\n\n\n{block}\n".encode())
     body = _cut("\n\n".join(part for part in paragraphs if part), room)
@@ -176,9 +176,6 @@ def _cut(text: str, limit: int) -> str:
     if len(data) <= limit:
         return text
     kept = data[: max(0, limit - len(_MARK.encode()))].decode("utf-8", "ignore")
-    for edge in ("\n", " "):
-        at = kept.rfind(edge)
-        if at > len(kept) // 2:
-            kept = kept[:at]
-            break
-    return kept.rstrip() + _MARK
+    edges = (kept.rfind(edge) for edge in "\n ")
+    end = next((edge for edge in edges if edge > len(kept) // 2), len(kept))
+    return kept[:end].rstrip() + _MARK

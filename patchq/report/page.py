@@ -39,13 +39,13 @@ the new lines
 
 def to_markdown(report: Report) -> str:
     """The page for a report of any state, at most 256 KiB of UTF-8."""
-    parts = [f"# {inline(report['id'])}: {report['state']}"]
+    title = f"# {inline(report['id'])}: {report['state']}"
     if report["state"] == "rejected":
-        return _joined([*parts, *_refused(report)], "")
-    parts += [_verdict(report), *_review(report)]
-    parts += [_section(problem) for problem in report["problems"]]
-    parts += [*_hooks(report), *_table(report["edits"])]
-    return _joined(parts, report["diff"])
+        return _joined([title, *_refused(report)], "")
+    sections = [_section(problem) for problem in report["problems"]]
+    decision = [_verdict(report), *_review(report)]
+    details = [*sections, *_hooks(report), *_table(report["edits"])]
+    return _joined([title, *decision, *details], report["diff"])
 
 
 def _refused(report: Report) -> list[str]:
@@ -190,32 +190,30 @@ def _collision(other: CollisionEntry) -> list[str]:
     return [f"It collides with {', '.join(named)}."] if named else []
 
 
-def _candidates(candidates: Sequence[CandidateEntry]) -> list[str]:
+def _candidates(candidates: Sequence[CandidateEntry]) -> Iterator[str]:
     """The places that may be meant, and what to quote in addition to mean one of them."""
-    if not candidates:
-        return []
-    parts = ["The places that it may mean:"]
+    if candidates:
+        yield "The places that it may mean:"
     for candidate in candidates[:_MOST_CANDIDATES]:
         symbol = f" in {inline(candidate['symbol'])}" if candidate["symbol"] else ""
         text = f": {inline(candidate['text'].strip())}" if candidate["text"].strip() else ""
-        parts.append(f"- {inline(candidate['path'])} line {candidate['line']}{symbol}{text}")
+        yield f"- {inline(candidate['path'])} line {candidate['line']}{symbol}{text}"
         if candidate["disambiguate"] is not None:
-            parts += ["To mean this one, quote also:", fence(candidate["disambiguate"] + "\n")]
+            yield "To mean this one, quote also:"
+            yield fence(candidate["disambiguate"] + "\n")
     if len(candidates) > _MOST_CANDIDATES:
-        parts.append(f"… and {len(candidates) - _MOST_CANDIDATES} more")
-    return parts
+        yield f"… and {len(candidates) - _MOST_CANDIDATES} more"
 
 
-def _hooks(report: Report) -> list[str]:
+def _hooks(report: Report) -> Iterator[str]:
     """The output of the hooks that did not pass, where the problems do not have all of it."""
     messages = [problem["message"] for problem in report["problems"]]
-    parts: list[str] = []
     for hook in report["hooks"]:
         if hook["exit"] != 0 and not any(hook["output"] in message for message in messages):
             how = "was stopped" if hook["exit"] is None else f"ended with {hook['exit']}"
-            parts.append(f"## Hook {inline(hook['id'])} {how}")
-            parts += [fence(hook["output"])] if hook["output"] else []
-    return parts
+            yield f"## Hook {inline(hook['id'])} {how}"
+            if hook["output"]:
+                yield fence(hook["output"])
 
 
 # ---------------------------------------------------------------- what to send

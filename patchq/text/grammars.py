@@ -6,7 +6,6 @@ is installed only ever turns an outcome into a refusal or makes a definition's e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -96,7 +95,15 @@ def named(path: str, source: bytes) -> list[Named] | None:
     tree = _tree(path, source)
     if tree is None or tree.root_node.has_error:
         return None
-    return list(_walk(tree.root_node))
+    found: list[Named] = []
+    stack = [(tree.root_node, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if node.type in _KINDS:
+            found.append(_named(node, _KINDS[node.type]))
+        if depth < MAX_DEPTH:
+            stack += [(child, depth + 1) for child in reversed(node.named_children)]
+    return found
 
 
 @cache
@@ -115,16 +122,6 @@ def _parser(suffix: str) -> Any | None:
 def _tree(path: str, source: bytes) -> Any | None:
     parser = _parser(path.rpartition(".")[2].lower())
     return parser.parse(source) if parser is not None else None
-
-
-def _walk(root: Any) -> Iterator[Named]:
-    stack = [(root, 0)]
-    while stack:
-        node, depth = stack.pop()
-        if node.type in _KINDS:
-            yield _named(node, _KINDS[node.type])
-        if depth < MAX_DEPTH:
-            stack += [(child, depth + 1) for child in reversed(node.named_children)]
 
 
 def _named(node: Any, kind: Kind) -> Named:
