@@ -8,7 +8,7 @@ line, and only the formats that may begin there, which look around, are asked in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from patchq.formats.format import Document, Format, Opening, Read
@@ -40,12 +40,12 @@ _LED = re.compile(r"(\[\^?\]?(?:\\.|[^]\\])*\]|\\.|[^][(){}.*+?^$|\\])(?![*?{])[
 """A regular expression that begins with one letter or class of letters (1), and has no branches."""
 
 
-class Catalogue(Mapping[str, Format]):
+class Catalogue(dict[str, Format]):
     """The formats by their names, in the order in which they are listed."""
 
     def __init__(self, formats: Iterable[Format]) -> None:
-        self._formats = {form.name: form for form in formats}
-        forms = self._formats.values()
+        super().__init__((form.name, form) for form in formats)
+        forms = self.values()
         openings = dict.fromkeys(opening for form in forms for opening in form.openings)
         starts = [start for opening in openings for start in opening.starts]
         self._openings = [
@@ -57,15 +57,6 @@ class Catalogue(Mapping[str, Format]):
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
         self._fences = sorted(fences, key=lambda opening: opening.turn)
         self.signs = Signs(forms)
-
-    def __getitem__(self, name: str) -> Format:
-        return self._formats[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._formats)
-
-    def __len__(self) -> int:
-        return len(self._formats)
 
     def named(self, name: str) -> Format | None:
         """The format of that name, or alias; case and `-` for `_` do not matter."""

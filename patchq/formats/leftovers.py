@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from patchq.formats.format import Format, Sign
 from patchq.formats.marks.lines import Fence, OpenFences, fence
@@ -95,20 +96,18 @@ class _ProseReader:
         """What signs have to stand behind, as far as it was met."""
         self.number = 0
         self.above = ""
-        self.named: dict[str, bool] = {}
-        """Whether a line over a fence names a path, as far as that was asked."""
+        self.path_on = cache(lambda line: path_line(line, known) or path_of_sentence(line, known))
+        """The path that a line over a fence names, remembered."""
 
     def read(self, prose: Iterable[tuple[int, str]]) -> None:
         """Take in the lines up to the first that is none of prose; numbers that are missing stand
         for blocks."""
-        marks: dict[str, bool | None] = {}
+        mark_of = cache(self.signs.mark)
         for number, line in prose:
             if number != self.number + 1:
                 self.above, self.file_at, self.opened = "", 0, False
             self.number = number
-            if line not in marks:
-                marks[line] = self.signs.mark(line)
-            marked = marks[line]
+            marked = mark_of(line)
             if marked is None:
                 continue
             mark = fence(line) if marked else None
@@ -138,15 +137,8 @@ class _ProseReader:
             self.end_fence()
         elif mark.info and path_of_info(mark.info, self.known):
             self._find(self.number, "a whole file", _HINT_FILE)
-        elif self.above and self._names_path(self.above):
+        elif self.above and self.path_on(self.above):
             self.file_at = self.number
-
-    def _names_path(self, line: str) -> bool:
-        named = self.named.get(line)
-        if named is None:
-            path = path_line(line, self.known) or path_of_sentence(line, self.known)
-            named = self.named[line] = path is not None
-        return named
 
     def _line(self, line: str, marked: bool) -> None:
         if self.opened and _COMMENT.match(line):

@@ -8,7 +8,9 @@ resembles an edit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from patchq.formats import leftovers
 from patchq.formats.catalogue import NOTHING, Beginning, Catalogue
@@ -58,10 +60,10 @@ def read(text: str, formats: Catalogue, known: Known, default_path: str | None =
     """
     if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
         text = text.replace("\r\n", "\n")
-    beginnings: dict[str, Beginning] = {}
+    begins = cache(formats.begins)
     for quoting in (False, True):
         doc = Document(text.split("\n"), known, default_path)
-        reader = _ResponseReader(doc, formats, beginnings, quoting=quoting)
+        reader = _ResponseReader(doc, formats.signs, begins, quoting=quoting)
         reader.read()
         if reader.found.edits or not reader.quotes:
             break
@@ -70,12 +72,17 @@ def read(text: str, formats: Catalogue, known: Known, default_path: str | None =
 
 class _ResponseReader:
     def __init__(
-        self, doc: Document, formats: Catalogue, beginnings: dict[str, Beginning], *, quoting: bool
+        self,
+        doc: Document,
+        signs: leftovers.Signs,
+        begins: Callable[[str], Beginning],
+        *,
+        quoting: bool,
     ) -> None:
         self.doc = doc
-        self.formats = formats
-        self.beginnings = beginnings
-        """What may begin on the lines that were met."""
+        self.signs = signs
+        self.begins = begins
+        """What may begin on a line, remembered."""
         self.quoting = quoting
         """Whether to take what may be a mere excerpt for an edit."""
         self.found = Reading()
@@ -104,12 +111,9 @@ class _ResponseReader:
     def _next(self, i: int) -> int:
         """The index of the first line from `i` on, where something may begin; the lines' number
         if there is none."""
-        lines, beginnings = self.doc.lines, self.beginnings
+        lines, begins = self.doc.lines, self.begins
         while i < len(lines):
-            line = lines[i]
-            begun = beginnings.get(line)
-            if begun is None:
-                begun = beginnings[line] = self.formats.begins(line)
+            begun = begins(lines[i])
             if begun is not NOTHING and not (begun.skips and begun.skips(self.doc, i)):
                 break
             i += 1
@@ -118,7 +122,7 @@ class _ResponseReader:
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
         line = self.doc.lines[i]
-        begun = self.beginnings[line]
+        begun = self.begins(line)
         if piece := self._piece(i, begun):
             return self._take(piece, i)
         if begun.thought:
@@ -135,7 +139,7 @@ class _ResponseReader:
         others = {k for run in self.left_out for k in run} - self.kept
         others |= self.doc.open_fences.wrappers
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
-        if problem := leftovers.find(prose, self.formats.signs, self.doc.known):
+        if problem := leftovers.find(prose, self.signs, self.doc.known):
             raise UnreadableEdit.of(problem)
         self.found.prose = "\n".join(line for _, line in prose).strip()
         return self.found

@@ -47,12 +47,13 @@ def _answer_read(
 ) -> Reading:
     """The edits of an API's answer: those in its text, and its tool calls."""
     if answer.cut is not None:
-        problem = Problem(
-            "response.truncated",
-            f"the API stopped the answer for the reason {answer.cut!r}, before its end",
-            "ask again for less at once; nothing of a cut answer is applied",
+        raise UnreadableEdit.of(
+            Problem(
+                "response.truncated",
+                f"the API stopped the answer for the reason {answer.cut!r}, before its end",
+                "ask again for less at once; nothing of a cut answer is applied",
+            )
         )
-        raise UnreadableEdit.of(problem)
     whole, prose = Reading(), list[str]()
     doc = Document([], known, default_path)
     for part in answer.parts:

@@ -169,8 +169,8 @@ def _response(node: Node) -> ApiAnswer:
 def _message(node: Node) -> Iterator[ApiPart]:
     """The parts of one message: its `content` or `parts`, then the calls beside them."""
     content, call = node.get("content", "parts"), node.get("function_call")
-    if content is not None and isinstance(content.value, str):
-        yield from _text(content, content)
+    if content is not None and content.value and isinstance(content.value, str):
+        yield ApiText(content.value, (content.line, content.last))
     for item in (*_items(content), *_items(node.get("tool_calls")), *([call] if call else ())):
         yield from _part(item)
 
@@ -181,16 +181,12 @@ def _part(node: Node) -> Iterator[ApiPart]:
     thought = node.get("thought")
     if kind in _THOUGHTS or (thought is not None and thought.value is True):
         return
-    text = node.get("text")
-    if text is not None and isinstance(text.value, str):
-        yield from _text(text, node)
-    elif call := _call(node, kind if kind.endswith(("_call", "tool_use")) else None):
+    if text := node.text("text"):
+        yield ApiText(text, (node.line, node.last))
+    elif text is None and (
+        call := _call(node, kind if kind.endswith(("_call", "tool_use")) else None)
+    ):
         yield call
-
-
-def _text(text: Node, node: Node) -> Iterator[ApiText]:
-    if text.value:
-        yield ApiText(text.value, (node.line, node.last))
 
 
 def _joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:

@@ -68,11 +68,11 @@ def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
     if pattern_node is None or not isinstance(pattern_node.value, dict):
         raise members.error("expected an object as `searchPattern`", _HINT)
     pattern = Members(pattern_node, place)
-    if unknown := pattern.keys() - _PATTERN_KEYS:
-        names = ", ".join(repr(pattern.written[key]) for key in sorted(unknown))
-        raise pattern.error(f"expected nothing else in `searchPattern`, found {names}", _HINT)
-    if any(key in members for key in ("occurrence", "occurrences")):
-        raise members.error("expected no occurrences in a contextual edit", _HINT)
+    unknown = sorted(pattern.keys() - _PATTERN_KEYS)
+    names = ", ".join(repr(pattern.written[key]) for key in unknown)
+    counted = "occurrence" in members or "occurrences" in members
+    pattern.check(_HINT, (unknown, f"expected nothing else in `searchPattern`, found {names}"))
+    members.check(_HINT, (counted, "expected no occurrences in a contextual edit"))
     kind = kind_of(members)
     op = (_in_paragraph if "paragraph" in pattern else _in_context)(members, pattern, kind)
     return members.edit(NAME, op, default_path, members.id())
@@ -81,10 +81,9 @@ def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
 def kind_of(members: Members) -> str:
     """The type of an indexed or contextual edit; where it is missing, what it holds tells."""
     kind = members.text("type")
-    if kind is None and "insertion" in members:
-        kind = "addition"
-    elif kind is None and "replacement" in members:
-        kind = "modification"
+    if kind is None:
+        kinds = {"insertion": "addition", "replacement": "modification"}
+        kind = next((kinds[key] for key in kinds if key in members), None)
     if kind not in TYPES:
         names = ", ".join(f"`{name}`" for name in TYPES)
         raise members.error(f"expected `type` to be one of {names}, found {kind!r}", _HINT)
@@ -120,24 +119,26 @@ def _in_context(members: Members, pattern: Members, kind: str) -> InContext:
             raise pattern.error(f"expected `paragraph` beside {pattern.written[key]!r}", _HINT)
     before, after = pattern.text("before") or "", pattern.text("after") or ""
     target = pattern.text("target") or ""
-    if kind == "addition":
-        if target:
-            raise pattern.error("expected no `target` in an addition", _HINT)
-        if not before and not after:
-            raise pattern.error("expected the text before or after the addition", _HINT)
-    elif not target:
-        raise pattern.error("expected the text to change as `target`, found none", _HINT)
+    adds = kind == "addition"
+    pattern.check(
+        _HINT,
+        (adds and target, "expected no `target` in an addition"),
+        (adds and not before + after, "expected the text before or after the addition"),
+        (not adds and not target, "expected the text to change as `target`, found none"),
+    )
     every, window = members.flag("all"), window_of(members)
     return InContext(before, target, after, new_text(members, kind), every, window)
 
 
 def _in_paragraph(members: Members, pattern: Members, kind: str) -> InParagraph:
-    if "before" in pattern or "after" in pattern:
-        raise pattern.error(
-            "expected either `paragraph` or `before` and `after`, found both", _HINT
-        )
-    if kind == "addition":
-        raise pattern.error("expected `before` and `after` round an addition", _HINT)
+    pattern.check(
+        _HINT,
+        (
+            "before" in pattern or "after" in pattern,
+            "expected either `paragraph` or `before` and `after`, found both",
+        ),
+        (kind == "addition", "expected `before` and `after` round an addition"),
+    )
     predicate = pattern.text("paragraph") or ""
     try:
         parse_predicate(predicate)
@@ -148,10 +149,11 @@ def _in_paragraph(members: Members, pattern: Members, kind: str) -> InParagraph:
             "write it like `contains('x') && !contains('y')`",
         ) from None
     target, sentences = pattern.text("target"), pattern.number("sentences")
-    if not target and sentences is None:
-        raise pattern.error("expected `target`, or the number of `sentences`", _HINT)
-    if target and sentences is not None:
-        raise pattern.error("expected either `target` or `sentences`, found both", _HINT)
+    pattern.check(
+        _HINT,
+        (not target and not sentences, "expected `target`, or the number of `sentences`"),
+        (target and sentences, "expected either `target` or `sentences`, found both"),
+    )
     return InParagraph(
         predicate,
         target or None,

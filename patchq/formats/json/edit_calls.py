@@ -181,9 +181,7 @@ def _replacement(members: Members) -> Op:
         return Create(new)
     every = members.flag("replaceall") or members.flag("allowmultiple")
     stated = members.number("expectedreplacements")
-    if stated is not None:
-        return ReplaceText(old, new, stated, stated=True)
-    return ReplaceText(old, new, None if every else 1)
+    return ReplaceText(old, new, stated or (None if every else 1), stated=stated is not None)
 
 
 def _insertion(members: Members) -> InsertAt:
@@ -262,9 +260,11 @@ def _patch_texts(arguments: Node) -> list[str]:
         members = {plain_key(key): node for key, node in arguments.value.items()}
         if not members.keys() <= PATCHES | _BESIDE_PATCH:
             return []
-    nodes = [node for key, node in members.items() if key in PATCHES]
     items = [
-        item for node in nodes for item in (node.value if isinstance(node.value, list) else [node])
+        item
+        for key, node in members.items()
+        if key in PATCHES
+        for item in (node.value if isinstance(node.value, list) else [node])
     ]
     return [item.value for item in items if isinstance(item.value, str)]
 

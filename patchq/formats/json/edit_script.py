@@ -90,14 +90,17 @@ def _anchor_of(anchor: Members, kind: str) -> tuple[str | None, str | None]:
     selected = anchor.text("selected")
     if selected is None:
         selected = anchor.text("pattern")
-    if selected is not None:
-        selected = selected.rstrip("\r\n")
-    if selected is not None and not selected.strip():
-        raise anchor.error("expected a line with text as the anchor, found a blank one", _HINT)
-    if selected is None and not (name and name.strip()):
-        either = "`selected` or `name`" if kind in _DEFINITIONS else "`selected`"
-        raise anchor.error(f"expected {either} in the anchor, found neither", _HINT)
-    return selected, name
+    blank = selected is not None and not selected.strip()
+    either = "`selected` or `name`" if kind in _DEFINITIONS else "`selected`"
+    anchor.check(
+        _HINT,
+        (blank, "expected a line with text as the anchor, found a blank one"),
+        (
+            selected is None and not (name and name.strip()),
+            f"expected {either} in the anchor, found neither",
+        ),
+    )
+    return selected and selected.rstrip("\r\n"), name
 
 
 def _content(members: Members, action: str) -> str:

@@ -135,28 +135,26 @@ def _in_fence(doc: Document, i: int, mark: Fence) -> int | None:
             i, "expected JSON below the line that opens its fence, found it beside", HINT
         )
     start = next_line(doc.lines, i)
-    if start == len(doc.lines) or not begins(doc.lines[start]):
-        return None
+    found = start < len(doc.lines) and begins(doc.lines[start])
     # A fence that names a path holds a file's text.
-    return None if path_of_info(mark.info, doc.known) else start
+    return start if found and not path_of_info(mark.info, doc.known) else None
 
 
 def _check_heading(doc: Document, i: int, piece: Piece) -> None:
     """Refuse a fence under the path of another file than it edits: it may be that file's text."""
     above = line_above(doc.lines, i, doc.low)
     path = path_line(doc.lines[above], doc.known) if above >= doc.low else None
-    if path is None:
-        return
-    path = as_meant(path, doc.known)
-    for edit in piece.edits:
-        if f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}"):
-            return
-    raise UnreadableEdit(
-        i,
-        f"this fence may hold edits of {piece.edits[0].path!r} or be the text of {path!r}, whose "
-        f"path stands on line {above + 1}",
-        f"for the text of a file put its path into the fence's info (`json:{path}`)",
-    )
+    path = path and as_meant(path, doc.known)
+    if path and not any(
+        f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}")
+        for edit in piece.edits
+    ):
+        raise UnreadableEdit(
+            i,
+            f"this fence may hold edits of {piece.edits[0].path!r} or be the text of {path!r}, "
+            f"whose path stands on line {above + 1}",
+            f"for the text of a file put its path into the fence's info (`json:{path}`)",
+        )
 
 
 def _piece(doc: Document, i: int, run: JsonRun) -> Piece | None:
@@ -178,9 +176,8 @@ class _JsonReader:
     summary: str | None = None
 
     def piece(self, top: int | None, end: int) -> Piece | None:
-        if not self.edits:
-            return None
-        return Piece(tuple(self.edits), end, top, self.summary, stated=self.stated)
+        edits = tuple(self.edits)
+        return Piece(edits, end, top, self.summary, stated=self.stated) if edits else None
 
     def value(self, node: Node, place: JsonPlace) -> None:
         """One value: an object, or a list of them."""
@@ -236,8 +233,8 @@ class _JsonReader:
         if edit_calls.is_call(members) or (several is None and members.get("edits")):
             raise members.error("expected the edits in one form, found several", HINT)
         for key in members.keys() - {"edits", "contextualedits"}:
-            if holds_edit(members[key]):
-                raise members.error(f"expected no edit in {members.written[key]!r}", HINT)
+            message = f"expected no edit in {members.written[key]!r}"
+            members.check(HINT, (holds_edit(members[key]), message))
         default = members.path() if members.names_path() else None
         self.first_of_object = before = len(self.edits)
         if several is not None:

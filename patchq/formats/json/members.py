@@ -37,10 +37,6 @@ _SIGNS = re.compile(r"[^a-z0-9]")
 SEND_LIST = "send `edits` as a list of objects, one for every edit"
 
 
-def _nothing(path: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class JsonPlace:
     """Where a value stands, for edits and errors: `first` is the line of the response that the
@@ -48,14 +44,12 @@ class JsonPlace:
 
     first: int = 1
     fixed: tuple[int, int] | None = None
-    known: Known = _nothing
+    known: Known = frozenset[str]().__contains__
     default_path: str | None = None
 
     def at(self, node: Node) -> tuple[int, int]:
         """The first and last line (1-based) of the response on which a value stands."""
-        if self.fixed is not None:
-            return self.fixed
-        return self.first + node.line - 1, self.first + node.last - 1
+        return self.fixed or (self.first + node.line - 1, self.first + node.last - 1)
 
     def inside(self, node: Node) -> JsonPlace:
         """The place of what is written inside a value, as a text of its own."""
@@ -87,6 +81,13 @@ class Members(dict[str, Node]):
 
     def error(self, message: str, hint: str) -> UnreadableEdit:
         return self.place.error(self.node, message, hint)
+
+    def check(self, hint: str, *flaws: tuple[object, str]) -> None:
+        """Raise `UnreadableEdit` with the message of the first flaw (whether it is there, message),
+        if there is one."""
+        for wrong, message in flaws:
+            if wrong:
+                raise self.error(message, hint)
 
     def one(self, *keys: str) -> Node | None:
         """The member that is written under one of the keys; under two it must say the same."""
@@ -127,9 +128,15 @@ class Members(dict[str, Node]):
 
     def texts(self, *keys: str) -> tuple[str, ...]:
         """A list of texts; one text is read as a list of it."""
-        value = self._value(keys, "a list of texts", _is_texts)
-        items = value if isinstance(value, list) else ()
-        return (value,) if isinstance(value, str) else tuple(item.value for item in items)
+        value = self._value(
+            keys,
+            "a list of texts",
+            lambda value: (
+                isinstance(value, str)
+                or (isinstance(value, list) and all(isinstance(item.value, str) for item in value))
+            ),
+        )
+        return (value,) if isinstance(value, str) else tuple(item.value for item in value or ())
 
     def reason(self) -> str | None:
         """What the response says that the edit is for."""
@@ -138,14 +145,17 @@ class Members(dict[str, Node]):
 
     def confidence(self) -> float | None:
         """How sure the response says to be, from 0 to 1; None if it does not say."""
-        value = self._value(("confidence",), "a number from 0 to 1", _is_share)
+        value = self._value(
+            ("confidence",),
+            "a number from 0 to 1",
+            lambda value: type(value) in (int, float) and 0 <= value <= 1,
+        )
         return None if value is None else float(value)
 
     def path(self, default: str | None = None) -> str:
         """The path of the file, without dressing; `default` is what stands further out."""
-        written = self.text(*PATH)
-        if written is None:
-            written = default if default is not None else self.place.default_path
+        stated = self.text(*PATH), default, self.place.default_path
+        written = next((path for path in stated if path is not None), None)
         path = written and _undressed(written, self.place.known)
         if not path:
             raise self.error(
@@ -157,9 +167,8 @@ class Members(dict[str, Node]):
     def id(self) -> str:
         """The id that the response gives; empty if it gives none."""
         node = self.one("id")
-        if node is not None and (number := whole(node.value)) is not None:
-            return str(number)
-        return (self.text("id") or "").strip()
+        number = whole(node.value) if node else None
+        return (self.text("id") or "").strip() if number is None else str(number)
 
     def names_path(self) -> bool:
         """Whether one of the members is a path, by its key."""
@@ -168,8 +177,15 @@ class Members(dict[str, Node]):
     def edit(self, format: str, op: Op, default_path: str | None, id: str = "") -> Edit:
         """The edit of that format that the object says; `default_path` is what stands further
         out."""
-        path, at = self.path(default_path), self.place.at(self.node)
-        return Edit(id, format, at, path, op, self.reason(), self.confidence())
+        return Edit(
+            id,
+            format,
+            self.place.at(self.node),
+            self.path(default_path),
+            op,
+            self.reason(),
+            self.confidence(),
+        )
 
 
 def edits_of(members: Members) -> tuple[list[Node], JsonPlace] | None:
@@ -196,16 +212,6 @@ def whole(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _is_texts(value: Any) -> bool:
-    texts = isinstance(value, list) and all(isinstance(item.value, str) for item in value)
-    return texts or isinstance(value, str)
-
-
-def _is_share(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 <= value <= 1
 
 
 def plain_key(key: str) -> str:

@@ -103,20 +103,18 @@ def block_at(
     read both ways, it is unreadable.  Read so, all markers have to have the length of the first.
     """
     plain = _attempt(lines, start, marker, None)
-    if inner is not None:
-        quoting = _attempt(lines, start, marker, inner)
-        if isinstance(quoting, Block):
-            if isinstance(plain, UnreadableEdit):
-                return quoting
-            if quoting != plain:
-                raise UnreadableEdit(
-                    start,
-                    "the block can be read in two ways, with the markers in its inner fence as "
-                    "markers or as text",
-                    "give the block's three markers a length (5 to 9) that its text does not have",
-                )
+    quoting = _attempt(lines, start, marker, inner) if inner is not None else plain
     if isinstance(plain, UnreadableEdit):
-        raise plain
+        if isinstance(quoting, UnreadableEdit):
+            raise plain
+        return quoting
+    if isinstance(quoting, Block) and quoting != plain:
+        raise UnreadableEdit(
+            start,
+            "the block can be read in two ways, with the markers in its inner fence as markers or "
+            "as text",
+            "give the block's three markers a length (5 to 9) that its text does not have",
+        )
     return plain
 
 

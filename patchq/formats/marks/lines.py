@@ -87,9 +87,8 @@ class Fence:
 
     def closed_by(self, other: Fence) -> bool:
         """Whether `other` ends what this one opened."""
-        if other.kind != self.kind or other.info:
-            return False
-        return other.closing if self.kind.isalpha() else other.length >= self.length
+        ends = other.closing if self.kind.isalpha() else other.length >= self.length
+        return ends and other.kind == self.kind and not other.info
 
 
 def fence(line: str) -> Fence | None:
@@ -103,9 +102,8 @@ def _read(line: str) -> Fence | None:
     if match := _FENCE.match(line):
         kind, info = match[1][0], match[2].strip()
         return None if kind == "`" and "`" in info else Fence(kind, len(match[1]), info)
-    if match := _TAG.match(line):
-        return Fence(match[2], 1, match[3].strip(), closing=bool(match[1]))
-    return None
+    match = _TAG.match(line)
+    return match and Fence(match[2], 1, match[3].strip(), closing=bool(match[1]))
 
 
 _recent = lru_cache(256)(_read)

@@ -27,7 +27,10 @@ _FILE = re.compile(
     r"(?:[ \t]*:|(?P=bold)[ \t]*:)(?P<rest>.*)",
     re.DOTALL,
 )
-_END_FILE = re.compile(r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*")
+is_file_end = re.compile(
+    r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*"
+).fullmatch
+"""Whether a line is `END FILE`."""
 _NOTED = re.compile(r"(.+)[ \t]\(([^()]*)\)", re.DOTALL)
 _NOTE = re.compile(
     r"(?:(?:a|the|new|newly|file|full|whole|complete|entire|existing|create[ds]?|add(?:ed|s)?|"
@@ -91,9 +94,7 @@ class HalfLabel:
 def file_line(line: str) -> FileLine | None:
     """The line as `FILE: path`, or None."""
     match = _FILE.match(line)
-    if match is None:
-        return None
-    return FileLine(_rest(match), dressed=bool(match["dress"]))
+    return match and FileLine(_rest(match), dressed=bool(match["dress"]))
 
 
 def path_behind(label: FileLine, known: Known) -> str | None:
@@ -106,17 +107,10 @@ def path_behind(label: FileLine, known: Known) -> str | None:
     return as_meant(rest, known) or None
 
 
-def is_file_end(line: str) -> bool:
-    """Whether the line is `END FILE`."""
-    return _END_FILE.fullmatch(line) is not None
-
-
 def change_line(line: str) -> ChangeLine | None:
     """The line as `CHANGE 1: description`, or None."""
     match = _CHANGE.match(line.rstrip())
-    if match is None:
-        return None
-    return ChangeLine(_rest(match), shouted=match["word"].isupper())
+    return match and ChangeLine(_rest(match), shouted=match["word"].isupper())
 
 
 def _rest(match: re.Match[str]) -> str:

@@ -93,13 +93,9 @@ def _without(leader: re.Pattern[str], text: str) -> str:
 def path_line(line: str, known: Known) -> str | None:
     """The path that is the whole of a line but for its dressing, or None."""
     text = undress(line)[0]
-    if is_path(text, known):
-        return text
-    if _NOTE.search(text):  # `path (new file)`
-        text = undress(_NOTE.sub("", text))[0]
-        if is_path(text, known):
-            return text
-    return None
+    if not is_path(text, known):  # `path (new file)`
+        text = undress(_NOTE.sub("", text))[0] if _NOTE.search(text) else ""
+    return text if is_path(text, known) else None
 
 
 def word_line(line: str) -> str | None:
@@ -144,9 +140,8 @@ def undotted(path: str) -> str:
 
 def as_meant(path: str, known: Known) -> str:
     """The path, without a diff's `a/` or `b/` if only so the base has it."""
-    if not known(path) and path[:2] in ("a/", "b/") and known(path[2:]):
-        return path[2:]
-    return path
+    prefixed = path[:2] in ("a/", "b/") and not known(path) and known(path[2:])
+    return path[2:] if prefixed else path
 
 
 def path_of_info(info: str, known: Known) -> str | None:
