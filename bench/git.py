@@ -132,14 +132,20 @@ def new_repository(
     git_dir = path if bare else path / ".git"
     for directory in ("objects/info", "objects/pack", "refs/heads", "info"):
         (git_dir / directory).mkdir(parents=True)
-    for pack in (store / "objects/pack").iterdir():
-        if pack.suffix in {".pack", ".idx"}:
-            os.link(pack, git_dir / "objects/pack" / pack.name)
+    link_packs(store, git_dir)
     (git_dir / "HEAD").write_text(f"ref: refs/heads/{head}\n")
     (git_dir / "config").write_text(CONFIG.format(bare=str(bare).lower()))
     for name, oid in refs.items():
         (git_dir / "refs/heads" / name).write_text(oid + "\n")
     return git_dir
+
+
+def link_packs(store: Path, git_dir: Path) -> None:
+    """Hard links to those of the store's packs that the git directory does not have yet."""
+    for pack in (store / "objects/pack").iterdir():
+        link = git_dir / "objects/pack" / pack.name
+        if pack.suffix in {".pack", ".idx"} and not link.exists():
+            os.link(pack, link)
 
 
 def peak_kib(pid: int) -> int:

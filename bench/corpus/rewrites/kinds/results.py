@@ -1,0 +1,155 @@
+"""What the files would be: elided, there already, broken, or less by whole lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from bench.corpus.rewrites.registry import (
+    BASE,
+    Brief,
+    Rewrite,
+    exact,
+    kind,
+    nothing_new,
+    refuse,
+)
+from bench.corpus.rewrites.tasks import Change, applied, lines_of
+
+COMMENTS = {
+    ".py": "# {}",
+    ".rs": "// {}",
+    ".js": "// {}",
+    ".c": "/* {} */",
+    ".go": "// {}",
+    ".toml": "# {}",
+    ".yml": "# {}",
+    ".html": "<!-- {} -->",
+    ".sh": "# {}",
+}
+"""How a comment is written in files of each kind."""
+
+
+RESTS = (
+    "rest of the function remains unchanged", "existing code", "remaining methods unchanged",
+    "same as before", "... existing code ...", "other code stays the same",
+    "previous code here", "rest of file", "… rest unchanged",
+)  # fmt: skip
+
+
+def _elided(change: Change, words: str, drop: bool) -> Change | None:
+    sign = next((s for suffix, s in COMMENTS.items() if change.path.endswith(suffix)), None)
+    old = lines_of(change.old or "")
+    if sign is None or len(old) < 6:
+        return None
+    lead = re.match(r"\s*", old[0])
+    assert lead
+    mark = lead[0].rstrip("\n") + sign.format(words) + "\n"
+    kept = old[:2] if drop else old
+    return replace(change, new="".join([*kept, mark]))
+
+
+@kind("elision without the lines", "elision")
+def _drops(brief: Brief) -> Rewrite | None:
+    able = [c for c in brief.replacements() if len(lines_of(c.old or "")) >= 6]
+    if not able or brief.form.family == "files":
+        return None
+    other = _elided(able[0], brief.dice.choice(RESTS), drop=True)
+    return None if other is None else refuse(brief.response([other]))
+
+
+@kind("a comment that is no elision", "elision")
+def _keeps(brief: Brief) -> Rewrite | None:
+    able = [c for c in brief.replacements() if len(lines_of(c.old or "")) >= 6]
+    if (
+        not able
+        or brief.form.family == "files"
+        or not able[0].path.endswith((".py", ".toml", ".yml", ".sh"))
+    ):
+        return None
+    words = brief.dice.choice(["Other settings", "The same as in the base class", "Existing users"])
+    other = _elided(able[0], words, drop=False)
+    if other is None:
+        return None
+    return exact(brief.response([other]), applied(brief.task.before, [other]))
+
+
+@kind("there already", "there already")
+def _there(brief: Brief) -> Rewrite | None:
+    if (
+        brief.form.family == "files"
+        or not brief.replacements()
+        or len(brief.replacements()) != len(brief.changes)
+    ):
+        return None
+    if any(len((c.new or "").strip()) < 8 for c in brief.changes):
+        return None
+    return nothing_new(brief.response(), brief.task.result())
+
+
+@kind("a row again, on a declared base", "there already")
+def _again(brief: Brief) -> Rewrite | None:
+    able = brief.replacements()
+    if not able or brief.form.family == "files":
+        return None
+    c = able[0]
+    lines = lines_of(c.old or "")
+    row = next((x for x in reversed(lines) if x.strip()), None)
+    if row is None or c.path.endswith(".py"):
+        return None
+    other = replace(c, new=(c.old or "") + row)
+    text = f"---\nbase: {BASE}\n---\n" + brief.response([other])
+    return exact(text, applied(brief.task.before, [other]))
+
+
+@kind("whole lines out, without the last newline", "deletion")
+def _lines_out(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "messages" or not brief.replacements():
+        return None
+    c = brief.replacements()[0]
+    if brief.task.before[c.path].count(c.old or "") != 1:
+        return None
+    gone = replace(c, old=(c.old or "").removesuffix("\n"), new="")
+    if c.path.endswith((".py", ".toml", ".json", ".yml", ".yaml")):
+        return None
+    return exact(brief.response([gone]), applied(brief.task.before, [replace(c, new="")]))
+
+
+@kind("syntax: broken Python", "syntax")
+def _broken(brief: Brief) -> Rewrite | None:
+    able = [c for c in brief.replacements() if c.path.endswith(".py")]
+    if not able or brief.form.family == "files":
+        return None
+    return refuse(brief.response([replace(able[0], new=(able[0].new or "") + "def broken(:\n")]))
+
+
+TOMORROW = (
+    "type Pair[T] = tuple[T, T]\n",
+    "def first[T](items: list[T]) -> T:\n    return items[0]\n",
+    "class Box[T]:\n    item: T\n",
+    'name = "x"\nprint(f"{"nested"} {name}")\n',
+)
+"""Python that 3.11 does not know, and later versions do."""
+MACROS = (
+    "#define BEGIN {\n#define END }\n\nint one(void) BEGIN\n  return 1;\nEND\n\nTEST(two) { OK; }\n"
+)
+
+
+@kind("syntax: Python of tomorrow", "syntax")
+def _tomorrow(brief: Brief) -> Rewrite | None:
+    if not brief.form.creates:
+        return None
+    text = brief.dice.choice(TOMORROW)
+    creation = Change("src_new/tomorrow.py", None, text)
+    if not brief.form.expresses(creation):
+        return None
+    return exact(brief.response([creation]), {**brief.task.before, creation.path: text})
+
+
+@kind("syntax: C with macros", "syntax")
+def _macros(brief: Brief) -> Rewrite | None:
+    if brief.form.name == "mail" or brief.form.family == "files":
+        return None
+    c = Change("src/m.c", "  return 1;\n", "  return 2;\n", 4)
+    before = {**brief.task.before, c.path: MACROS}
+    return exact(brief.response([c]), applied(before, [c]), before=before)

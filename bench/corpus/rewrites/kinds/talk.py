@@ -1,0 +1,140 @@
+"""Answers without an edit, and what people say and tell a shell beside one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.corpus.rewrites.forms import language
+from bench.corpus.rewrites.kinds.results import COMMENTS
+from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind, refuse
+from bench.corpus.rewrites.tasks import Change, is_plain, lines_of
+
+TALK = (
+    "To use it, create a file:\n\n`path/to/your_file.py`\n```python\nimport os\nprint(os.name)\n"
+    "```\n",
+    "Put this into your project:\n\npath/to/file.py\n```python\nx = 1\n```\n\nThen run it.\n",
+    "An answer looks like this:\n\n```\npath/to/file.py\n<<<<<<< SEARCH\nold\n=======\nnew\n"
+    ">>>>>>> REPLACE\n```\n",
+    "I would need to see the file first. Please add these files:\n\n1. `{one}`\n2. `{two}`\n",
+    'The traceback says:\n\n```\nTraceback (most recent call last):\n  File "{one}", line 3\n```\n'
+    "\nNothing to do.\n",
+    "Run this:\n\n```bash\npytest {one}\n```\n",
+    "There is nothing to change: {one} does that already.\n",
+    "You could write, in `{one}`:\n\n```python\nsome_call()\n```\n\nor leave it.\n",
+)
+
+
+@kind("talk without edits", "talk")
+def _talk(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "search_replace":
+        return None
+    paths = list(brief.task.before)
+    text = brief.dice.choice(TALK)
+    text = text.replace("{one}", paths[0]).replace("{two}", paths[-1])
+    return refuse(text)
+
+
+@kind("a trailing list of paths", "talk")
+def _trailing_list(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    paths = list(brief.task.before)[:3]
+    listed = "".join(f"{n}. `{path}`\n" for n, path in enumerate(paths, 1))
+    ask = brief.dice.choice(
+        ["Please add these files to the chat:", "Files to look at next:", "See also:"]
+    )
+    return exact(f"{brief.response()}\n{ask}\n\n{listed}")
+
+
+@kind("a trailing bare list of paths", "talk")
+def _bare_list(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    return exact(
+        f"{brief.response()}\nTo see more, I would need:\n\n- "
+        + "\n- ".join(brief.task.before)
+        + "\n"
+    )
+
+
+@kind("a placeholder path", "talk")
+def _placeholder(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text or brief.form.family not in {"blocks", "files", "find", "calls"}:
+        return None
+    spot = brief.dice.choice(["path/to/file.py", "path/to/your/module.py", "your_file.py"])
+    creation = Change(spot, None, "print('hello')\n")
+    if not brief.form.creates:
+        return None
+    return refuse(brief.response([creation]))
+
+
+@kind("a root twin of a file", "talk")
+def _root_twin(brief: Brief) -> Rewrite | None:
+    paths = [p for p in brief.task.before if "/" in p]
+    names = [p.rpartition("/")[2] for p in brief.task.before]
+    able = [p for p in paths if names.count(p.rpartition("/")[2]) == 1]
+    if brief.form.name != "search_replace" or not able:
+        return None
+    path = brief.dice.choice(able)
+    name = path.rpartition("/")[2]
+    return refuse(f"{name}\n```{language(path)}\nprint('hello')\n```\n")
+
+
+RUNS = (
+    "pytest -q", "npm install", "mkdir -p build", "git commit -am done", "make test",
+    "pytest > out.log", "python -m pip install -e .", "git status", "cat {}", "ls -la",
+)  # fmt: skip
+"""Commands that change no file of the tree; `{}` is a path of it."""
+MOVES = (
+    "rm {}", "git rm {}", "mv {} other.txt", "git mv {} other.txt", "sed -i s/a/b/ {}",
+    "rm -f {}", "echo x > {}", "cat > {} <<'EOF'\nx\nEOF", "echo 1 | tee new_file.txt",
+    "touch new_file.txt", "git apply fix.patch", "patch -p1 < fix.patch",
+)  # fmt: skip
+"""Commands that change, remove or write one."""
+
+
+def _shell(brief: Brief, commands: Sequence[str]) -> str:
+    """A fence with one of the commands."""
+    path = brief.dice.choice(list(brief.task.before))
+    command = brief.dice.choice(commands).replace("{}", path)
+    info = brief.dice.choice(["bash", "sh", "shell", "console"])
+    return f"```{info}\n{command}\n```\n"
+
+
+@kind("commands that run", "shell")
+def _runs(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    return exact(f"{brief.response()}\nThen run:\n\n{_shell(brief, RUNS)}")
+
+
+@kind("commands that change files", "shell")
+def _moves(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    response = f"{brief.response()}\nThen run:\n\n{_shell(brief, MOVES)}"
+    return refuse(response, losses=[brief.task.result()])
+
+
+@kind("an excerpt with a path comment alone", "talk")
+def _commented(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "search_replace":
+        return None
+    path = brief.dice.choice(list(brief.task.before))
+    sign = COMMENTS.get("." + path.rpartition(".")[2])
+    if sign is None:
+        return None
+    lines = lines_of(brief.task.before[path])[:6]
+    if not is_plain("".join(lines)) or len(lines_of(brief.task.before[path])) < 20:
+        return None
+    return refuse(
+        f"It begins so:\n\n```{language(path)}\n{sign.format(path)}\n{''.join(lines)}```\n"
+    )
+
+
+@kind("two files, one of them by comment alone", "talk")
+def _half_written(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "whole_file":
+        return None
+    text = f"{brief.response()}\nand\n\n```python\n# tools/extra.py\nprint('x')\n```\n"
+    return refuse(text, losses=[brief.task.result()])

@@ -1,0 +1,173 @@
+"""Decide on cases in this process, and judge what would land.
+
+One repository holds the files of every case, each in a commit of its own, and `main` moves from one
+to the next.  A decision ends before anything lands, so nothing is left of it but what is judged
+here: the commit's tree, read by patchq itself.  What that may get wrong is what `bench.corpus` is
+for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+from bench.corpus.rewrites.cases import Case
+from bench.corpus.rewrites.registry import BASE, Files, Outcome
+from bench.git import WHO, data, fast_import, link_packs, new_repository, new_store, quoted
+from patchq.config.schema import Config
+from patchq.git.repository import Repository
+from patchq.model.values import Source
+from patchq.pipeline.ground import Ground
+from patchq.pipeline.process import process
+from patchq.pipeline.progress import Decision
+from patchq.pipeline.world import Tips, World, compose
+from patchq.queue import Claim
+from patchq.queue.memory import MemoryQueue
+
+TARGET = "main"
+MOST_LINES = 40
+"""Of a difference that is kept."""
+_COMMITTED = ("applied", "proposed")
+State = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a case.  `response` and `difference` (lines of one, from what was wanted to
+    what would land) are kept of unexpected ones only: a run has many cases."""
+
+    kind: str
+    group: str
+    form: str
+    task: str
+    allowed: tuple[Outcome, ...]
+    outcome: Outcome
+    why: str
+    problems: tuple[str, ...]
+    seconds: float
+    response: str = ""
+    difference: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> bool:
+        return self.outcome in self.allowed
+
+
+class Trial:
+    """A repository at `place`, to decide in on cases that its path is known to; what else it needs
+    is put into `home`."""
+
+    def __init__(self, place: Path, home: Path) -> None:
+        self._home = home
+        self._store = new_store(home / "store.git", home=home)
+        self._git_dir = new_repository(place, self._store, {}, head=TARGET)
+        self._commits: dict[State, str] = {}
+        self._count = 0
+        repo = Repository.open(place)
+        self._world = compose(Ground(repo, MemoryQueue(), place / ".patchq", Config(), TARGET))
+
+    def close(self) -> None:
+        self._world.close()
+
+    def decide_all(self, cases: Sequence[Case]) -> list[Result]:
+        """Put cases before the pipeline, each on its own files."""
+        states = {_state(case.before): case.before for case in cases}
+        new = {state: files for state, files in states.items() if state not in self._commits}
+        if new:
+            first = len(self._commits) + 1
+            marks = fast_import(self._store, _stream(new.values(), first), home=self._home)
+            self._commits |= {state: marks[number] for number, state in enumerate(new, first)}
+            link_packs(self._store, self._git_dir)
+        return [self._decide(case) for case in cases]
+
+    def _decide(self, case: Case) -> Result:
+        commit = self._commits[_state(case.before)]
+        (self._git_dir / "refs/heads" / TARGET).write_text(commit + "\n")
+        began = time.perf_counter()
+        outcome: Outcome = "crashed"
+        problems: tuple[str, ...] = ()
+        landed: Files | None = None
+        with self._world.repo.unwritten.tentative():
+            try:
+                decision = process(self._claim(case, commit), self._world, Tips(self._world))
+                landed = _landed(decision, self._world)
+            except Exception:  # whatever it is, it is the outcome
+                why = traceback.format_exc()
+            else:
+                outcome, why = _judged(case, decision, landed)
+                problems = tuple(f"{p.code}: {p.message}"[:200] for p in decision.problems)
+        seconds = time.perf_counter() - began
+        result = Result(
+            kind=case.kind.name,
+            group=case.kind.group,
+            form=case.brief.form.name,
+            task=case.brief.task.name,
+            allowed=tuple(sorted(case.allowed)),
+            outcome=outcome,
+            why=why,
+            problems=problems,
+            seconds=seconds,
+        )
+        if result.expected:
+            return result
+        lines = () if landed is None else tuple(islice(_difference(case.after, landed), MOST_LINES))
+        return replace(result, response=case.rewrite.response, difference=lines)
+
+    def _claim(self, case: Case, commit: str) -> Claim:
+        response = case.rewrite.response.replace(BASE, commit).encode("utf-8", "surrogatepass")
+        self._count += 1
+        id = f"case-{self._count}"
+        source = Source(f"{id}.md", sha256(response).hexdigest(), len(response))
+        return Claim(str(self._count), source, response, id=id)
+
+
+def _judged(case: Case, decision: Decision, landed: Files | None) -> tuple[Outcome, str]:
+    if landed is None:
+        if decision.state == "duplicate":
+            return "duplicate", ""
+        known = decision.state == "rejected" and decision.problems
+        return ("refused", "") if known else ("wrong", f"{decision.state} without a commit")
+    if decision.target != TARGET:
+        return "wrong", f"for the branch {decision.target}"
+    outcome = case.outcome_of(landed)
+    if outcome == "exact":
+        return outcome, ""
+    paths = case.after.keys() | landed.keys()
+    differ = sorted(path for path in paths if case.after.get(path) != landed.get(path))
+    return outcome, f"other content: {', '.join(differ)}" if differ else "it lands"
+
+
+def _landed(decision: Decision, world: World) -> Files | None:
+    """All files of the commit that a decision would land."""
+    if decision.state not in _COMMITTED or decision.commit is None:
+        return None
+    tree = world.repo.tree(decision.commit)
+    return {path: tree.read(path).decode("utf-8", "surrogateescape") for path in tree.paths()}
+
+
+def _difference(wanted: Files, landed: Files) -> Iterator[str]:
+    for path in sorted(wanted.keys() | landed.keys()):
+        old, new = wanted.get(path, "").splitlines(), landed.get(path, "").splitlines()
+        names = f"{path}, wanted", f"{path}, landed"
+        yield from difflib.unified_diff(old, new, *names, n=1, lineterm="")
+
+
+def _state(files: Files) -> State:
+    return frozenset(files.items())
+
+
+def _stream(states: Iterable[Files], first: int) -> Iterator[bytes]:
+    """A root commit for each; its mark is its place, counted from `first`."""
+    for number, files in enumerate(states, first):
+        yield b"commit refs/bench/%d\nmark :%d\ncommitter %b\n" % (number, number, WHO)
+        yield data(b"before\n")
+        for path, text in files.items():
+            yield b"M 100644 inline %b\n" % quoted(path)
+            yield data(text.encode("utf-8", "surrogateescape"))
+        yield b"\n"
