@@ -79,8 +79,9 @@ class Proposal:
         """The changed lines of a file that it edits, in the text before."""
         if path not in self._spans:
             before, after = self.changes[path]
-            hunks = line_hunks(_text(repo, before), _text(repo, after))
-            self._spans[path] = [(a0, a1) for a0, a1, _, _ in hunks]
+            self._spans[path] = [
+                (a0, a1) for a0, a1, _, _ in line_hunks(_text(repo, before), _text(repo, after))
+            ]
         return self._spans[path]
 
     def place(self, repo: Repository, path: str, span: Lines | None = None) -> ProposedChange:
@@ -96,8 +97,9 @@ class Proposal:
             for id, of, lines in self.edits
             if of == path and lines and lines[0] - 1 <= end and first <= lines[1]
         ]
-        edit = near[0] if near else self._only_edit(path)
-        return ProposedChange(path, does, edit, inclusive((first, end)))
+        return ProposedChange(
+            path, does, near[0] if near else self._only_edit(path), inclusive((first, end))
+        )
 
     def _on_base(self, repo: Repository, path: str, span: Lines) -> Lines:
         """The lines as its base has them: the file may have changed before the commit was made."""
@@ -115,10 +117,9 @@ class Proposal:
 
 def changes(repo: Repository, commit: str) -> dict[str, Blobs]:
     """What a commit does to its parent's files."""
-    changed = repo.changes(repo.parents(commit)[0], commit)
     return {
         path: (before and before[1], after and after[1])
-        for path, (before, after) in changed.items()
+        for path, (before, after) in repo.changes(repo.parents(commit)[0], commit).items()
     }
 
 
@@ -191,8 +192,10 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
     for decision in decisions:
         if decision.state == "proposed" and decision.candidate:
             others = [p for p in decision.problems if p.code != PENDING_CONFLICT]
-            found = _problems(world.repo, board[decision.id], board, by_path)
-            decision = replace(decision, problems=(*others, *found))
+            decision = replace(
+                decision,
+                problems=(*others, *_problems(world.repo, board[decision.id], board, by_path)),
+            )
         made.append(decision)
     return made
 

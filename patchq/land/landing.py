@@ -241,8 +241,9 @@ def move_target(
     follows: list[worktree.Follow] = []
     try:
         for checkout in worktree.checkouts(world.repo, target):
-            backup = world.config.worktree.backup
-            follow = worktree.Follow(checkout, old, new.oid, wait=wait, backup=backup)
+            follow = worktree.Follow(
+                checkout, old, new.oid, wait=wait, backup=world.config.worktree.backup
+            )
             if follow.prepare():
                 return _undo(follows)
             follows.append(follow)

@@ -43,17 +43,22 @@ def take(
     if not decision.lands:
         return decision
     paths = stages.touched(changes)
-    unseen = tuple(path for path in paths if path not in known)
     decision, follows = stages.ruled(
-        decision, Plan(changes), unseen, candidate.target, candidate.parent, world
+        decision,
+        Plan(changes),
+        tuple(path for path in paths if path not in known),
+        candidate.target,
+        candidate.parent,
+        world,
     )
     if not decision.lands:
         return decision
-    message = world.repo.message(candidate.commit)
     return replace(
         decision,
         state="proposed" if before == "proposed" else decision.state,
-        candidate=_amended(candidate, changes, message, world, paths, follows),
+        candidate=_amended(
+            candidate, changes, world.repo.message(candidate.commit), world, paths, follows
+        ),
         edits=(
             *decision.edits,
             *(
@@ -81,8 +86,11 @@ def say(decision: Decision, candidate: CandidateCommit, message: str, world: Wor
     lost = [line for line in before if line.startswith("Patchq-") and line not in lines]
     text += "\n" + "\n".join(lost) + "\n" if lost else ""
     changes = repo.file_changes(candidate.parent, candidate.commit)
-    made = _amended(candidate, changes, text, world, candidate.paths, candidate.follows)
-    return replace(decision, subject=text.split("\n", 1)[0], candidate=made)
+    return replace(
+        decision,
+        subject=text.split("\n", 1)[0],
+        candidate=_amended(candidate, changes, text, world, candidate.paths, candidate.follows),
+    )
 
 
 def _amended(
@@ -99,8 +107,10 @@ def _amended(
 
 def _changes(candidate: CandidateCommit, fixed: Fixed, world: World) -> tuple[FileChange, ...]:
     """What the batch and the hook do to the parent's files, together."""
-    own = world.repo.file_changes(candidate.parent, candidate.commit)
-    changes = {change.path: change for change in own}
+    changes = {
+        change.path: change
+        for change in world.repo.file_changes(candidate.parent, candidate.commit)
+    }
     tree = world.repo.tree(candidate.parent)
     for path, made in fixed.items():
         entry = tree.entry(path)
@@ -178,8 +188,12 @@ def check(decisions: Sequence[Decision], world: World, *, as_it_stands: bool = F
     asked = {d.candidate.commit: d for d in decisions if d.candidate and d.lands}
     if not asked or not steps.before:
         return Presubmit(list(decisions), [])
-    parents = {d.candidate.commit: d.candidate.parent for d in asked.values() if d.candidate}
-    check = _Check(world, as_it_stands, parents, {commit: Event() for commit in asked})
+    check = _Check(
+        world,
+        as_it_stands,
+        {d.candidate.commit: d.candidate.parent for d in asked.values() if d.candidate},
+        {commit: Event() for commit in asked},
+    )
     if steps.parallel:
         made = _together(check.one, list(asked.values()), check.stop_all, world.pulse)
     else:
@@ -246,8 +260,9 @@ class _Check:
             wanted = [step for step in group if step.git or step.wants(asked.paths)]
             ask = partial(self._verdict, candidate=asked, stop=stop)
             verdicts = _together(ask, wanted, stop.set) if wanted else []
-            runs = (verdict.run for verdict in verdicts)
-            decision = replace(decision, hooks=(*decision.hooks, *runs))
+            decision = replace(
+                decision, hooks=(*decision.hooks, *(verdict.run for verdict in verdicts))
+            )
             problems = [problem for verdict in verdicts for problem in verdict.problems]
             if problems:
                 decision = decision.ended("rejected", *problems)
@@ -306,8 +321,9 @@ def _plan(decision: Decision, candidate: CandidateCommit, world: World) -> Batch
     """`patchq.plan/1` of a batch, or of a branch which is all that is known of one."""
     if not decision.edits:
         changes = world.repo.file_changes(candidate.parent, candidate.commit)
-        edits = tuple(map(_as_edit, changes))
-        decision = replace(decision, edits=edits, diff=unified.unified(changes))
+        decision = replace(
+            decision, edits=tuple(map(_as_edit, changes)), diff=unified.unified(changes)
+        )
     return document.to_plan(decision.outcome())
 
 

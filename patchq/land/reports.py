@@ -40,8 +40,7 @@ def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
     `wait` seconds.  It cannot be taken twice."""
     with ExitStack() as stack:
         try:
-            folder = files.opened(world.queue_root, os.O_RDONLY | os.O_DIRECTORY)
-            fd = stack.enter_context(folder)
+            fd = stack.enter_context(files.opened(world.queue_root, os.O_RDONLY | os.O_DIRECTORY))
         except OSError as error:
             raise DiskFault(f"cannot open {world.queue_root}: {error.strerror}") from error
         if not files.flock(fd, wait):
@@ -172,15 +171,17 @@ def _say_not_ours(report: Report) -> Report | None:
     id = report["id"]
     if report["state"] != "proposed":
         return None
-    problem = Problem(
-        "target.moved",
-        f"{records.branch(id)} was changed by hand, so patchq does not make it again when the "
-        "target moves",
-        f"`patchq accept {id}` lands it as it stands; `patchq retry {id}` makes the response anew "
-        "and leaves the branch to you",
-        severity="warning",
+    return document.with_problems(
+        report,
+        Problem(
+            "target.moved",
+            f"{records.branch(id)} was changed by hand, so patchq does not make it again when the "
+            "target moves",
+            f"`patchq accept {id}` lands it as it stands; `patchq retry {id}` makes the response "
+            "anew and leaves the branch to you",
+            severity="warning",
+        ),
     )
-    return document.with_problems(report, problem)
 
 
 def close(

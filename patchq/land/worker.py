@@ -52,8 +52,7 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     for report in finished:
         tell(report)
         world.tell(report)
-    left = [claim for claim in rest if not claim.held]
-    work(once_more(left, world), world, tell)
+    work(once_more([claim for claim in rest if not claim.held], world), world, tell)
 
 
 def turn(world: World, tell: Tell) -> int:
@@ -147,8 +146,7 @@ def _settle(
         for again in _decided_again(half, world, tips):
             if len(half) == 1 and tries == 1:
                 again = [_given_up(again[0]), *again[1:]]
-            left = tries - 1 if len(lost) == 1 else tries
-            ended += _settle(again, world, tips, tell, left)
+            ended += _settle(again, world, tips, tell, tries - 1 if len(lost) == 1 else tries)
     for again in _decided_again(checked.dropped, world, tips):
         ended += _settle(again, world, tips, tell, tries)
     return ended
@@ -188,12 +186,14 @@ def _publish(written: Publication, world: World, tell: Tell) -> bool:
 def _given_up(decision: Decision) -> Decision:
     if decision.candidate is None:
         return decision
-    problem = Problem(
-        "target.moved",
-        f"{decision.target} moved {_TRIES} times while the batch was to land",
-        "send the response again when the branch is quieter",
+    return decision.ended(
+        "rejected",
+        Problem(
+            "target.moved",
+            f"{decision.target} moved {_TRIES} times while the batch was to land",
+            "send the response again when the branch is quieter",
+        ),
     )
-    return decision.ended("rejected", problem)
 
 
 MOST_TRIES = 5
@@ -226,8 +226,9 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
     for claim, report in landed:
         opened = open_response(claim.data)
         if isinstance(opened, Envelope):
-            header = replace(opened.header, retries=report["retry"]["of"])
-            reports.supersede(report["id"], header, world)
+            reports.supersede(
+                report["id"], replace(opened.header, retries=report["retry"]["of"]), world
+            )
         world.queue.publish(claim, report, page.to_markdown(report))
     return [report for _, report in landed], rest
 

@@ -7,7 +7,7 @@ inclusive, as people count them; offsets are 0-based bytes and half-open, as sli
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from patchq.model.ops import Op
@@ -319,8 +319,9 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Everything that a report tells of one response; see `report.py` for the JSON."""
+class ResponseVerdict:
+    """What is decided on one response, as the pipeline and the report both know it; `timings` are
+    milliseconds, by stage."""
 
     id: str
     state: State
@@ -328,21 +329,24 @@ class Outcome:
     mode: Mode
     target: str | None = None
     duplicate_of: str | None = None
-    agent: str | None = None
-    model: str | None = None
     base: Base | None = None
-    commit: str | None = None
-    tree: str | None = None
-    branch: str | None = None
     edits: tuple[EditOutcome, ...] = ()
     problems: tuple[Problem, ...] = ()
     diff: str = ""
-    retries: str | None = None
-    timings: dict[str, float] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
     hooks: tuple[HookRun, ...] = ()
     corrections: tuple[Correction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(ResponseVerdict):
+    """Everything that a report tells of one response; see `report.py` for the JSON."""
+
+    agent: str | None = None
+    model: str | None = None
+    commit: str | None = None
+    tree: str | None = None
+    branch: str | None = None
+    retries: str | None = None
     attempts: tuple[Attempt, ...] = ()
     prompt: str | None = None
-
-    def with_problems(self, *more: Problem) -> Outcome:
-        return replace(self, problems=(*self.problems, *more))

@@ -118,8 +118,9 @@ def _path(world: World, tip: str | None, commit: str) -> str:
 
 
 def _blocks(data: bytes) -> list[str]:
-    text = data.decode("utf-8", "replace").strip("\n")
-    return [block for block in re.split(r"\n{2,}", text) if block]
+    return [
+        block for block in re.split(r"\n{2,}", data.decode("utf-8", "replace").strip("\n")) if block
+    ]
 
 
 def _written(note: Note) -> str:

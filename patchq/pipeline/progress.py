@@ -18,19 +18,19 @@ from patchq.git import records
 from patchq.model.errors import Fault, disk_fault
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED
-from patchq.model.values import (  # fmt: skip  # fmt: skip
+from patchq.model.values import (  # fmt: skip
     Base,
     Correction,
     EditOutcome,
     Envelope,
     Generation,
     Header,
-    HookRun,
     Mode,
     Outcome,
     Parsed,
     Plan,
     Problem,
+    ResponseVerdict,
     State,
     Tree,
 )
@@ -55,29 +55,17 @@ class CandidateCommit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(ResponseVerdict):
     """The verdict on one response: `state` is what it is once the `candidate`, if there is one, has
     landed.  What was not known when the decision fell is empty."""
 
     claim: Claim
     choice: Choice
-    id: str
-    mode: Mode
-    state: State
     header: Header = field(default_factory=Header)
-    target: str | None = None
     tip: str | None = None
     """The target's tip (hex) that was looked at."""
-    base: Base | None = None
-    duplicate_of: str | None = None
     candidate: CandidateCommit | None = None
     subject: str = ""
-    edits: tuple[EditOutcome, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    diff: str = ""
-    timings: Mapping[str, float] = field(default_factory=dict)
-    hooks: tuple[HookRun, ...] = ()
-    corrections: tuple[Correction, ...] = ()
 
     def then(self, stage: Callable[..., object]) -> Decision:
         """The stages that would follow have nothing to do."""
@@ -102,38 +90,23 @@ class Decision:
 
     def held(self, message: str, hint: str) -> Decision:
         """The same batch, which waits until nobody's hands are on its branch."""
-        problem = Problem("target.busy", message, hint, severity="warning")
-        return self.ended("held", problem)
+        return self.ended("held", Problem("target.busy", message, hint, severity="warning"))
 
     def outcome(self) -> Outcome:
         """The report's view of it."""
         generation = self.claim.generation or Generation()
+        # What did not come to be is good as it is, and not applied.
+        ready = (replace(e, state="ready") if e.state == "applied" else e for e in self.edits)
+        shared = {name: getattr(self, name) for name in ResponseVerdict.__dataclass_fields__}
+        shared["edits"] = self.edits if self.lands else tuple(ready)
         return Outcome(
-            id=self.id,
-            state=self.state,
-            source=self.claim.source,
-            mode=self.mode,
-            target=self.target,
-            duplicate_of=self.duplicate_of,
+            **shared,
             agent=self.header.agent,
             model=self.header.model,
-            base=self.base,
             commit=self.commit,
             tree=self.candidate.tree if self.candidate else None,
             branch=records.branch(self.id) if self.state == "proposed" else None,
-            # What did not come to be is good as it is, and not applied.
-            edits=tuple(
-                replace(edit, state="ready") if edit.state == "applied" else edit
-                for edit in self.edits
-            )
-            if not self.lands
-            else self.edits,
-            problems=self.problems,
-            diff=self.diff,
             retries=self.header.retries,
-            timings=dict(self.timings),
-            hooks=self.hooks,
-            corrections=self.corrections,
             attempts=generation.attempts,
             prompt=generation.prompt,
         )
@@ -168,16 +141,17 @@ class Incoming:
             return crashed(self.end("rejected"), error)
 
     def end(self, state: State, *problems: Problem) -> Decision:
-        """The verdict, with what is known of the response by now."""
-        return Decision(
-            claim=self.claim,
-            choice=self.choice,
-            id=self.claim.id or self.world.queue.reserve(self.claim, "response"),
-            mode=self.mode,
-            state=state,
-            problems=(*self.problems, *problems),
-            timings=self.timings,
-        )
+        """The verdict, with what is known of the response by now: all of it that has a name in a
+        decision."""
+        known = {
+            name: value
+            for name, value in vars(self).items()
+            if name in Decision.__dataclass_fields__
+        }
+        if "id" not in known:
+            known["id"] = self.claim.id or self.world.queue.reserve(self.claim, "response")
+        known["problems"] = (*self.problems, *problems)
+        return Decision(state=state, source=self.claim.source, mode=self.mode, **known)
 
     def refuse(self, *problems: Problem) -> Decision:
         return self.end("rejected", *problems)
@@ -212,9 +186,6 @@ class Response(Incoming):
     header: Header
     envelope: Envelope
 
-    def end(self, state: State, *problems: Problem) -> Decision:
-        return replace(super().end(state, *problems), id=self.id, header=self.header)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Aimed(Response):
@@ -222,9 +193,6 @@ class Aimed(Response):
 
     target: str
     tip: str
-
-    def end(self, state: State, *problems: Problem) -> Decision:
-        return replace(super().end(state, *problems), target=self.target, tip=self.tip)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,9 +205,6 @@ class Based(Aimed):
     @property
     def declared(self) -> bool:
         return self.base.how == "declared"
-
-    def end(self, state: State, *problems: Problem) -> Decision:
-        return replace(super().end(state, *problems), base=self.base)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,10 +222,6 @@ class Planned(Read):
     edits: tuple[EditOutcome, ...]
     """Those that a choice leaves out as well."""
     corrections: tuple[Correction, ...]
-
-    def end(self, state: State, *problems: Problem) -> Decision:
-        decision = super().end(state, *problems)
-        return replace(decision, edits=self.edits, corrections=self.corrections)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,8 +106,9 @@ class RequestDesk:
             or _tried(self.world, report) >= most
         ):
             return
-        again = request.write(Request(retries=report["id"]))
-        claim = self.world.queue.adopt(again, report["id"] + REQUEST)
+        claim = self.world.queue.adopt(
+            request.write(Request(retries=report["id"])), report["id"] + REQUEST
+        )
         _LOG.info("the retry prompt of %s is sent on", report["id"], extra={"batch": report["id"]})
         self.take(replace(claim, request=True))
 
@@ -132,8 +133,7 @@ class RequestDesk:
         _LOG.error("asking failed: %s", error, exc_info=error)
         what = f"patchq failed on this request ({type(error).__name__})"
         hint = "ask for something else, and report the defect with the log's traceback"
-        problem = Problem("fault.crashed", what, hint)
-        self._put(token, Reply(None, Generation(problems=(problem,))))
+        self._put(token, Reply(None, Generation(problems=(Problem("fault.crashed", what, hint),))))
 
     def _put(self, token: str, answer: Reply) -> None:
         self._back.put((token, answer))
@@ -203,9 +203,15 @@ def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
         large.bytes,
     )
     known = frozenset(file.path for file in (*files, *tests) if file.text is not None)
-    most = world.config.llm.max_attempts
     return Query(
-        task, "", base, asked.target, asked.retries, asked.mode, max_attempts=most, known=known
+        task,
+        "",
+        base,
+        asked.target,
+        asked.retries,
+        asked.mode,
+        max_attempts=world.config.llm.max_attempts,
+        known=known,
     )
 
 
@@ -254,5 +260,6 @@ def _again(world: World, id: str, asked: Request) -> Query | tuple[Problem, ...]
         f"{fence(response)}\n\n{prompt}"
     )
     mode = asked.mode or ("review" if report["mode"] == "review" else None)
-    most = world.config.llm.max_attempts
-    return Query(None, text, base, report["target"], id, mode, max_attempts=most)
+    return Query(
+        None, text, base, report["target"], id, mode, max_attempts=world.config.llm.max_attempts
+    )

@@ -62,8 +62,9 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
     )
     again = bool(retries and not unreadable)
     header = replace(envelope.header, retries=retries) if again else envelope.header
-    wanted = secrecy.batch_id(header.id or incoming.stem)
-    id = claim.id or incoming.world.queue.reserve(claim, wanted)
+    id = claim.id or incoming.world.queue.reserve(
+        claim, secrecy.batch_id(header.id or incoming.stem)
+    )
     logs.turn_to(id)
     response = Response(
         **vars(incoming.timed("open_ms", began)), id=id, header=header, envelope=envelope
@@ -92,12 +93,16 @@ def choose_target(response: Response) -> Aimed | Decision:
         )
     tip = response.tips.of(target)
     if tip is None:
-        problem = Problem(
-            "frontmatter.target",
-            f"there is no branch {target!r} in this repository",
-            "name a branch that exists, or leave `target` out",
+        return replace(
+            response.refuse(
+                Problem(
+                    "frontmatter.target",
+                    f"there is no branch {target!r} in this repository",
+                    "name a branch that exists, or leave `target` out",
+                )
+            ),
+            target=target,
         )
-        return replace(response.refuse(problem), target=target)
     return Aimed(**vars(response), target=target, tip=tip)
 
 
@@ -186,8 +191,11 @@ def check_results(planned: Planned) -> Checked | Decision:
     """Whether there is anything to do, and whether every file still makes sense to its language."""
     changes = planned.plan.changes
     decision = checked(planned.end("applied"), changes, planned.world)
-    end = Checked(**vars(planned), decision=decision, paths=touched(changes))
-    return end if decision.lands else decision
+    return (
+        Checked(**vars(planned), decision=decision, paths=touched(changes))
+        if decision.lands
+        else decision
+    )
 
 
 def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
@@ -244,8 +252,10 @@ def commit(checked: Checked) -> Decision:
     # A clock that was set back makes no commit that is older than its parent.
     committer = replace(now, when=max(now.when, world.repo.time(checked.tip)))
     author = _author(checked, committer)
-    named = secrecy.in_text(f"{author.name} {author.email}", "the author")
-    if secrets := [*secrecy.in_text(text, "the commit message"), *named]:
+    if secrets := [
+        *secrecy.in_text(text, "the commit message"),
+        *secrecy.in_text(f"{author.name} {author.email}", "the author"),
+    ]:
         return decision.ended("rejected", *secrets)
     if checked.choice.dry_run:
         return decision
@@ -300,8 +310,10 @@ def ruled(
         decision = replace(decision, problems=(*decision.problems, *reasons))
         applied = applied and not reasons
     if applied and (doing := worktree.busy(world.repo, target)):
-        hint = "nothing to send: the batch lands by itself once that is finished or aborted"
-        return decision.held(f"a work tree is {doing} {target}", hint), False
+        return decision.held(
+            f"a work tree is {doing} {target}",
+            "nothing to send: the batch lands by itself once that is finished or aborted",
+        ), False
     follows = False
     for checkout in worktree.checkouts(world.repo, target):
         follows = applied

@@ -120,8 +120,7 @@ class World(Ground):
     @cached_property
     def hooks(self) -> Steps:
         """The hooks of this configuration; `HookFault` if one is named that there is not."""
-        own = self.repo.hooks_directory() if self.config.git_hooks else None
-        return steps(self.config, own)
+        return steps(self.config, self.repo.hooks_directory() if self.config.git_hooks else None)
 
     @cached_property
     def model(self) -> Model | None:
@@ -138,8 +137,9 @@ class World(Ground):
     def judge(self) -> Callable[[str], Ruling | None]:
         """The policy's ruling on a path; it is asked more than once for each."""
         paths = self.config.paths
-        policy = Policy(paths.deny, (*paths_named(self.config), *paths.review))
-        return lru_cache(maxsize=1024)(policy.judge)
+        return lru_cache(maxsize=1024)(
+            Policy(paths.deny, (*paths_named(self.config), *paths.review)).judge
+        )
 
     def _denied(self, path: str) -> str | None:
         ruling = self.judge(path)

@@ -53,8 +53,9 @@ def accept(
         if busy := worktree.busy(world.repo, target):
             return Decided(report, (_busy(target, busy),))
         decision = _landing(world, report, tip, branch, only, without)
-        checked = presubmit.check([decision], world, as_it_stands=decision.commit == branch)
-        (decision,) = checked.kept
+        (decision,) = presubmit.check(
+            [decision], world, as_it_stands=decision.commit == branch
+        ).kept
         candidate = decision.candidate
         if candidate is None:
             errors = tuple(p for p in decision.problems if p.severity == "error")
@@ -74,11 +75,11 @@ def accept(
             value.drop()
         if moved:
             flush(world)
-            anew = candidate.commit != commit == branch
-            changes = _changes(report, decision, candidate, anew)
+            changes = _changes(report, decision, candidate, candidate.commit != commit == branch)
             back = selection.brought_back(report["edits"], changes.get("edits", report["edits"]))
-            how = _choice_made(only, without)
-            updated = reports.close(world, report, "accepted", branch, how, **changes)
+            updated = reports.close(
+                world, report, "accepted", branch, _choice_made(only, without), **changes
+            )
             _let_follow(world)
             world.tell(updated)
             return Decided(updated, back=tuple(back))
@@ -128,7 +129,14 @@ def _landing(
     id, repo, target = report["id"], world.repo, report["target"]
     claim, mode = restack.claim_of(report, world), world.config.mode
     as_it_is = Decision(
-        claim=claim, choice=Choice(), id=id, mode=mode, state="applied", target=target, tip=tip
+        source=claim.source,
+        claim=claim,
+        choice=Choice(),
+        id=id,
+        mode=mode,
+        state="applied",
+        target=target,
+        tip=tip,
     )
     whole = only is None and not without
     own = branch == report["commit"]
@@ -141,8 +149,9 @@ def _landing(
             tree=repo.tree(branch).root,
             paths=tuple(sorted(repo.changed_paths(tip, branch))),
         )
-        subject = repo.message(branch).split("\n", 1)[0]
-        return replace(as_it_is, candidate=candidate, subject=subject)
+        return replace(
+            as_it_is, candidate=candidate, subject=repo.message(branch).split("\n", 1)[0]
+        )
     if not own:
         moved = f"{target} moved" if whole else "only whole branches can land then"
         problem = Problem(

@@ -94,8 +94,9 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
         "edits": [{**edit, "format": None, "at": None} for edit in made["edits"]],
     }
     branch = records.branch(batch.id) if batch.state == "proposed" else None
-    by = note.by if note else None
-    return document.with_state(known, batch.state, branch=branch, duplicate_of=by)
+    return document.with_state(
+        known, batch.state, branch=branch, duplicate_of=note.by if note else None
+    )
 
 
 def _op(before: Leaf | None, after: Leaf | None) -> str:

@@ -60,8 +60,11 @@ def _branches(world: World) -> Hashable:
     waits = repo.refs(records.WAITING)
     if not waits:
         return None
-    tips = repo.branches("")
-    return frozenset(waits.items()), frozenset(tips.items()), tuple(heads(repo.commondir))
+    return (
+        frozenset(waits.items()),
+        frozenset(repo.branches("").items()),
+        tuple(heads(repo.commondir)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,9 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
         decision = _decided(report, world)
         if isinstance(decision, Fault):
             message = _since(report, tip) + decision.message
-            lost = Problem(_MOVED, message, decision.hint, severity="warning")
-            updated = document.with_problems(updated, lost)
+            updated = document.with_problems(
+                updated, Problem(_MOVED, message, decision.hint, severity="warning")
+            )
         elif decision.candidate:
             same = _is_same(decision.candidate, branch, world)
             commit = branch if same else decision.candidate.commit
@@ -182,8 +186,7 @@ def _is_same(candidate: CandidateCommit, branch: str, world: World) -> bool:
 
 def _as_it_is(report: Report, branch: str, world: World) -> Report:
     problems = [problem for problem in report["problems"] if problem["code"] != _MOVED]
-    tree = world.repo.tree(branch).root
-    return {**report, "commit": branch, "tree": tree, "problems": problems}
+    return {**report, "commit": branch, "tree": world.repo.tree(branch).root, "problems": problems}
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
@@ -287,8 +290,7 @@ def _carry_out(steps: Sequence[_Step], values: Mapping[str, Staged], world: Worl
         if _swap(records.BRANCHES, step, step.branch, values, world):
             done.append(step)
         else:  # a person was quicker
-            back = replace(step, commit=step.waits)
-            _swap(records.WAITING, back, step.commit, values, world)
+            _swap(records.WAITING, replace(step, commit=step.waits), step.commit, values, world)
     if any(step.branch != step.commit for step in done):
         files.barrier(world.repo.commondir)
     for step in done:

@@ -59,19 +59,22 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     gate = _for_what_was_there(world)
     data = response(world.repo, id, target, commit, back)
     if not reads_back(data, world.repo, gate.rules, commit, back):
-        problem = Problem(
-            "response.unreadable_edit",
-            "what the batch changed cannot be taken back by a diff of text",
-            f"take it back with git: git revert {commit[:12]}",
+        return Decided(
+            report,
+            (
+                Problem(
+                    "response.unreadable_edit",
+                    "what the batch changed cannot be taken back by a diff of text",
+                    f"take it back with git: git revert {commit[:12]}",
+                ),
+            ),
         )
-        return Decided(report, (problem,))
     name = f"{batch_id(f'revert-{id}')}.md"
     choice = Choice(target=target, accepted=True)
     if obstacle := _in_the_way(gate, data, name, choice):
         return Decided(report, (obstacle,))
     verdicts: list[Report] = []
-    claim = world.queue.adopt(data, name, choice.to_json())
-    worker.work([claim], gate, verdicts.append, choice)
+    worker.work([world.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:
         tell(verdict)
         if verdict["state"] == "applied" and has_commit(verdict):
@@ -92,17 +95,20 @@ def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
     if sighting.state == "reverted":
         by = report["duplicate_of"]
-        hint = f"to have it again: patchq revert {by}" if by else None
-        raise UsageError(f"batch {id} was reverted already", hint)
+        raise UsageError(
+            f"batch {id} was reverted already",
+            f"to have it again: patchq revert {by}" if by else None,
+        )
     if sighting.state not in LANDED or not has_commit(report):
-        waits = f"patchq discard {id}" if sighting.state in WAITING else None
-        raise UsageError(f"batch {id} has not landed: it is {sighting.state}", waits)
+        raise UsageError(
+            f"batch {id} has not landed: it is {sighting.state}",
+            f"patchq discard {id}" if sighting.state in WAITING else None,
+        )
     if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
         reports.reconcile(world)
         updated = world.queue.load(id)
         report = updated if updated and has_commit(updated) else report
-    commit = _on_target(world, {**report, "commit": sighting.commit or report["commit"]})
-    return report, commit
+    return report, _on_target(world, {**report, "commit": sighting.commit or report["commit"]})
 
 
 def _on_target(world: World, report: CommittedReport) -> str:
@@ -163,8 +169,12 @@ def _for_what_was_there(world: World) -> World:
 
 def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem | None:
     """What keeps the batch from landing now, found without writing anything."""
-    claim = Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3]))
-    decision = process(claim, world, Tips(world), replace(choice, dry_run=True))
+    decision = process(
+        Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3])),
+        world,
+        Tips(world),
+        replace(choice, dry_run=True),
+    )
     state, problems = decision.state, decision.problems
     if state == "applied":
         return None
@@ -204,8 +214,7 @@ def changes(repo: Repository, start: str, commit: str) -> tuple[FileChange, ...]
         if problem is not None:
             return replace(problem, hint=f"take it back with git: git revert {commit[:12]}")
         was, now = (repo.raw(leaf[1]) if leaf else None for leaf in (before, after))
-        executable = before is not None and before[0] == EXECUTABLE
-        found.append(FileChange(path, was, now, executable))
+        found.append(FileChange(path, was, now, before is not None and before[0] == EXECUTABLE))
     return tuple(_with_renames(found))
 
 

@@ -328,8 +328,7 @@ class _File:
                 continue
             first, end = image((was[0] - 1, was[1]), theirs)
             if not (now[0] - 1 < max(end, first + 1) and first < now[1]):
-                there = first + 1, end
-                problems.append(self.move.elsewhere(self.source, it.id, was, there, now))
+                problems.append(self.move.elsewhere(self.source, it.id, was, (first + 1, end), now))
         return problems
 
     def differs(self) -> Problem:

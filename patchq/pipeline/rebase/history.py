@@ -20,8 +20,7 @@ def standing(report: Delivery, repo: Repository, tip: str) -> Standing:
     """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
     or with its changed lines touched since, or it has no say any more."""
     state = report["state"]
-    branch = records.branch(report["id"])
-    if state == "held" or (state == "proposed" and repo.branch_tip(branch)):
+    if state == "held" or (state == "proposed" and repo.branch_tip(records.branch(report["id"]))):
         return "waits"
     commit = traces.landing(report, repo, tip) if state in STANDING else None
     if commit is None:
@@ -50,10 +49,9 @@ def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
     parents = repo.parents(commit)
     if not parents:
         return []
-    landed = repo.changed_paths(parents[0], commit)
     return sorted(
         path
-        for path in landed & repo.changed_paths(commit, tip)
+        for path in repo.changed_paths(parents[0], commit) & repo.changed_paths(commit, tip)
         if _meet(*(_text(repo, oid, path) for oid in (parents[0], commit, tip)))
     )
 
