@@ -20,6 +20,6 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     data, _ = arguments.read_response(args.file)
     text = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
-    found = ranked(args.file, text, args.line)
-    print(printed([asdict(candidate) for candidate in found], indent=1))
+    candidates = [asdict(candidate) for candidate in ranked(args.file, text, args.line)]
+    print(printed(candidates, indent=1))
     return 0

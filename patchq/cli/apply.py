@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from patchq.cli import arguments, confirm, dry, opening, output
+from patchq.cli import arguments, check, confirm, opening, output
 from patchq.land import worker
 from patchq.model.report import Report
 from patchq.review import restack
@@ -19,12 +19,12 @@ def run(args: Namespace) -> int:
     choice = None
     if args.file != "-" and confirm.possible(args, world.config):
         try:
-            choice = confirm.Asker(world)(dry.unread(world, data, name))
+            choice = confirm.Asker(world)(check.unread(world, data, name))
         except confirm.Quit:
             return 130
     reports: list[Report] = []
     claim = world.queue.adopt(data, name, choice.to_json() if choice else None)
-    claim = replace(claim, problem=dry.oversize(world, data))
+    claim = replace(claim, problem=check.oversize(world, data))
     worker.work([claim], world, reports.append, choice)
     restack.settle(world)
     verdicts = output.Verdicts(args)

@@ -34,4 +34,4 @@ def run(args: Namespace) -> int:
     desk.take(replace(world.queue.adopt(question, name + REQUEST), request=True))
     while desk.open:
         worker.work(desk.answered(wait=1.0), world, verdicts)
-    return 1 if verdicts.last == "rejected" else 0
+    return int(verdicts.states[-1:] == ["rejected"])

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import PurePath
 
-from patchq.cli import arguments, dry, opening, output
+from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put
+from patchq.formats.envelope.opening import open_response
+from patchq.model.values import Envelope, Problem, Source
+from patchq.pipeline.process import process
+from patchq.pipeline.progress import Decision
+from patchq.pipeline.world import Choice, Tips, World
+from patchq.queue import Claim
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.inbox import too_large
 from patchq.report import document
 from patchq.report.page import to_markdown
+from patchq.report.secrecy import batch_id
 
 ARGUMENTS = (arguments.RESPONSE,)
 
@@ -15,7 +27,7 @@ ARGUMENTS = (arguments.RESPONSE,)
 def run(args: Namespace) -> int:
     world = opening.open_world(args, writes=False)
     data, name = arguments.read_response(args.file)
-    decision = dry.preview(world, dry.unread(world, data, name))
+    decision = preview(world, unread(world, data, name))
     report = document.to_json(decision.outcome())
     if args.json:
         output.say(args, report)
@@ -24,3 +36,26 @@ def run(args: Namespace) -> int:
         if not args.quiet:
             put(to_markdown(report), end="")
     return 1 if report["state"] == "rejected" else 0
+
+
+def preview(world: World, claim: Claim, choice: Choice | None = None) -> Decision:
+    """What would become of a response now; nothing is written, and no id is taken."""
+    opened = open_response(claim.data)
+    named = opened.header.id if isinstance(opened, Envelope) else None
+    id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
+    if claim.id is None and isinstance(world.queue, DirectoryQueue):
+        id = world.queue.next_id(id)
+    choice = replace(choice or Choice(), dry_run=True)
+    return process(replace(claim, id=id), world, Tips(world), choice)
+
+
+def unread(world: World, data: bytes, name: str) -> Claim:
+    """A response that the queue does not have, to look at."""
+    source = Source(name, sha256(data).hexdigest(), len(data))
+    return Claim("", source, data, oversize(world, data))
+
+
+def oversize(world: World, data: bytes) -> Problem | None:
+    """Why a response that does not come through the inbox would not be read there."""
+    most = world.config.limits.response_bytes
+    return too_large(len(data), most) if len(data) > most else None

@@ -25,6 +25,9 @@ def run(args: Namespace) -> int:
             raise config_file.ConfigError(
                 [f"{config_file.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
             )
-        answer = {"config": str(path), "exists": path.exists()}
-        output.emit(args, answer, f"{path}: {'ok' if path.exists() else 'not there; defaults'}")
+        output.emit(
+            args,
+            {"config": str(path), "exists": path.exists()},
+            f"{path}: {'ok' if path.exists() else 'not there; defaults'}",
+        )
     return 0

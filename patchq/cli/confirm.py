@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from select import select
 
-from patchq.cli import dry
+from patchq.cli import check
+from patchq.cli.arguments import edit_ids
 from patchq.config.schema import Config
 from patchq.model.errors import UsageError
 from patchq.model.report import USABLE, EditEntry
@@ -50,15 +51,16 @@ class Asker:
         """How to take the response, None for as it says itself; raises `Quit`."""
         choice: Choice | None = None
         while True:
-            decision = dry.preview(self._world, claim, choice)
-            if decision.state != "proposed" or _is_dirty(decision):
+            decision = check.preview(self._world, claim, choice)
+            dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
+            if decision.state != "proposed" or dirty:  # uncommitted changes keep it from landing
                 if choice is None:
                     return None
                 self._say(*(f"{p.code}: {p.message}" for p in decision.problems))
                 choice = None
                 continue
             self._show(decision)
-            answer = self._answer(f"Land it on {decision.target}? {_ANSWERS}: ")
+            answer = self._line(f"Land it on {decision.target}? {_ANSWERS}: ").strip().lower()[:1]
             if answer == "y":
                 return replace(choice or Choice(), accepted=True)
             if answer == "n":
@@ -80,18 +82,15 @@ class Asker:
 
     def _chosen(self, claim: Claim) -> Choice | None:
         """The edits that the person names; None for all."""
-        edits = document.to_json(dry.preview(self._world, claim).outcome())["edits"]
-        names = self._line(f"Which of the edits {', '.join(edit['id'] for edit in edits)}? ")
-        only = frozenset(name.strip() for name in names.split(",") if name.strip())
+        edits = document.to_json(check.preview(self._world, claim).outcome())["edits"]
+        names = ", ".join(edit["id"] for edit in edits)
+        only = edit_ids(self._line(f"Which of the edits {names}? "))
         try:
             chosen = selection.select(edits, only, frozenset())
         except UsageError as error:
             self._say(error.message)
             return None
         return Choice(edits=chosen.taken, left=chosen.left)
-
-    def _answer(self, question: str) -> str:
-        return self._line(question).strip().lower()[:1]
 
     def _line(self, question: str) -> str:
         """A line from the terminal; raises `Quit` at its end, and when a signal says to stop."""
@@ -109,11 +108,6 @@ class Asker:
     def _say(self, *lines: str) -> None:
         for line in lines:
             print(visible(line, keep="\n\t"), flush=True)
-
-
-def _is_dirty(decision: Decision) -> bool:
-    """Whether it could not land for uncommitted changes."""
-    return any(problem.code == "worktree.dirty" for problem in decision.problems)
 
 
 def _edit(edit: EditEntry) -> str:

@@ -11,5 +11,4 @@ ARGUMENTS = (arguments.BATCH,)
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args, targeted=False)
-    return output.decision(args, decide.discard(world, args.id))
+    return output.decision(args, decide.discard(opening.open_world(args, targeted=False), args.id))

@@ -5,18 +5,17 @@ from __future__ import annotations
 from argparse import Namespace
 
 from patchq.cli import arguments, output
-from patchq.formats import registry
+from patchq.formats.registry import FORMATS
 from patchq.model.errors import UsageError
 
 ARGUMENTS = (arguments.Argument("name", metavar="NAME", nargs="?"),)
 
 
 def run(args: Namespace) -> int:
-    formats = registry.FORMATS
     if args.name is None:
-        return output.emit(args, list(formats), *formats)
-    form = formats.named(args.name)
+        return output.emit(args, list(FORMATS), *FORMATS)
+    form = FORMATS.named(args.name)
     if form is None:
-        raise UsageError(f"there is no format {args.name!r}", "one of " + ", ".join(formats))
-    result = {"name": form.name, "instructions": form.instructions}
-    return output.emit(args, result, form.instructions.rstrip())
+        raise UsageError(f"there is no format {args.name!r}", "one of " + ", ".join(FORMATS))
+    answer = {"name": form.name, "instructions": form.instructions}
+    return output.emit(args, answer, form.instructions.rstrip())

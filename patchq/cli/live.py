@@ -20,6 +20,7 @@ class Bar:
         self._task = self._progress.add_task("run", total=None)
         self._done = 0
         self._progress.start()
+        self.close = self._progress.stop
 
     def tell(self, line: str) -> None:
         self._done += 1
@@ -29,9 +30,6 @@ class Bar:
     def refresh(self, upkeep: Upkeep) -> None:
         self._progress.update(self._task, total=self._done + upkeep.world.queue.depth())
 
-    def close(self) -> None:
-        self._progress.stop()
-
 
 class LiveLine:
     """One line at the bottom of `watch`; verdicts scroll above it."""
@@ -40,6 +38,7 @@ class LiveLine:
         self._line = ""
         self._live = Live(Text(""), console=Console(), auto_refresh=False, transient=True)
         self._live.start()
+        self.close = self._live.stop
 
     def tell(self, line: str) -> None:
         self._live.console.print(Text(line), soft_wrap=True)
@@ -53,6 +52,3 @@ class LiveLine:
             self._line = line
             text = Text(line, style="dim", no_wrap=True, overflow="ellipsis")
             self._live.update(text, refresh=True)
-
-    def close(self) -> None:
-        self._live.stop()

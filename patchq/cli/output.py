@@ -43,22 +43,20 @@ def say(args: Namespace, report: Report) -> None:
 
 
 class Verdicts:
-    """Prints each verdict that it is called with; `last` is the state of the last one."""
+    """Prints each verdict that it is called with; `states` are those so far."""
 
     def __init__(self, args: Namespace) -> None:
         self._args = args
-        self._refused = False
-        self.last: str | None = None
+        self.states: list[str] = []
 
     def __call__(self, report: Report) -> None:
-        self.last = report["state"]
-        self._refused |= self.last == "rejected"
+        self.states.append(report["state"])
         say(self._args, report)
 
     @property
     def exit_code(self) -> int:
         """1 if any response was refused."""
-        return int(self._refused)
+        return int("rejected" in self.states)
 
 
 def decision(args: Namespace, decided: Decided) -> int:

@@ -46,8 +46,11 @@ def run(args: Namespace) -> int:
         raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
     assert query.task is not None
     prompt = prompts.build(query.task, budget=args.budget)
-    answer = {"form": prompt.form, "base": query.base, "prompt": prompt.text}
-    return output.emit(args, answer, prompt.text.removesuffix("\n"))
+    return output.emit(
+        args,
+        {"form": prompt.form, "base": query.base, "prompt": prompt.text},
+        prompt.text.removesuffix("\n"),
+    )
 
 
 def question(args: Namespace, repo: Repository) -> Request:

@@ -34,8 +34,7 @@ class Session:
         world.queue.acquire()
         args.opened.callback(world.queue.release)
         self.site = places.find(args)
-        manager = Manager() if lasting else Manager({})
-        self.upkeep = Upkeep(world, self.site.home, manager)
+        self.upkeep = Upkeep(world, self.site.home, Manager() if lasting else Manager({}))
         self.world, self._say = world, say
         self._screen: Bar | LiveLine | None = None
         self._asker: confirm.Asker | None = None

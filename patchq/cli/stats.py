@@ -32,8 +32,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
-    counts = stats.everything(ground.queue, ground.queue_root)
-    rows = table(counts, args.by)
+    rows = table(stats.everything(ground.queue, ground.queue_root), args.by)
     return output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
 
 
@@ -44,13 +43,12 @@ def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
     for name, kinds in stats.sums(counts, by).items():
         if any(kind in kinds for kind in counted):
             sums = {kind: kinds.get(kind, {}) if kind in counted else {} for kind in _KINDS}
-            cut = kinds.get("truncated", {}) if by != "format" else {}
             rows.append(
                 {
                     "name": name or None,
                     "responses": sum(sums["verdict"].values()),
                     **{_KINDS[kind]: dict(sorted(sums[kind].items())) for kind in _KINDS},
-                    "truncated": sum(cut.values()),
+                    "truncated": sum(kinds.get("truncated", {}).values()) if by != "format" else 0,
                 }
             )
     return sorted(rows, key=lambda row: (-row["responses"], -_edits(row), row["name"] or ""))

@@ -27,16 +27,11 @@ ARGUMENTS = (arguments.Argument("id", metavar="ID", nargs="?", help="one batch o
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
     if args.id is not None:
-        return _one(args, ground)
+        report, note = batches.seen(ground, *batches.find(ground, args.id))
+        line = output.line(report) + (f"  ({note})" if note else "")
+        return output.emit(args, {**report, "note": note}, line)
     answer = _overview(ground)
     return output.emit(args, answer, *_lines(answer))
-
-
-def _one(args: Namespace, ground: Ground) -> int:
-    report, note = batches.seen(ground, *batches.find(ground, args.id))
-    return output.emit(
-        args, {**report, "note": note}, output.line(report) + (f"  ({note})" if note else "")
-    )
 
 
 def _overview(ground: Ground) -> dict[str, Any]:
@@ -44,10 +39,9 @@ def _overview(ground: Ground) -> dict[str, Any]:
     busy = worktree.busy(ground.repo, ground.target) if ground.target else None
     needs = dependencies.held(ground)
     known = list(traces.waiting(ground))
-    waiting: list[tuple[Report, Sighting]]
-    waiting = [(report, traces.observe(ground, report)) for report in known]
-    for report in from_git.waiting(ground, [report["id"] for report in known]):
-        waiting.append((report, Sighting("proposed", from_git.SAYS_SO)))
+    lost = from_git.waiting(ground, [report["id"] for report in known])
+    waiting: list[tuple[Report, Sighting]] = [(r, traces.observe(ground, r)) for r in known]
+    waiting += [(r, Sighting("proposed", from_git.SAYS_SO)) for r in lost]
     there = {report["id"] for report, seen in waiting if seen.state == "proposed"}
     return {
         "target": ground.target or None,

@@ -32,36 +32,28 @@ def run(args: Namespace) -> int:
     site = places.find(args)
     queue = places.open_queue(args, site, site.load_config())
     data, name = arguments.read_response(args.file)
-    said = {key: getattr(args, key) for key in ("target", "base", "message")}
-    if name.endswith(REQUEST):
-        return _request(args, queue, data, name, wants=args.wait or any(said.values()))
-    data = with_header(data, {key: value for key, value in said.items() if value is not None})
-    opened = open_response(data)
-    named = opened.header.id if isinstance(opened, Envelope) else None
-    id = queue.next_id(batch_id(named or PurePath(name).stem))
-    dropped = queue.submit(data, id + (PurePath(file_name(name)).suffix or ".md"))
-    if named is None:
-        id = batch_id(PurePath(dropped).stem)
+    keys = {key: getattr(args, key) for key in ("target", "base", "message")}
+    id, suffix = None, REQUEST
+    if not name.endswith(REQUEST):
+        data = with_header(data, {key: value for key, value in keys.items() if value is not None})
+        opened = open_response(data)
+        id = opened.header.id if isinstance(opened, Envelope) else None
+        suffix = PurePath(file_name(name)).suffix or ".md"
+    elif args.wait or any(keys.values()):  # nor could an answer be waited for by its bytes
+        raise UsageError(
+            "a request takes none of --target, --base, --message and --wait",
+            "say `target` and `base` in the request; to wait for the answer, use `patchq ask`",
+        )
+    free = queue.next_id(batch_id(id or PurePath(response_name(name)).stem))
+    dropped = queue.submit(data, free + suffix)
     if not args.wait:
+        id = free if id is not None else batch_id(PurePath(response_name(dropped)).stem)
         return output.emit(args, {"id": id, "file": dropped}, id)
     if lock_owner(queue.root) is None:
         print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
     report = _verdict(queue, sha256(data).hexdigest(), dropped)
     output.say(args, report)
     return 1 if report["state"] == "rejected" else 0
-
-
-def _request(args: Namespace, queue: DirectoryQueue, data: bytes, name: str, *, wants: bool) -> int:
-    """Drop a request; the answer to it is nothing that this command could wait for by its bytes."""
-    if wants:
-        raise UsageError(
-            "a request takes none of --target, --base, --message and --wait",
-            "say `target` and `base` in the request; to wait for the answer, use `patchq ask`",
-        )
-    id = queue.next_id(batch_id(PurePath(response_name(name)).stem))
-    dropped = queue.submit(data, id + REQUEST)
-    id = batch_id(PurePath(response_name(dropped)).stem)
-    return output.emit(args, {"id": id, "file": dropped}, id)
 
 
 def with_header(data: bytes, said: dict[str, str]) -> bytes:

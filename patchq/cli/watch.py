@@ -74,8 +74,8 @@ def _log(report: Report) -> None:
         "commit": report["commit"],
         "codes": [problem["code"] for problem in report["problems"]],
     }
-    level = logging.WARNING if report["state"] == "rejected" else logging.INFO
-    _LOG.log(level, "%s", output.line(report), extra=about)
+    log = _LOG.warning if report["state"] == "rejected" else _LOG.info
+    log("%s", output.line(report), extra=about)
 
 
 def _detach(args: Namespace, world: World) -> int:
