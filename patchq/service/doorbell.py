@@ -64,7 +64,8 @@ class Doorbell:
         self.warning: str | None = None
         self._inbox = inbox
         self._poll_seconds = poll_seconds
-        self._polling = mode == "poll" or sys.platform != "linux"
+        self.polling = mode == "poll" or sys.platform != "linux"
+        """Whether nothing but time tells of new files."""
         # A descriptor, not a `threading.Event`: its lock would be taken twice by a signal handler
         # that rings while the same thread is about to wait.
         self._bell, self._rope = os.pipe()
@@ -76,17 +77,12 @@ class Doorbell:
         self._watched: tuple[int, int] | None = None
         self._watch()
 
-    @property
-    def polling(self) -> bool:
-        """Whether nothing but time tells of new files."""
-        return self._polling
-
     def wait(self, timeout: float | None) -> bool:
         """Wait for a ring, at most `timeout` seconds (None: no limit of the caller's), and never
         longer than `poll_seconds`.  True if it rang, or the watch had to be set anew."""
         if self._watch():
             return True
-        longest = self._poll_seconds if self._polling else min(self._poll_seconds, _CHECK_SECONDS)
+        longest = self._poll_seconds if self.polling else min(self._poll_seconds, _CHECK_SECONDS)
         seconds = longest if timeout is None else min(timeout, longest)
         if not self._poll.poll(max(0.0, seconds) * 1000):
             return False
@@ -111,10 +107,12 @@ class Doorbell:
 
     def _watch(self) -> bool:
         """See to it that the directory of that name is watched; True if it was not."""
-        if self._polling:
+        if self.polling:
             return False
         now = self._identity()
-        if self._observer is not None and now == self._watched and self._alive(self._observer):
+        # A new directory may get the number of the old one, but its emitter ended with that.
+        emitters = self._observer.emitters if self._observer is not None else ()
+        if emitters and now == self._watched and all(emitter.is_alive() for emitter in emitters):
             return False
         self._unwatch()
         if now is None:
@@ -125,7 +123,11 @@ class Doorbell:
             observer.start()
         except OSError as error:
             if error.errno not in _ABSENT:
-                self._fall_back(error)
+                self.polling = True
+                self.warning = (
+                    f"the inbox cannot be watched ({error.strerror}); it is looked at every "
+                    f"{self._poll_seconds:g} s instead (see the sysctls fs.inotify.*)"
+                )
             return False
         self._observer, self._watched = observer, now
         return True
@@ -136,19 +138,6 @@ class Doorbell:
         except OSError:
             return None
         return status.st_dev, status.st_ino
-
-    @staticmethod
-    def _alive(observer: BaseObserver) -> bool:
-        # A new directory may get the number of the old one, but its emitter ended with that.
-        emitters = observer.emitters
-        return bool(emitters) and all(emitter.is_alive() for emitter in emitters)
-
-    def _fall_back(self, error: OSError) -> None:
-        self._polling = True
-        self.warning = (
-            f"the inbox cannot be watched ({error.strerror}); it is looked at every "
-            f"{self._poll_seconds:g} s instead (see the sysctls fs.inotify.*)"
-        )
 
     def _unwatch(self) -> None:
         observer, self._observer, self._watched = self._observer, None, None

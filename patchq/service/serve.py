@@ -109,7 +109,7 @@ def serve(
             upkeep.idle()
             doorbell.wait(min(_pause(world), upkeep.pause))
     finally:
-        upkeep.stop()
+        upkeep.manager.stopping()
         desk.close()
         doorbell.close()
         control.doorbell = None
@@ -165,24 +165,20 @@ def drain(
     control.cut_short = world.stop.set
     with closing(RequestDesk(world)) as desk:
         world = replace(world, desk=desk, pulse=upkeep.manager.alive)
-        _drain(world, control, tell, progress)
+        start(world, tell)
+        quiet_until = monotonic() + world.config.queue.settle_seconds + 1
+        while not control.stop:
+            progress()
+            if worker.turn(world, tell):
+                continue
+            pause = world.queue.unsettled()
+            if desk.open:
+                pause = _SHORTEST_WAIT
+            elif pause is None or monotonic() > quiet_until:
+                if worker.look_at_held(world, tell):
+                    continue
+                break
+            world.pulse()
+            sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))
         restack.settle(world)
     upkeep.finish()
-
-
-def _drain(world: World, control: Control, tell: worker.Tell, progress: Callable[[], None]) -> None:
-    start(world, tell)
-    quiet_until = monotonic() + world.config.queue.settle_seconds + 1
-    while not control.stop:
-        progress()
-        if worker.turn(world, tell):
-            continue
-        pause = world.queue.unsettled()
-        if world.desk and world.desk.open:
-            pause = _SHORTEST_WAIT
-        elif pause is None or monotonic() > quiet_until:
-            if worker.look_at_held(world, tell):
-                continue
-            break
-        world.pulse()
-        sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))

@@ -202,35 +202,29 @@ class Running:
             self.last_landing = max(self.last_landing or 0.0, self._queue.ended(id) or 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What is written: the sums, and how the queue stands now.  Times are seconds since the
-    epoch."""
-
-    counts: Mapping[Key, float]
-    inbox: int
-    held: int
-    waiting: int
-    started: float
-    last_landing: float | None
+_GAUGES = {
+    "inbox": "Responses in the inbox.",
+    "held": "Batches that wait for another batch, or for a work tree.",
+    "waiting": "Proposals that wait for review.",
+    "start_time_seconds": "When the daemon started.",
+    "last_landing_time_seconds": "When a batch last landed.",
+}
+"""How the queue stands now; times are seconds since the epoch."""
 
 
-def text(numbers: Numbers) -> str:
-    """The file's content."""
-    return "".join(f"{line}\n" for line in _lines(numbers))
-
-
-def _lines(numbers: Numbers) -> Iterator[str]:
-    for name, kind, what, samples in _families(numbers):
+def _lines(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> Iterator[str]:
+    for name, kind, what, samples in _families(counts, gauges):
         yield f"# HELP patchq_{name} {what}"
         yield f"# TYPE patchq_{name} {kind}"
         for label, value in samples.items():
             yield f"patchq_{name}{label} {value}"
 
 
-def _families(numbers: Numbers) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+def _families(
+    counts: Mapping[Key, float], gauges: Mapping[str, float | None]
+) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
     """Name, type and meaning of each number, and what follows its name -> its value."""
-    total = sums(numbers.counts).get("", {})
+    total = sums(counts).get("", {})
     verdicts, reasons = total.get("verdict", {}), total.get("reason", {})
     states = {f'{{state="{state}"}}': f"{verdicts.get(state, 0):.0f}" for state in VERDICTS}
     codes = {f'{{code="{_escaped(c)}"}}': f"{reasons[c]:.0f}" for c in sorted(reasons)}
@@ -244,15 +238,8 @@ def _families(numbers: Numbers) -> Iterator[tuple[str, str, str, Mapping[str, st
         seconds, times = total.get("seconds", {}).get(name, 0), sum(total.get(each, {}).values())
         samples = {"_sum": f"{seconds:.3f}", "_count": f"{times:.0f}"}
         yield f"{name}_seconds", "summary", what, samples
-    gauges: tuple[tuple[str, float | None, str], ...] = (
-        ("inbox", numbers.inbox, "Responses in the inbox."),
-        ("held", numbers.held, "Batches that wait for another batch, or for a work tree."),
-        ("waiting", numbers.waiting, "Proposals that wait for review."),
-        ("start_time_seconds", numbers.started, "When the daemon started."),
-        ("last_landing_time_seconds", numbers.last_landing, "When a batch last landed."),
-    )
-    for name, value, what in gauges:
-        if value is not None:
+    for name, what in _GAUGES.items():
+        if (value := gauges[name]) is not None:
             yield name, "gauge", what, {"": f"{value:.3f}" if "time" in name else f"{value:.0f}"}
 
 
@@ -268,9 +255,10 @@ class MetricsFile:
         self._written = ""
         self._warned = False
 
-    def write(self, numbers: Numbers) -> None:
-        """Replace the file.  Its directory must be there."""
-        content = text(numbers)
+    def write(self, counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> None:
+        """Replace the file by the sums, and the value of each of `_GAUGES`.  Its directory must be
+        there."""
+        content = "".join(f"{line}\n" for line in _lines(counts, gauges))
         if content == self._written and self.path.exists():
             return
         # The node exporter reads what ends in `.prom`, so the scratch file must not.

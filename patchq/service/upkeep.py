@@ -34,7 +34,7 @@ from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.spool import Folder, disk_faults
 from patchq.service import stats
-from patchq.service.stats import MetricsFile, Numbers, Running
+from patchq.service.stats import MetricsFile, Running
 
 _STATUS_SECONDS = 1.0
 _SEND_SECONDS = 1.0
@@ -264,19 +264,16 @@ class Upkeep:
         if self._file is None or self._file.path != path:
             self._file = MetricsFile(path)
         self._file.write(
-            Numbers(
-                counts=self._running.counts,
-                inbox=world.queue.depth(),
-                held=len(world.queue.held()),
-                waiting=len(world.repo.refs(records.WAITING)),
-                started=self._started,
-                last_landing=self._running.last_landing,
-            )
+            self._running.counts,
+            {
+                "inbox": world.queue.depth(),
+                "held": len(world.queue.held()),
+                "waiting": len(world.repo.refs(records.WAITING)),
+                "start_time_seconds": self._started,
+                "last_landing_time_seconds": self._running.last_landing,
+            },
         )
         self._wrote = monotonic()
-
-    def stop(self) -> None:
-        self.manager.stopping()
 
     def _path(self) -> Path | None:
         named = self.world.config.stats.prometheus

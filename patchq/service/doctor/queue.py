@@ -47,16 +47,27 @@ def _place(root: Path) -> Finding:
     places = [p for p in (root, *(root / n for n in (*PUBLIC, *PRIVATE))) if os.path.lexists(p)]
     for place in places:
         if place.is_symlink() or not place.is_dir():
-            what = f"{place} is no directory of the queue"
-            cure = f"mv '{place}' '{root.parent}/'; patchq fsck --repair"
-            return Finding("queue.there", "fatal", what, cure)
+            return Finding(
+                "queue.there",
+                "fatal",
+                f"{place} is no directory of the queue",
+                f"mv '{place}' '{root.parent}/'; patchq fsck --repair",
+            )
     for place in places:
         if not os.access(place, os.R_OK | os.X_OK):
-            what = f"{place} cannot be entered by the user that runs this"
-            return Finding("queue.there", "fatal", what, f"chmod u+rwx '{place}'")
+            return Finding(
+                "queue.there",
+                "fatal",
+                f"{place} cannot be entered by the user that runs this",
+                f"chmod u+rwx '{place}'",
+            )
     if missing := [name for name in PUBLIC if not (root / name).is_dir()]:
-        what = f"{root} is not a queue: {', '.join(missing)} missing"
-        return Finding("queue.there", "todo", what, "make it: patchq init")
+        return Finding(
+            "queue.there",
+            "todo",
+            f"{root} is not a queue: {', '.join(missing)} missing",
+            "make it: patchq init",
+        )
     return Finding("queue.there", "ok", str(root))
 
 
@@ -214,9 +225,10 @@ def _daemon(root: Path) -> Iterator[Finding]:
     if owner is None:
         yield Finding("daemon", "ok", "no daemon runs; responses wait until one does")
     else:
-        began = datetime.fromtimestamp(owner.since or time.time(), UTC)
-        since = began.isoformat(timespec="seconds")
-        yield Finding("daemon", "ok", f"process {owner.pid} on {owner.host} since {since}")
+        began = datetime.fromtimestamp(owner.since or time.time(), UTC).isoformat(
+            timespec="seconds"
+        )
+        yield Finding("daemon", "ok", f"process {owner.pid} on {owner.host} since {began}")
     if owner is None and tokens:
         yield Finding(
             "queue.claims",

@@ -58,8 +58,11 @@ def look_at_machine(
 
 
 def _kind() -> Iterator[Finding]:
-    name = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    yield Finding("system.kind", "ok", name)
+    yield Finding(
+        "system.kind",
+        "ok",
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+    )
     if sys.platform != "linux":
         for what, message, cure in _ELSEWHERE:
             yield Finding(what, "weaker", message, cure)
@@ -67,6 +70,8 @@ def _kind() -> Iterator[Finding]:
 
 def _clock(repo: Repository | None) -> Iterator[Finding]:
     now = time.time()
+    branch = repo.head_branch() if repo else None
+    tip = repo.branch_tip(branch) if repo and branch else None
     if now < _EARLIEST:
         yield Finding(
             "system.clock",
@@ -75,10 +80,7 @@ def _clock(repo: Repository | None) -> Iterator[Finding]:
             "and `git gc` takes new objects for old ones",
             "set the clock: timedatectl set-ntp true",
         )
-        return
-    branch = repo.head_branch() if repo else None
-    tip = repo.branch_tip(branch) if repo and branch else None
-    if repo and tip and repo.time(tip) > now + _AHEAD_SECONDS:
+    elif repo and tip and repo.time(tip) > now + _AHEAD_SECONDS:
         ahead = (repo.time(tip) - now) / 3600
         yield Finding(
             "system.clock",
@@ -87,8 +89,8 @@ def _clock(repo: Repository | None) -> Iterator[Finding]:
             "was set back, or that of another machine is wrong",
             "compare the clock: timedatectl",
         )
-        return
-    yield Finding("system.clock", "ok", "the clock is not behind the newest commit")
+    else:
+        yield Finding("system.clock", "ok", "the clock is not behind the newest commit")
 
 
 def _git() -> Iterator[Finding]:
@@ -101,17 +103,16 @@ def _git() -> Iterator[Finding]:
             "no `pre-commit` hook gets its work tree",
             "install git 2.38 or later",
         )
-        return
-    if command.merges_trees(version):
+    elif command.merges_trees(version):
         yield Finding("git.version", "ok", version)
-        return
-    yield Finding(
-        "git.version",
-        "weaker",
-        f"{version} has no `merge-tree --write-tree`: edits of a moved base are checked by "
-        "libgit2's merge, which knows fewer renames than git",
-        "install git 2.38 or later",
-    )
+    else:
+        yield Finding(
+            "git.version",
+            "weaker",
+            f"{version} has no `merge-tree --write-tree`: edits of a moved base are checked by "
+            "libgit2's merge, which knows fewer renames than git",
+            "install git 2.38 or later",
+        )
 
 
 def _commands(config: Config) -> Iterator[Finding]:
@@ -160,21 +161,16 @@ def _no_jail() -> tuple[str, str]:
         ("kernel/unprivileged_userns_clone", "0", "1"),
         ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
     ):
-        if _sysctl(name) == bad:
+        if _read(f"/proc/sys/{name}").strip() == bad:
             key = name.replace("/", ".")
             return f"the sysctl {key} is {bad}", f"sysctl -w {key}={setting}"
-    kinds = _read("/proc/filesystems").split()
-    if "overlay" not in kinds:
+    if "overlay" not in _read("/proc/filesystems").split():
         return "the kernel has no overlay file system", "modprobe overlay"
     return (
         "this kernel or container does not let them have namespaces",
         "allow user namespaces and mounts in them: in a unit no RestrictNamespaces=, in a "
         "container a seccomp profile that has unshare and mount",
     )
-
-
-def _sysctl(name: str) -> str:
-    return _read(f"/proc/sys/{name}").strip()
 
 
 def _read(path: str) -> str:
@@ -273,8 +269,6 @@ def _locks(commondir: Path) -> Iterator[Finding]:
         except FileNotFoundError:
             continue  # it was released meanwhile
         owner = _owner_of(commondir, lock)
-        if owner == "alive":
-            continue
         if owner == "dead":
             yield Finding(
                 "repository.locks",
@@ -282,14 +276,14 @@ def _locks(commondir: Path) -> Iterator[Finding]:
                 f"{lock} was left by a patchq that died (it is a link to its own file)",
                 "nothing: the next `patchq watch` or `patchq run` removes it at its start",
             )
-        elif age < _OLD_SECONDS:
+        elif owner is None and age < _OLD_SECONDS:
             yield Finding(
                 "repository.locks",
                 "weaker",
                 f"{lock} is held by another program since {age} s; batches for it wait",
                 f"wait; if no git runs in this repository any more: rm '{lock}'",
             )
-        else:
+        elif owner is None:
             yield Finding(
                 "repository.locks",
                 "todo",

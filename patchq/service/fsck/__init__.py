@@ -47,14 +47,9 @@ def repair(world: World) -> list[Damage]:
                 if damage.mend:
                     damage.mend()
             except (Fault, OSError) as error:
-                failed[damage] = _unmended(damage, error)
+                fault = error if isinstance(error, Fault) else spool.fault(error)
+                why = "; ".join(filter(None, (fault.message, fault.hint)))
+                failed[damage] = replace(damage, cure=f"not mended: {why}", mend=None)
         world.queue.sync()
         damages = check(world)
     return [failed.get(damage, damage) for damage in damages]
-
-
-def _unmended(damage: Damage, error: Fault | OSError) -> Damage:
-    """The damage with what kept it from being mended."""
-    fault = error if isinstance(error, Fault) else spool.fault(error)
-    why = "; ".join(filter(None, (fault.message, fault.hint)))
-    return replace(damage, cure=f"not mended: {why}", mend=None)

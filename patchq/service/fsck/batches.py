@@ -56,21 +56,15 @@ def read(root: Path) -> Batches:
             elif name.endswith(PAGE):
                 found.pages[name.removesuffix(PAGE)] = path
             elif name.endswith(REPORT):
-                _take(found, name.removesuffix(REPORT), path)
+                id, report = name.removesuffix(REPORT), spool.decode(path.read_bytes())
+                found.twice += [id] if id in found.folders else []
+                if report is None or not document.is_whole(report, id):
+                    found.broken[id] = path
+                else:
+                    found.reports[id], found.folders[id] = report, folder
             else:
                 found.bodies[name.rpartition(".")[0] or name] = path
     return found
-
-
-def _take(found: Batches, id: str, path: Path) -> None:
-    report = spool.decode(path.read_bytes())
-    if id in found.folders:
-        found.twice.append(id)
-    if report is None or not document.is_whole(report, id):
-        found.broken[id] = path
-        return
-    found.reports[id] = report
-    found.folders[id] = path.parent
 
 
 def check(world: World, there: Batches) -> Iterator[Damage]:
@@ -112,8 +106,12 @@ def _pages(there: Batches) -> Iterator[Damage]:
     for id, report in there.reports.items():
         path = there.folders[id] / f"{id}{PAGE}"
         if not path.is_file() or not path.stat().st_size:
-            mend = partial(_put_page, path.parent, report)
-            yield Damage("page.missing", str(path), "the report's page is not there", mend=mend)
+            yield Damage(
+                "page.missing",
+                str(path),
+                "the report's page is not there",
+                mend=partial(_put_page, path.parent, report),
+            )
 
 
 def _responses(world: World, there: Batches) -> Iterator[Damage]:
@@ -123,11 +121,19 @@ def _responses(world: World, there: Batches) -> Iterator[Damage]:
             continue  # the report was made from git
         path = there.folders[id] / f"{id}{extension(source['name'])}"
         if not os.path.lexists(path):
-            what = "the response is not there any more"
-            yield Damage("body.missing", str(path), what, "put it there from a backup")
+            yield Damage(
+                "body.missing",
+                str(path),
+                "the response is not there any more",
+                "put it there from a backup",
+            )
         elif not _same(path, source):
-            what = "the response is not the one that the report is on"
-            yield Damage("body.differs", str(path), what, "put the right one there")
+            yield Damage(
+                "body.differs",
+                str(path),
+                "the response is not the one that the report is on",
+                "put the right one there",
+            )
     for id, path in there.bodies.items():
         if _is_orphan(there, id):
             yield Damage(
@@ -163,19 +169,34 @@ def _is_orphan(there: Batches, id: str) -> bool:
 def _registers(there: Batches) -> Iterator[Damage]:
     root = there.root
     verdicts = set(finished.verdicts(root)[0])
-    sources = {path.name: set(_lines(path)) for path in (root / "sources").iterdir()}
+    sources = {
+        path.name: path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for path in (root / "sources").iterdir()
+    }
     for id, report in there.reports.items():
         link, sha256 = root / "ids" / id, report["source"]["sha256"]
         if not link.is_symlink():
-            what = "the id is not reserved, so another batch could get it"
-            yield Damage("id.free", id, what, mend=partial(os.symlink, "restored", link))
+            yield Damage(
+                "id.free",
+                id,
+                "the id is not reserved, so another batch could get it",
+                mend=partial(os.symlink, "restored", link),
+            )
         if id not in verdicts:
-            mend = partial(_append, root / finished.VERDICTS, id)
-            yield Damage("verdict.unlisted", id, "the register of verdicts lacks it", mend=mend)
+            yield Damage(
+                "verdict.unlisted",
+                id,
+                "the register of verdicts lacks it",
+                mend=partial(_append, root / finished.VERDICTS, id),
+            )
         place, line = root / "sources" / shard(sha256), f"{sha256} {id}"
         if sha256 not in ("", _EMPTY) and line not in sources.get(place.name, ()):
-            what = "its bytes would not be recognised when they come again"
-            yield Damage("source.unlisted", id, what, mend=partial(_append, place, line))
+            yield Damage(
+                "source.unlisted",
+                id,
+                "its bytes would not be recognised when they come again",
+                mend=partial(_append, place, line),
+            )
 
 
 # ---------------------------------------------------------------- mending
@@ -232,19 +253,14 @@ def _append(path: Path, line: str) -> None:
         folder.append(path.name, f"\n{line}" if torn else line)
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-
-
 def _commits(world: World, there: Batches) -> Iterator[Damage]:
     """Landed batches whose commit is gone: another one with their trailers may stand for them."""
     for id, report in there.reports.items():
-        if report["state"] not in LANDED or not has_commit(report):
-            continue
-        if world.repo.resolve_commit(report["commit"]):
+        if (
+            report["state"] not in LANDED
+            or not has_commit(report)
+            or world.repo.resolve_commit(report["commit"])
+        ):
             continue
         tip = world.repo.branch_tip(report["target"])
         other = traces.successor(report, world.repo, tip) if tip else None
@@ -268,12 +284,12 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
     for id, report in there.reports.items():
         commit = report["commit"] if report["state"] == "proposed" else None
         if commit and id not in marks and world.repo.resolve_commit(commit):
-            mark, log = records.waiting(id), f"patchq: {id}: fsck"
+            mark = records.waiting(id)
             yield Damage(
                 "mark.missing",
                 mark,
                 "the batch waits for review, and no ref says so",
-                mend=partial(set_ref, world, mark, None, commit, log),
+                mend=partial(set_ref, world, mark, None, commit, f"patchq: {id}: fsck"),
             )
     for id, commit in marks.items():
         lost = id not in there.reports and id not in there.broken and id not in there.bodies
@@ -305,19 +321,19 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
         for id, report in there.reports.items()
         if report["state"] in LANDED and report["commit"] and repo.resolve_commit(report["commit"])
     }
-    landed = {id: oid for id, oid in _in_history(world).items() if id not in marks}
-    wanted |= {id: oid for id, oid in landed.items() if id not in wanted}
+    landed = _in_history(world)
+    wanted |= {id: landed[id] for id in landed if id not in marks and id not in wanted}
     for id, commit in wanted.items():
         old = found.get(id)
         if old is None or repo.resolve_commit(old) is None:
-            ref, log = records.landed(id), f"patchq: {id}: fsck"
+            ref = records.landed(id)
             yield Damage(
                 "record.missing",
                 ref,
                 f"the record names {old[:12]}, which is not in the repository"
                 if old
                 else f"the batch landed as {commit[:12]}, and no ref records it",
-                mend=partial(set_ref, world, ref, old, commit, log),
+                mend=partial(set_ref, world, ref, old, commit, f"patchq: {id}: fsck"),
             )
     for id, old in found.items():
         if id not in wanted and repo.resolve_commit(old) is None:

@@ -93,20 +93,21 @@ def lock(root: Path) -> Iterator[Damage]:
 def _inside(root: Path, folder: Path) -> Iterator[Place]:
     for path in sorted(folder.iterdir()):
         token = token_of(path.name)
-        if folder == root and path.name in (VERDICTS, COUNTS, CLOCK, _LOCK):
+        if (folder == root and path.name in (VERDICTS, COUNTS, CLOCK, _LOCK)) or (
+            folder.name in ("sources", TRIES)
+        ):
             yield path, stat.S_ISREG, _WRITE
         elif folder.name == "ids":
             yield path, stat.S_ISLNK, 0
-        elif folder.name in ("sources", TRIES):
-            yield path, stat.S_ISREG, _WRITE
         elif folder.name == "active" and token == path.name:
             yield path, stat.S_ISDIR, _ENTER
-        elif (folder.name == "active" and token) or (
-            folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE))
+        elif (
+            (folder.name == "active" and token)
+            or (folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE)))
+            # A response may be anything.
+            or (folder.name in PUBLIC[2:] and stat.S_ISREG(path.lstat().st_mode))
         ):
             yield path, stat.S_ISREG, READ
-        elif folder.name in PUBLIC[2:] and stat.S_ISREG(path.lstat().st_mode):
-            yield path, stat.S_ISREG, READ  # a response may be anything
 
 
 def _wrong(root: Path, place: Place) -> Iterator[Damage]:
