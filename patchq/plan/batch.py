@@ -125,11 +125,11 @@ class _Batch:
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
         file = self.files.named(edit.path)
         hints = Hints(self.rules.rungs, edit.path, self._lines_hold)
-        if file.deleted_by or file.written_by:
+        if file.by.keys() & {"deleted", "written"}:
             raise clash(edit, file, "what another edit does to the file that this one edits")
-        if file.edited_by is None:
+        if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
-            file.edited_by = edit.id
+            file.by["edited"] = edit.id
         if problem := guards.elided(edit, self.rules, file.text):
             raise Refused(problem)
         missed, texts = Missed("none"), list[Text]()
@@ -152,7 +152,7 @@ class _Batch:
     def _texts(self, file: File) -> Iterator[Text]:
         """The base's text, and that which the edits so far leave; in a batch that misses much only
         the first."""
-        if not file.made_by:
+        if "made" not in file.by:
             yield file.text
             if self.missed >= _MOST_MISSED:
                 return
@@ -195,8 +195,8 @@ class _Batch:
             return self._claim(edit, file, found, done)
         quoted = Hunk(text.starts[found.start], text.starts[found.end], b"")
         needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
-        if file.made_by and file.made_by not in needs:
-            needs = (file.made_by, *needs)
+        if "made" in file.by and file.by["made"] not in needs:
+            needs = (file.by["made"], *needs)
         file.folded[edit.op] = replace(done, needs=needs)
         return file.folded[edit.op]
 

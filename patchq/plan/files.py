@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Literal, get_args
 
 from patchq.model.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Replace, Write, halves
 from patchq.model.values import (
@@ -28,7 +29,7 @@ from patchq.model.values import (
 )
 from patchq.plan import guards, targets
 from patchq.plan.targets import Refused, Rules
-from patchq.resolve.ladder import Found, Rewrite, resolve
+from patchq.resolve.ladder import Found, Rewrite, replaced, resolve
 from patchq.resolve.readings import quoted_lines
 from patchq.text.line_diff import whole_lines
 from patchq.text.lines import Text, content
@@ -44,6 +45,10 @@ _NAMES: dict[type, str] = {
 }
 
 
+Deed = Literal["deleted", "renamed", "made", "edited", "written"]
+"""What can be done to a file, in the order in which a clash names who did it."""
+
+
 @dataclass(slots=True)
 class File:
     """One file of the batch: where it stood, where it will, and what is made of it."""
@@ -54,12 +59,9 @@ class File:
     overlay: Overlay
     before: bytes | None
     executable: bool = False
-    made_by: str | None = None
     renamed_from: str | None = None
-    renamed_by: str | None = None
-    deleted_by: str | None = None
-    edited_by: str | None = None
-    written_by: str | None = None
+    by: dict[Deed, str] = field(default_factory=dict)
+    """The edits that did something to it."""
     final_newline: bool | None = None
     """How the text ends, where an edit says it; None: as it did."""
     folded: dict[object, EditOutcome] = field(default_factory=dict)
@@ -70,30 +72,29 @@ class File:
 
     def has_base(self, text: Text) -> bool:
         """Whether it is the base's text."""
-        return text is self.text and not self.made_by
+        return text is self.text and "made" not in self.by
 
     def now(self) -> Text:
         """The text as the edits so far leave it."""
-        if not self.overlay.changed:
-            return self.text
         whole = self.overlay.text()
+        if whole is self.text.whole:
+            return self.text
         if self._now is None or self._now.data is not whole:
             self._now = Text(whole)
         return self._now
 
     def change(self) -> FileChange | None:
-        after = None if self.deleted_by else self._ended(self.overlay.text())
+        after = None
+        if "deleted" not in self.by:
+            whole = self.overlay.text()
+            ended = whole if self.final_newline else content(whole)
+            after = self.text.restored(whole) if self.final_newline is None else ended
         if after == self.before and not self.renamed_from:
             return None
         hunks = None
-        if self.before is not None and after is not None and self.made_by is None:
+        if self.before is not None and after is not None and "made" not in self.by:
             hunks = whole_lines(self.before, after, self.overlay.hunks())
         return FileChange(self.path, self.before, after, self.executable, self.renamed_from, hunks)
-
-    def _ended(self, whole: bytes) -> bytes:
-        if self.final_newline is None:
-            return self.text.restored(whole)
-        return whole if self.final_newline else content(whole)
 
 
 class Files:
@@ -135,7 +136,7 @@ class Files:
         self._new_paths.add(edit.path)
         text, executable = Text(data), entry is not None and entry.executable
         self._files[edit.path] = File(
-            edit.path, text, Overlay(text.whole), there, executable, made_by=edit.id
+            edit.path, text, Overlay(text.whole), there, executable, by={"made": edit.id}
         )
         return True
 
@@ -145,9 +146,9 @@ class Files:
             self.create(edit, Create(op.text))
             return None
         file = self.named(edit.path)
-        if file.edited_by or file.made_by or file.deleted_by or file.written_by:
+        if file.by.keys() & {"edited", "made", "deleted", "written"}:
             raise clash(edit, file, "another edit of the file that this one writes")
-        file.written_by = edit.id
+        file.by["written"] = edit.id
         if problem := guards.elided(edit, self._rules, file.text):
             raise Refused(problem)
         if file.text.lines:
@@ -172,9 +173,9 @@ class Files:
                     path=edit.path,
                 )
             )
-        if file.edited_by or file.renamed_by or file.made_by or file.deleted_by:
+        if file.by.keys() & {"edited", "renamed", "made", "deleted"}:
             raise clash(edit, file, "an edit of the file that this one deletes")
-        file.deleted_by = edit.id
+        file.by["deleted"] = edit.id
 
     def _is_whole(self, file: File, quote: str) -> bool:
         if not file.text.lines or not quote:
@@ -187,10 +188,10 @@ class Files:
         file = self.named(edit.path)
         if targets.check_new(self._tree, to, self._rules) is not None:
             raise _exists(to, f"{edit.path} cannot be renamed: {to} exists")
-        if file.deleted_by or file.renamed_by or file.made_by or to in self._files:
+        if file.by.keys() & {"deleted", "renamed", "made"} or to in self._files:
             raise clash(edit, file, "another edit of the batch")
         self._new_paths.add(to)
-        file.renamed_from, file.path, file.renamed_by = file.path, to, edit.id
+        file.renamed_from, file.path, file.by["renamed"] = file.path, to, edit.id
         self._files[to] = file
 
 
@@ -205,9 +206,8 @@ def _exists(path: str, message: str, there: bytes = b"") -> Refused:
 
 def clash(edit: Edit, file: File | None, what: str) -> Refused:
     """The refusal of an edit that wants something else of the file than an earlier one."""
-    whole = (file.deleted_by, file.renamed_by, file.made_by) if file else ()
-    part = (file.edited_by, file.written_by) if file else ()
-    other = next(filter(None, (*whole, *part)), None)
+    deeds = file.by if file else {}
+    other = next((deeds[deed] for deed in get_args(Deed) if deed in deeds), None)
     return Refused(
         Problem(
             "conflict.overlap",
@@ -265,25 +265,19 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One replacement of the base's bytes `start:end`, and the edits that it comes from."""
+    """One replacement of the base's bytes, and the edits that it comes from."""
 
-    start: int
-    end: int
-    new: bytes
+    hunk: Hunk
     edits: tuple[str, ...]
-
-    @property
-    def span(self) -> tuple[int, int]:
-        return self.start, self.end
 
 
 @dataclass(frozen=True, slots=True)
 class _Island:
-    """A stretch of the base that is under claims, which agree wherever they overlap."""
+    """A stretch of the base that is under footprints, which agree wherever they overlap."""
 
     start: int
     end: int
-    claims: tuple[Footprint, ...]
+    footprints: tuple[Footprint, ...]
 
 
 class Overlay:
@@ -294,7 +288,7 @@ class Overlay:
         self._islands: list[_Island] = []
         """In order, without overlap; their ends are in order, too."""
         self._inserted: dict[int, dict[str, dict[bytes, Footprint]]] = {}
-        """The claims that insert at an offset, by their format and what they insert."""
+        """The footprints that insert at an offset, by their format and what they insert."""
         self._points: list[int] = []
         self._meanings: dict[tuple[object, tuple[Hunk, ...]], str] = {}
         self._patches: list[Patch] = []
@@ -303,108 +297,103 @@ class Overlay:
     def text(self) -> bytes:
         """The base with every replacement made."""
         if self._text is None:
-            parts, position = [], 0
-            for patch in self._patches:
-                parts += [self.base[position : patch.start], patch.new]
-                position = patch.end
-            self._text = b"".join([*parts, self.base[position:]])
+            self._text = replaced(self.base, self.hunks(), 0, len(self.base))
         return self._text
 
     def hunks(self) -> Iterator[Hunk]:
         """The replacements, in the base's bytes and in order."""
-        return (Hunk(patch.start, patch.end, patch.new) for patch in self._patches)
+        return (patch.hunk for patch in self._patches)
 
-    @property
-    def changed(self) -> bool:
-        return bool(self._patches)
-
-    def add(self, claims: Sequence[Footprint]) -> Footprint | None:
+    def add(self, footprints: Sequence[Footprint]) -> Footprint | None:
         """Make an edit's replacements, which are in the base's bytes.
 
-        Returns the earlier claim that one of them collides with, and then changes nothing.  What an
-        earlier edit has replaced alike counts once; insertions at one point keep their order.
+        Returns the earlier footprint that one of them collides with, and then changes nothing.
+        What an earlier edit has replaced alike counts once; insertions at one point keep their
+        order.
         """
-        additions: list[tuple[Footprint, Sequence[Hunk]]] = []
-        for claim in claims:
-            if claim.meaning is not None and (claim.meaning, claim.hunks) in self._meanings:
+        additions: list[tuple[Footprint, tuple[Hunk, ...]]] = []
+        for footprint in footprints:
+            meaning = footprint.meaning
+            if meaning is not None and (meaning, footprint.hunks) in self._meanings:
                 continue
             shared: set[Hunk] = set()
-            for other in self._overlapping(claim):
-                agreed = _agreed(other, claim)
+            for other in self._overlapping(footprint):
+                agreed = _agreed(other, footprint)
                 if agreed is None:
                     return other
                 shared |= agreed
-            hunks: Sequence[Hunk] = claim.hunks
+            hunks = footprint.hunks
             if shared:
-                hunks = [hunk for hunk in hunks if hunk not in shared]
-            rival = next(filter(None, (self._rival(claim, hunk) for hunk in hunks)), None)
+                hunks = tuple(hunk for hunk in hunks if hunk not in shared)
+            rival = next(filter(None, (self._rival(footprint, hunk) for hunk in hunks)), None)
             if rival is not None:
                 return rival
-            additions.append((claim, hunks))
-        for claim, hunks in additions:
-            self._occupy(claim)
+            additions.append((footprint, hunks))
+        for footprint, hunks in additions:
+            self._occupy(footprint)
             for hunk in hunks:
-                self._replace(Patch(hunk.start, hunk.end, hunk.new, (claim.edit,)))
+                self._replace(Patch(hunk, (footprint.edit,)))
         return None
 
-    # ------------------------------------------------------------ claims
+    # ------------------------------------------------------------ footprints
 
-    def _overlapping(self, claim: Footprint) -> Iterator[Footprint]:
-        """The claims whose hulls share a byte with the claim's, or one of which lies strictly
-        inside the other."""
-        for island in self._islands[self._touching(claim)]:
-            for other in island.claims:
-                if other.start < claim.end and claim.start < other.end:
+    def _overlapping(self, footprint: Footprint) -> Iterator[Footprint]:
+        """The footprints whose hulls share a byte with that of this one, or one of which lies
+        strictly inside the other."""
+        for island in self._islands[self._touching(footprint)]:
+            for other in island.footprints:
+                if other.start < footprint.end and footprint.start < other.end:
                     yield other
-        first, last = bisect_right(self._points, claim.start), bisect_left(self._points, claim.end)
-        for point in self._points[first:last]:
-            for claims in self._inserted[point].values():
-                yield from (other for other in claims.values() if other.start == other.end)
+        first = bisect_right(self._points, footprint.start)
+        for point in self._points[first : bisect_left(self._points, footprint.end)]:
+            for footprints in self._inserted[point].values():
+                yield from (other for other in footprints.values() if other.start == other.end)
 
-    def _touching(self, claim: Footprint) -> slice:
-        """The islands that overlap the claim's hull."""
-        if not self._islands or self._islands[-1].end <= claim.start:  # edits mostly come in order
+    def _touching(self, footprint: Footprint) -> slice:
+        """The islands that overlap the footprint's hull."""
+        # Edits mostly come in order.
+        if not self._islands or self._islands[-1].end <= footprint.start:
             return slice(len(self._islands), len(self._islands))
-        first = bisect_right(self._islands, claim.start, key=_END)
-        return slice(first, max(first, bisect_left(self._islands, claim.end, key=_START)))
+        first = bisect_right(self._islands, footprint.start, key=_END)
+        return slice(first, max(first, bisect_left(self._islands, footprint.end, key=_START)))
 
-    def _rival(self, claim: Footprint, hunk: Hunk) -> Footprint | None:
-        """An earlier claim that inserts at the same point what has no certain order with this, or
-        the same: that may be meant as one insertion or as two."""
+    def _rival(self, footprint: Footprint, hunk: Hunk) -> Footprint | None:
+        """An earlier footprint that inserts at the same point what has no certain order with this,
+        or the same: that may be meant as one insertion or as two."""
         if hunk.start < hunk.end:
             return None
-        for format, claims in self._inserted.get(hunk.start, {}).items():
-            if format != claim.format:
-                return next(iter(claims.values()))
-            if hunk.new in claims:
-                return claims[hunk.new]
+        for format, footprints in self._inserted.get(hunk.start, {}).items():
+            if format != footprint.format:
+                return next(iter(footprints.values()))
+            if hunk.new in footprints:
+                return footprints[hunk.new]
         return None
 
-    def _occupy(self, claim: Footprint) -> None:
-        if claim.meaning is not None:
-            self._meanings[claim.meaning, claim.hunks] = claim.edit
-        for hunk in claim.hunks:
+    def _occupy(self, footprint: Footprint) -> None:
+        if footprint.meaning is not None:
+            self._meanings[footprint.meaning, footprint.hunks] = footprint.edit
+        for hunk in footprint.hunks:
             if hunk.start == hunk.end:
                 if hunk.start not in self._inserted:
                     insort(self._points, hunk.start)
-                claims = self._inserted.setdefault(hunk.start, {})
-                claims.setdefault(claim.format, {})[hunk.new] = claim
-        if claim.start < claim.end:
-            where = self._touching(claim)
+                footprints = self._inserted.setdefault(hunk.start, {})
+                footprints.setdefault(footprint.format, {})[hunk.new] = footprint
+        if footprint.start < footprint.end:
+            where = self._touching(footprint)
             met = self._islands[where]
             self._islands[where] = [
                 _Island(
-                    min([claim.start, *map(_START, met)]),
-                    max([claim.end, *map(_END, met)]),
-                    (*(other for island in met for other in island.claims), claim),
+                    min([footprint.start, *map(_START, met)]),
+                    max([footprint.end, *map(_END, met)]),
+                    (*(other for island in met for other in island.footprints), footprint),
                 )
             ]
 
     def _replace(self, patch: Patch) -> None:
-        if not self._patches or self._patches[-1].end < patch.start:
+        if not self._patches or self._patches[-1].hunk.end < patch.hunk.start:
             self._patches.append(patch)
         else:
-            insort(self._patches, patch, key=attrgetter("span"))
+            insort(self._patches, patch, key=lambda other: (other.hunk.start, other.hunk.end))
         self._text = None
 
     # ------------------------------------------------------------ what needs earlier edits
@@ -412,11 +401,12 @@ class Overlay:
     def fold(self, edit: str, format: str, hunks: Sequence[Hunk], quoted: Hunk) -> tuple[str, ...]:
         """Make replacements that are in the bytes of `text()`; returns the edits that wrote what
         the edit quotes there (the bytes `quoted.start:quoted.end`)."""
-        touched = self._touched(quoted)
+        touched, _ = self._touched(quoted)
         inside = [
             patch
             for patch, start in touched
-            if not patch.new or (start < quoted.end and quoted.start < start + len(patch.new))
+            if not patch.hunk.new
+            or (start < quoted.end and quoted.start < start + len(patch.hunk.new))
         ]
         writers = inside or [patch for patch, _ in touched] or self._patches
         needs = tuple(dict.fromkeys(name for patch in writers for name in patch.edits))
@@ -424,51 +414,43 @@ class Overlay:
             self._fold_one(edit, format, hunk)
         return needs
 
-    def _touched(self, hunk: Hunk) -> list[tuple[Patch, int]]:
+    def _touched(self, hunk: Hunk) -> tuple[list[tuple[Patch, int]], int]:
         """The patches that the bytes `hunk.start:hunk.end` of `text()` overlap or border on, each
-        with the offset in `text()` at which its new bytes begin."""
-        found, shift = [], 0
+        with the offset in `text()` at which its new bytes begin; and how much further than in the
+        base the byte behind them is there."""
+        touched, shift = [], 0
         for patch in self._patches:
-            start = patch.start + shift
+            start = patch.hunk.start + shift
             if start > hunk.end:
                 break
-            if hunk.start <= start + len(patch.new):
-                found.append((patch, start))
-            shift += len(patch.new) - (patch.end - patch.start)
-        return found
+            if hunk.start <= start + len(patch.hunk.new):
+                touched.append((patch, start))
+            shift += len(patch.hunk.new) - (patch.hunk.end - patch.hunk.start)
+        return touched, shift
 
     def _fold_one(self, edit: str, format: str, hunk: Hunk) -> None:
         """Make one patch of the hunk and all patches that it touches."""
         current = self.text()
-        touched = self._touched(hunk)
+        touched, shift = self._touched(hunk)
         if touched:
             (first, first_at), (last, last_at) = touched[0], touched[-1]
-            left, right = min(hunk.start, first_at), max(hunk.end, last_at + len(last.new))
-            merged = Patch(
-                first.start - (first_at - left),
-                last.end + (right - last_at - len(last.new)),
+            last_end = last_at + len(last.hunk.new)
+            left, right = min(hunk.start, first_at), max(hunk.end, last_end)
+            merged = Hunk(
+                first.hunk.start - (first_at - left),
+                last.hunk.end + (right - last_end),
                 current[left : hunk.start] + hunk.new + current[hunk.end : right],
-                tuple(dict.fromkeys([*(n for patch, _ in touched for n in patch.edits), edit])),
             )
             gone = {id(patch) for patch, _ in touched}
             self._patches = [patch for patch in self._patches if id(patch) not in gone]
         else:
-            back = self._shift_before(hunk.start)
-            merged = Patch(hunk.start - back, hunk.end - back, hunk.new, (edit,))
-        self._meanings = {
-            meaning: by for meaning, by in self._meanings.items() if by not in merged.edits
-        }
-        self._occupy(Footprint(edit, format, (Hunk(*merged.span, merged.new),)))
-        self._replace(merged)
-
-    def _shift_before(self, position: int) -> int:
-        """How much further than in the base that byte of `text()` is."""
-        shift = 0
-        for patch in self._patches:
-            if patch.start + shift >= position:
-                break
-            shift += len(patch.new) - (patch.end - patch.start)
-        return shift
+            merged = Hunk(hunk.start - shift, hunk.end - shift, hunk.new)
+        edits = tuple(
+            dict.fromkeys([*(name for patch, _ in touched for name in patch.edits), edit])
+        )
+        self._meanings = {meaning: by for meaning, by in self._meanings.items() if by not in edits}
+        self._occupy(Footprint(edit, format, (merged,)))
+        self._replace(Patch(merged, edits))
 
 
 def _agreed(one: Footprint, other: Footprint) -> set[Hunk] | None:
@@ -479,10 +461,10 @@ def _agreed(one: Footprint, other: Footprint) -> set[Hunk] | None:
     return None if ours is None or ours != theirs else ours
 
 
-def _within(claim: Footprint, start: int, end: int) -> set[Hunk] | None:
+def _within(footprint: Footprint, start: int, end: int) -> set[Hunk] | None:
     """The hunks inside `start:end`; None when one of them crosses its border."""
     inside = set()
-    for hunk in claim.hunks:
+    for hunk in footprint.hunks:
         if (hunk.end <= start and hunk.start < start) or (hunk.start >= end and hunk.end > end):
             continue
         if hunk.start < start or hunk.end > end:

@@ -50,10 +50,8 @@ _ELISION = re.compile(
 def elided(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
     """The first new line that stands for lines which were left out, as a problem, unless the rules
     let it pass."""
-    if not rules.elision:
-        return None
     old, new = halves(edit.op)
-    if "..." not in new and "\u2026" not in new:
+    if not rules.elision or ("..." not in new and "\u2026" not in new):
         return None
     suspects = [line.strip() for line in new.split("\n") if _ELISION.search(line)]
     if not suspects:
@@ -117,10 +115,9 @@ def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
         return True
     changed = sum(a1 - a0 for a0, a1, _, _ in line_diff(before, after))
     kept = len(before) - changed
-    if kept >= 0.9 * len(before):
-        return True
     ends = bool(after) and before[0] == after[0] and before[-1] == after[-1]
-    return ends and kept - min(2, len(before)) >= (len(before) - 2) / 2
+    others = kept - min(2, len(before))
+    return kept >= 0.9 * len(before) or (ends and others >= (len(before) - 2) / 2)
 
 
 def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
@@ -165,7 +162,12 @@ def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool])
     """
     planned = plan(edits)
     if any(outcome.match == RUNG for outcome in planned.edits):
-        edits = [_plain_file(edit) for edit in edits]
+        edits = [
+            replace(edit, op=Create(unescape_text(edit.op.text)))
+            if isinstance(edit.op, Create) and is_escaped_line(edit.op.text)
+            else edit
+            for edit in edits
+        ]
         planned = plan(edits)
     for change in planned.changes:
         touched = [edit for edit in edits if edit.path in (change.path, change.renamed_from)]
@@ -201,28 +203,18 @@ def _parsing(
     return corrected, replace(planned, edits=outcomes)
 
 
-def _plain_file(edit: Edit) -> Edit:
-    op = edit.op
-    if isinstance(op, Create) and is_escaped_line(op.text):
-        return replace(edit, op=Create(unescape_text(op.text)))
-    return edit
-
-
 def _plain(edit: Edit) -> Edit:
     """The edit with its new text unescaped; itself where nothing is escaped, or not every quote."""
     op: Op = edit.op
     if not isinstance(op, Replace | ReplaceText | Occurrences | InContext) or "\\" not in op.new:
         return edit
-    new = _unescaped(op)
+    if isinstance(op, Replace):
+        new = unescape_text(op.new)
+    else:
+        new = unescape(op.new.encode("utf-8", "surrogateescape")).decode(errors="surrogateescape")
     if new == op.new or (_ESCAPED_QUOTE.search(op.new) and _BARE_QUOTE.search(op.new)):
         return edit
     return replace(edit, op=replace(op, new=new))
-
-
-def _unescaped(op: Replace | ReplaceText | Occurrences | InContext) -> str:
-    if isinstance(op, Replace):
-        return unescape_text(op.new) if op.new else op.new
-    return unescape(op.new.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 # ---------------------------------------------------------------- syntax
@@ -230,21 +222,23 @@ def _unescaped(op: Replace | ReplaceText | Occurrences | InContext) -> str:
 
 MAX_BYTES = 1 << 20
 _TEMPLATES = (b"{{", b"{%", b"<%")
+_TOML_LINE = re.compile(r"at line (\d+)")
 _MOST_DOTS = 100
 """More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
 
 
 def unparsable(change: FileChange) -> Problem | None:
     """The problem with a change that leaves its file unreadable; None if it is fine or unknown."""
-    parse = _parser(change.path)
-    if parse is None or change.after is None or change.after == change.before:
+    if change.after is None or change.after == change.before:
         return None
     if not _is_judged(change.after) or (change.before and not _is_judged(change.before)):
         return None
-    wrong = parse(change.after)
-    if wrong is None or (change.before and parse(change.before)):
+    flaw = _flaw(change.path, change.after)
+    if flaw is None or (change.before and _flaw(change.path, change.before)):
         return None
-    line, what = wrong
+    line, what = flaw
+    lines = change.after.decode("utf-8", "backslashreplace").split("\n")
+    first = max(line - 4, 0)
     return Problem(
         "result.syntax",
         f"{change.path} would no longer parse: {what} in line {line} of the result"
@@ -252,27 +246,30 @@ def unparsable(change: FileChange) -> Problem | None:
         else f"the new file {change.path} does not parse: {what} in line {line}",
         "send the edits again so that the result parses",
         path=change.path,
-        excerpt=_excerpt(change.after, line),
+        excerpt=(first + 1, tuple(lines[first : line + 3])),
     )
 
 
-Wrong = tuple[int, str]
+Flaw = tuple[int, str]
 """The line that cannot be read, and why."""
-Parser = Callable[[bytes], Wrong | None]
 
 
 def _is_judged(data: bytes) -> bool:
     return len(data) <= MAX_BYTES and not any(mark in data for mark in _TEMPLATES)
 
 
-def _parser(path: str) -> Parser | None:
-    known = _PARSERS.get(path.rpartition(".")[2].lower())
-    if known is None and grammars.knows(path):
-        return lambda data: grammars.flaw(path, data)
-    return known
+def _flaw(path: str, data: bytes) -> Flaw | None:
+    """None where nothing is wrong, or the language is not known."""
+    parse = _PARSERS.get(path.rpartition(".")[2].lower())
+    if parse is None:
+        return grammars.flaw(path, data) if grammars.knows(path) else None
+    try:
+        return parse(data)
+    except UnicodeDecodeError as error:
+        return data.count(b"\n", 0, error.start) + 1, "no UTF-8"
 
 
-def _python(data: bytes) -> Wrong | None:
+def _python(data: bytes) -> Flaw | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -288,51 +285,31 @@ def _python(data: bytes) -> Wrong | None:
     return None
 
 
-def _json(data: bytes) -> Wrong | None:
+def _json(data: bytes) -> Flaw | None:
     try:
         jsonish.parse(data.decode("utf-8-sig"))
     except jsonish.JsonError as error:
         return error.line, str(error)
-    except UnicodeDecodeError as error:
-        return data.count(b"\n", 0, error.start) + 1, "no UTF-8"
     return None
 
 
-def _yaml(data: bytes) -> Wrong | None:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return data.count(b"\n", 0, error.start) + 1, "no UTF-8"
-    found = yamlio.syntax_error(text)
+def _yaml(data: bytes) -> Flaw | None:
+    found = yamlio.syntax_error(data.decode("utf-8-sig"))
     return (found.line, found.message) if found else None
 
 
-def _toml(data: bytes) -> Wrong | None:
+def _toml(data: bytes) -> Flaw | None:
     if any(line.count(b".") > _MOST_DOTS for line in data.split(b"\n")):
         return None
     try:
         tomllib.loads(data.decode("utf-8-sig"))
-    except tomllib.TOMLDecodeError as error:
-        return _line_in(str(error)), str(error)
     except (ValueError, RecursionError) as error:
-        return 1, str(error)
+        line = _TOML_LINE.search(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else None
+        return int(line[1]) if line else 1, str(error)
     return None
 
 
-def _line_in(message: str) -> int:
-    """The line that `tomllib` names in its message."""
-    _, _, behind = message.partition("at line ")
-    digits = behind.partition(",")[0]
-    return int(digits) if digits.isdigit() else 1
-
-
-def _excerpt(data: bytes, line: int) -> tuple[int, tuple[str, ...]]:
-    lines = data.decode("utf-8", "backslashreplace").split("\n")
-    first = max(line - 4, 0)
-    return first + 1, tuple(lines[first : line + 3])
-
-
-_PARSERS: dict[str, Parser] = {
+_PARSERS: dict[str, Callable[[bytes], Flaw | None]] = {
     "py": _python,
     "pyi": _python,
     "json": _json,

@@ -7,7 +7,7 @@ Rung *k* ignores what all rungs up to *k* ignore, as far as they are enabled.  `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -56,15 +56,14 @@ def levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
     for rung in _LEVELS:
         if rung == "exact" or rung in enabled:
             on.add(rung)
-            read = _normaliser(
-                "line_endings" in on, "trailing_whitespace" in on, "typography" in on
-            )
-            shifts = "indentation" in on
             if rung == "edge_blank_lines":
                 # Without its blank lines the quote may stand at a finer rung than with all others.
                 ladder += [Level(rung, finer.normalise, finer.shifts, True) for finer in ladder]
             else:
-                ladder.append(Level(rung, read, shifts, "edge_blank_lines" in on))
+                read = _normaliser(
+                    "line_endings" in on, "trailing_whitespace" in on, "typography" in on
+                )
+                ladder.append(Level(rung, read, "indentation" in on, "edge_blank_lines" in on))
     return tuple(ladder)
 
 
@@ -95,6 +94,10 @@ class Quote:
     rung: str | None = None
     flaw: str | None = None
 
+    def inverse(self) -> Quote:
+        """The quote of what the edit would have written."""
+        return Quote(self.new, self.old, self.rung)
+
 
 class Unreadable(Exception):
     """The old half has its place, but the new one cannot be written there; the message says why."""
@@ -113,8 +116,7 @@ def without_numbers(quote: Quote) -> Quote | None:
     The numbers count up by one; behind a `...` line, which needs none, they may leave some out.
     Blank lines at the quote's edges need none either.
     """
-    old = [(line, _NUMBER.match(line)) for line in quote.old]
-    new = [(line, _NUMBER.match(line)) for line in quote.new]
+    old, new = ([(line, _NUMBER.match(line)) for line in half] for half in (quote.old, quote.new))
     if not _counts_up(old):
         return None
     carrying = [number is not None for line, number in new if line.strip() not in (b"", *DOTS)]
@@ -172,6 +174,36 @@ def unescaped(quote: Quote) -> Quote | None:
     return Quote(old, _unescaped_lines(quote.new), "unescaped", quote.flaw)
 
 
+_MOST_PIECES = 50
+
+
+def elided(quote: Quote) -> Quote | None:
+    """The quote with its `...` lines read as gaps; None unless both halves leave lines out, equally
+    often and between quoted lines only."""
+    old, new = pieces(quote.old), pieces(quote.new)
+    if not 1 < len(old) == len(new) <= _MOST_PIECES or not all((*old, *new)):
+        return None
+    if not any(map(has_text, old)) or not any(map(has_text, new)):
+        return None
+    return Quote(quote.old, quote.new, "elided", quote.flaw)
+
+
+def pieces(lines: Lines) -> list[Lines]:
+    """The runs of lines between the `...` lines."""
+    runs: list[Lines] = [[]]
+    for line in lines:
+        if line.strip() in DOTS:
+            runs.append([])
+        else:
+            runs[-1].append(line)
+    return runs
+
+
+def has_text(piece: Lines) -> bool:
+    """Whether the piece has a line that shows a shift; blank ones fit any."""
+    return any(line.strip() for line in piece)
+
+
 def _unescaped_lines(half: Lines) -> Lines:
     """The lines that the escapes make; one at the very end ends the last line."""
     if not half:
@@ -195,13 +227,15 @@ def is_escaped_line(text: str) -> bool:
     return "\\n" in text and "\n" not in text.removesuffix("\n")
 
 
-def rewritten(quote: Quote, enabled: Iterable[str]) -> Iterator[Quote]:
+_REWRITINGS = (("line_numbers", without_numbers), ("unescaped", unescaped), ("elided", elided))
+
+
+def rewritten(quote: Quote, enabled: Collection[str]) -> Iterator[Quote]:
     """The quote itself, then each way to rewrite it, in the ladder's order."""
-    rungs = set(enabled)
     readings = [quote]
     yield quote
-    for rung, rewrite in (("line_numbers", without_numbers), ("unescaped", unescaped)):
-        if rung in rungs:
+    for rung, rewrite in _REWRITINGS:
+        if rung in enabled:
             more = [reading for reading in map(rewrite, readings) if reading]
             yield from more
             readings += more

@@ -19,7 +19,7 @@ from functools import cache
 from itertools import islice
 from typing import TypeVar
 
-from patchq.resolve.readings import DOTS, Level, Lines, Quote
+from patchq.resolve.readings import Level, Lines, Quote, has_text, pieces
 from patchq.text.lines import Normalise, Text
 
 MOST_PLACES = 50
@@ -60,19 +60,25 @@ class Place(Spot):
     shift: Shift = NO_SHIFT
 
 
-def places(
-    text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1
-) -> list[Place]:
-    """Where `quote.old` stands; one more than `MOST_PLACES` means: at more places than these.
-    Blank lines at its edges are given up, in pairs, only if it stands nowhere with them."""
+Chain = tuple[Place, ...]
+"""A place for each piece of a quote, front to back."""
+
+
+def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1) -> list[Chain]:
+    """Every way in which `quote.old` stands in the text, a quote without gaps as a single piece;
+    one more than `MOST_PLACES` means: in more ways than these.  Chains differ in pieces that change
+    only.  Blank lines at the edges are given up, in pairs, only if it stands nowhere with them."""
+    search = _chains if quote.rung == "elided" else _single
     for old, new in edges(quote) if level.edges else [(quote.old, quote.new)]:
-        found = [
-            Place(start, start + len(old), old, new, shift)
-            for start, shift in islice(find(text, old, level), most)
-        ]
+        found = list(islice(search(text, old, new, level), most))
         if found:
             return found
     return []
+
+
+def _single(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]:
+    for start, shift in find(text, old, level):
+        yield (Place(start, start + len(old), old, new, shift),)
 
 
 def apart(found: Iterable[S]) -> list[S]:
@@ -99,10 +105,7 @@ def _droppable(old: Lines, new: Lines) -> int:
     """How many blank lines `old` can lose in front; `new`, unless empty, has to lose them too."""
     if not any(line.strip() for line in old):
         return 0
-    count = _leading_blanks(old)
-    if new:
-        count = min(count, _leading_blanks(new))
-    return min(count, _MOST_EDGE_BLANKS)
+    return min(_MOST_EDGE_BLANKS, *map(_leading_blanks, [old, new] if new else [old]))
 
 
 def _leading_blanks(lines: Lines) -> int:
@@ -122,7 +125,7 @@ def find(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
 def _find_shifted(
     text: Text, quote: Lines, normalise: Normalise | None
 ) -> Iterator[tuple[int, Shift]]:
-    view = text.view(_bare(normalise))
+    view = text.view(_as_read(_without_indentation, normalise))
     few = list(islice(view.find(_without_indentation(quote)), _CHECKED_ONE_BY_ONE))
     if len(few) == _CHECKED_ONE_BY_ONE:
         return _find_changes(text, quote, normalise)
@@ -145,9 +148,10 @@ def _find_changes(
     lines = text.view(normalise).lines
     changes = _changes(quote)[first + 1 :]
     if changes:
-        view, sought, ahead = text.view(_changes_of(normalise)), changes, first + 1
+        view, sought, ahead = text.view(_as_read(_changes, normalise)), changes, first + 1
     else:
-        view, sought, ahead = text.view(_bare(normalise)), _without_indentation(quote), 0
+        view = text.view(_as_read(_without_indentation, normalise))
+        sought, ahead = _without_indentation(quote), 0
     for i in view.find(sought):
         start = i - ahead
         if start < 0:
@@ -164,8 +168,6 @@ def _find_changes(
 def _shift_between(quoted: bytes, line: bytes) -> Shift | None:
     """What turns the quoted line's indentation into the line's; None if no one string does."""
     ours, theirs = indentation(quoted), indentation(line)
-    if ours == theirs:
-        return NO_SHIFT
     if theirs.endswith(ours):
         return Shift(added=theirs[: len(theirs) - len(ours)])
     if ours.endswith(theirs):
@@ -210,61 +212,12 @@ def _without_indentation(lines: Lines) -> Lines:
 
 
 @cache
-def _bare(normalise: Normalise | None) -> Normalise:
-    return lambda lines: _without_indentation(normalise(lines) if normalise else lines)
-
-
-@cache
-def _changes_of(normalise: Normalise | None) -> Normalise:
-    return lambda lines: _changes(normalise(lines) if normalise else lines)
+def _as_read(read: Normalise, normalise: Normalise | None) -> Normalise:
+    """One function for each choice, so that a text can keep what it gave."""
+    return lambda lines: read(normalise(lines) if normalise else lines)
 
 
 # ---------------------------------------------------------------- lines left out
-
-
-Chain = tuple[Place, ...]
-"""A place for each piece, front to back."""
-
-_MOST_PIECES = 50
-
-
-def elides(quote: Quote) -> bool:
-    """Whether both halves leave lines out, equally often and between quoted lines only."""
-    old, new = pieces(quote.old), pieces(quote.new)
-    if not 1 < len(old) == len(new) <= _MOST_PIECES or not all((*old, *new)):
-        return False
-    return any(map(_has_text, old)) and any(map(_has_text, new))
-
-
-def inverse(quote: Quote) -> Quote:
-    """The quote of what the edit would have written."""
-    return Quote(quote.new, quote.old, quote.rung)
-
-
-def chains(text: Text, quote: Quote, level: Level) -> list[Chain]:
-    """Where the pieces of a quote that `elides` stand; chains differ in pieces that change only.
-    One more than `MOST_PLACES` means: in more ways than these."""
-    for old, new in edges(quote) if level.edges else [(quote.old, quote.new)]:
-        found = list(islice(_chains(text, pieces(old), pieces(new), level), MOST_PLACES + 1))
-        if found:
-            return found
-    return []
-
-
-def pieces(lines: Lines) -> list[Lines]:
-    """The runs of lines between the `...` lines."""
-    runs: list[Lines] = [[]]
-    for line in lines:
-        if line.strip() in DOTS:
-            runs.append([])
-        else:
-            runs[-1].append(line)
-    return runs
-
-
-def _has_text(piece: Lines) -> bool:
-    """Whether the piece has a line that shows a shift; blank ones fit any."""
-    return any(line.strip() for line in piece)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,17 +228,18 @@ class _Piece:
     """The lines at which it stands, in order."""
 
 
-def _chains(text: Text, old: list[Lines], new: list[Lines], level: Level) -> Iterator[Chain]:
-    if any(next(iter(find(text, piece, level)), None) is None for piece in old):
+def _chains(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]:
+    old_pieces, new_pieces = pieces(old), pieces(new)
+    if any(next(iter(find(text, piece, level)), None) is None for piece in old_pieces):
         return
-    found = [_by_shift(text, piece, level) for piece in old]
-    shown = next(i for i, piece in enumerate(old) if _has_text(piece))
+    found = [_by_shift(text, piece, level) for piece in old_pieces]
+    shown = next(i for i, piece in enumerate(old_pieces) if has_text(piece))
     for shift in found[shown]:
         chain = [
-            _Piece(o, n, starts.get(shift if _has_text(o) else NO_SHIFT, []))
-            for o, n, starts in zip(old, new, found, strict=True)
+            _Piece(o, n, starts.get(shift if has_text(o) else NO_SHIFT, []))
+            for o, n, starts in zip(old_pieces, new_pieces, found, strict=True)
         ]
-        for starts in _ways(chain):
+        for starts in _successions(chain):
             yield tuple(
                 Place(start, start + len(piece.old), piece.old, piece.new, shift)
                 for start, piece in zip(starts, chain, strict=True)
@@ -299,7 +253,7 @@ def _by_shift(text: Text, piece: Lines, level: Level) -> dict[Shift, list[int]]:
     return starts
 
 
-def _ways(chain: list[_Piece]) -> list[tuple[int, ...]]:
+def _successions(chain: list[_Piece]) -> list[tuple[int, ...]]:
     """The pieces' starts in every way that they can follow each other, at most `MOST_PLACES` and
     one; a piece that does not change takes its first place behind the one before."""
     latest = _latest(chain)
@@ -323,13 +277,11 @@ def _latest(chain: list[_Piece]) -> list[int] | None:
     """The last start of each piece that leaves room for those behind it; None if they do not fit
     in this order."""
     latest: list[int] = []
-    limit: int | None = None
+    limit = float("inf")
     for piece in reversed(chain):
-        k = len(piece.starts)
-        if limit is not None:
-            k = bisect_right(piece.starts, limit - len(piece.old))
+        k = bisect_right(piece.starts, limit - len(piece.old))
         if k == 0:
             return None
         limit = piece.starts[k - 1]
-        latest.append(limit)
+        latest.append(piece.starts[k - 1])
     return latest[::-1]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.model.ops import Replace
-from patchq.resolve import search
 from patchq.resolve.ladder import Found, Missed, resolve
-from patchq.resolve.readings import RUNGS, Lines, Quote, levels
+from patchq.resolve.readings import RUNGS, Lines, Quote, elided, levels
+from patchq.resolve.search import ways
 from patchq.text.lines import Text
 from tests.helpers.trees import written
 
@@ -36,7 +36,9 @@ EXACT = next(iter(levels(("exact",))))
     ],
 )
 def test_elides(old: str, new: str, elides: bool) -> None:
-    assert search.elides(Quote(old.encode().split(b"\n"), new.encode().split(b"\n"))) == elides
+    assert (
+        elided(Quote(old.encode().split(b"\n"), new.encode().split(b"\n"))) is not None
+    ) == elides
 
 
 @pytest.mark.parametrize(
@@ -119,4 +121,4 @@ def test_pieces_of_one_edit_are_runs_of_their_own() -> None:
 def test_more_ways_than_are_told_apart_are_reported_as_more() -> None:
     text = Text(b"a\n" * 30 + b"b\n" * 30)
     quote = Quote([b"a", b"...", b"b"], [b"x", b"...", b"y"], "elided")
-    assert len(search.chains(text, quote, EXACT)) == 51
+    assert len(ways(text, quote, EXACT)) == 51

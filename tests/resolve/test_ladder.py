@@ -23,7 +23,7 @@ from patchq.resolve.readings import (
     unescaped,
     without_numbers,
 )
-from patchq.resolve.search import Shift, places
+from patchq.resolve.search import Shift, ways
 from patchq.text import lines as text_module
 from patchq.text.lines import Text
 from tests.helpers.trees import RULES, edits, planned, written
@@ -370,7 +370,7 @@ def test_places_are_those_that_comparing_line_by_line_finds(
         patch.setattr(text_module, "_SCANS", scans)
         patch.setattr(search, "_CHECKED_ONE_BY_ONE", one_by_one)
         for level in levels(RUNGS[:4]):
-            found = [(p.start, p.shift) for p in places(seen, Quote(quote, []), level)]
+            found = [(p.start, p.shift) for (p,) in ways(seen, Quote(quote, []), level)]
             assert found == sorted(found, key=lambda place: place[0])
             assert set(found) == oracle(there, quote, level.rung), level.rung
 
@@ -381,8 +381,8 @@ def test_a_rung_finds_what_the_one_before_it_found(drawn: tuple[Lines, Lines]) -
     seen = Text(b"".join(line + b"\n" for line in there))
     before: set[int] = set()
     for rung, group in groupby(levels(RUNGS[:6]), attrgetter("rung")):
-        ways = (places(seen, Quote(quote, []), level) for level in group)
-        found = {place.start for places_of_level in ways for place in places_of_level}
+        places = (ways(seen, Quote(quote, []), level) for level in group)
+        found = {place.start for of_level in places for (place,) in of_level}
         # Blank lines that were given up count again, for as long as the quote stands with them.
         assert before <= found or (rung == "typography" and found), rung
         before = found
