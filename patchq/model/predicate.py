@@ -78,7 +78,10 @@ def parse(text: str) -> Predicate:
             expected = "`&&`, `||` or `)`" if complete else "`contains('…')`, `!` or `(`"
             raise PredicateError(column, f"expected {expected}")
         if sign is None:
-            steps.append(_literal(match, column))
+            quoted = match["single"] or match["double"]
+            if not quoted:
+                raise PredicateError(column, "expected a text between the quotes")
+            steps.append(Literal(_ESCAPE.sub(r"\1", quoted)))
         elif opens:
             signs.append(sign)
         elif sign == ")":
@@ -97,13 +100,6 @@ def parse(text: str) -> Predicate:
     if signs:
         raise PredicateError(end + 1, "expected `)`")
     return Predicate(tuple(steps))
-
-
-def _literal(match: re.Match[str], column: int) -> Literal:
-    quoted = match["single"] if match["single"] is not None else match["double"]
-    if not quoted:
-        raise PredicateError(column, "expected a text between the quotes")
-    return Literal(_ESCAPE.sub(r"\1", quoted))
 
 
 def _settle(signs: list[str], steps: list[Literal | str], least: int) -> None:

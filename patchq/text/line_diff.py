@@ -16,10 +16,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
 
 from patchq.model.values import Hunk, LineHunk
 
 Pairs = list[tuple[int, int]]
+_Chain = tuple[tuple[int, int], "_Chain | None"]
 
 _STEPS = 400_000
 _STEPS_PER_LINE = 8
@@ -41,13 +43,9 @@ def line_diff(
     while back < shorter - front and a[-1 - back] == b[-1 - back]:
         back += 1
     a, b = a[front : len(a) - back], b[front : len(b) - back]
-    blocks: list[LineHunk] = []
-    i = j = 0
-    for x, y in [*_Matcher(a, b).run(), (len(a), len(b))]:
-        if x > i or y > j:
-            blocks.append((front + i, front + x, front + j, front + y))
-        i, j = x + 1, y + 1
-    return blocks
+    blocks = _between(_Matcher(a, b).run(), 0, len(a), 0, len(b))
+    shifted = ((front + i, front + x, front + j, front + y) for i, x, j, y in blocks)
+    return [block for block in shifted if block[0] < block[1] or block[2] < block[3]]
 
 
 class _Matcher:
@@ -97,12 +95,15 @@ class _Matcher:
         """The blocks between the lines that are unique on both sides; those lines are matched."""
         in_b = _unique(self.b, b0, b1)
         anchors = [(i, in_b[n]) for n, i in _unique(self.a, a0, a1).items() if n in in_b]
-        blocks: list[LineHunk] = []
-        for i, j in _rising(anchors):
-            self.pairs.append((i, j))
-            blocks.append((a0, i, b0, j))
-            a0, b0 = i + 1, j + 1
-        return [*blocks, (a0, a1, b0, b1)] if blocks else []
+        matched = _rising(anchors)
+        self.pairs += matched
+        return _between(matched, a0, a1, b0, b1) if matched else []
+
+
+def _between(pairs: Pairs, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
+    """The blocks before, between and behind the matched pairs of a block, empty ones too."""
+    edges = pairwise([(a0 - 1, b0 - 1), *pairs, (a1, b1)])
+    return [(i + 1, x, j + 1, y) for (i, j), (x, y) in edges]
 
 
 def _myers(a: list[int], b: list[int], limit: int) -> tuple[Pairs | None, int]:
@@ -160,18 +161,17 @@ def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
 def _rising(pairs: Pairs) -> Pairs:
     """A longest subsequence of `pairs`, which rise on the left, that rises on the right too."""
     tails: list[int] = []
-    ends: list[int] = []
-    before: list[int] = []
-    for i, (_, j) in enumerate(pairs):
-        length = bisect_left(tails, j)
-        before.append(ends[length - 1] if length else -1)
-        tails[length : length + 1] = [j]
-        ends[length : length + 1] = [i]
+    chains: list[_Chain | None] = [None]
+    """The best one of each length, from its end; its last right side is in `tails`."""
+    for pair in pairs:
+        length = bisect_left(tails, pair[1])
+        tails[length : length + 1] = [pair[1]]
+        chains[length + 1 : length + 2] = [(pair, chains[length])]
     found: Pairs = []
-    i = ends[-1] if ends else -1
-    while i >= 0:
-        found.append(pairs[i])
-        i = before[i]
+    chain = chains[-1]
+    while chain:
+        pair, chain = chain
+        found.append(pair)
     return found[::-1]
 
 

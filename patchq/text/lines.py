@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from patchq.text.search import Haystack, runs
+from patchq.text.search import Haystack, find
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
@@ -200,12 +200,8 @@ class View:
 
     def _scan(self, quote: list[bytes]) -> Iterator[int]:
         needle = b"\n".join([b"", *quote, b""])
-        position, index, counted = self._joined.find(needle), 0, 0
-        for _ in range(_FEW):
-            if position < 0:
-                return
+        index = counted = 0
+        for position in find(self._joined, needle):
             index += self._joined.count(b"\n", counted, position)
             counted = position
             yield index
-            position = self._joined.find(needle, position + 1)
-        yield from runs(self.lines, quote, index + 1)
