@@ -32,7 +32,7 @@ VERBS = {
     "log": "list the batches, newest verdict first",
     "show": "show a batch: its page, its diff, or its report as JSON",
     "accept": "land a proposal on its target",
-    "discard": f"take a proposal away; its commit stays at {records.discarded('ID')}",
+    "discard": f"take a proposal away; its commit stays at {records.DISCARDED + 'ID'}",
     "revert": "take a batch that landed back",
     "retry": "decide again on a response, on the branches as they are now",
     "prompt": "print the prompt that asks a model for edits of files",

@@ -13,7 +13,7 @@ from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Sighting
-from patchq.queue.directory import lock_owner
+from patchq.queue.lock import lock_owner
 from patchq.review import from_git
 from patchq.text.quote import visible
 

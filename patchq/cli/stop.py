@@ -11,8 +11,7 @@ from contextlib import suppress
 
 from patchq.cli import output, places
 from patchq.model.errors import Busy, UsageError
-from patchq.queue.directory import lock_owner
-from patchq.queue.lock import Owner
+from patchq.queue.lock import Owner, lock_owner
 
 _WAIT_SECONDS = 60.0
 _PAUSE_SECONDS = 0.02

@@ -16,7 +16,8 @@ from patchq.model.errors import UsageError
 from patchq.model.names import REQUEST, response_name
 from patchq.model.report import Report
 from patchq.model.values import Envelope
-from patchq.queue.directory import DirectoryQueue, lock_owner
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.lock import lock_owner
 from patchq.report.secrecy import batch_id, file_name
 
 ARGUMENTS = (

@@ -16,7 +16,7 @@ from patchq.config.schema import Config
 from patchq.model.errors import Fault, QueueLocked, RepositoryFault
 from patchq.model.report import Report
 from patchq.pipeline.world import World
-from patchq.queue.directory import lock_owner
+from patchq.queue.lock import lock_owner
 from patchq.report import logs
 from patchq.service.serve import serve
 

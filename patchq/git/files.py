@@ -110,14 +110,10 @@ def barrier(*paths: Path) -> None:
             if device not in devices:
                 devices.add(device)
                 with opened(place, os.O_RDONLY) as fd:
-                    _flush(fd, place)
-
-
-def _flush(fd: int, place: Path) -> None:
-    try:
-        syncfs(fd)
-    except OSError as error:
-        raise DiskFault(f"cannot flush {place}: {error.strerror}") from error
+                    try:
+                        syncfs(fd)
+                    except OSError as error:
+                        raise DiskFault(f"cannot flush {place}: {error.strerror}") from error
 
 
 def attempts(seconds: float) -> Iterator[None]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from patchq.git import files
 from patchq.model.errors import Busy, DiskFault
@@ -45,14 +46,11 @@ class LinkLock:
             os.close(fd)  # taken for a dead owner's before it was flocked
         lock = cls(own, fd)
         try:
-            lock.append(content)
+            files.write_all(fd, content)
         except OSError:
             lock.free()
             raise
         return lock
-
-    def append(self, content: bytes) -> None:
-        files.write_all(self.fd, content)
 
     def flush(self) -> None:
         os.fsync(self.fd)
@@ -113,6 +111,17 @@ class LinkLock:
         self.unlock()
         self.own.unlink(missing_ok=True)
         os.close(self.fd)
+
+
+def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:
+    """Whether the lock file is a link to an own file in the directory, and its owner lives."""
+    for own in directory.glob("patchq-*"):
+        with suppress(FileNotFoundError):
+            if not os.path.samestat(own.lstat(), lock.lstat()):
+                continue
+            with files.opened(own, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+                return "dead" if files.flock(fd, shared=True) else "alive"
+    return None
 
 
 def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LinkLock]:

@@ -251,7 +251,7 @@ def _repack(commondir: Path, change: Callable[[bytes], bytes], suffix: str, wait
     lock = LinkLock.write(commondir, suffix, b"")
     try:
         lock.hold(commondir / "packed-refs.lock", wait)
-        lock.append(change(packed_refs(commondir)))
+        files.write_all(lock.fd, change(packed_refs(commondir)))
         lock.flush()
         lock.publish(commondir / "packed-refs")
     finally:

@@ -256,9 +256,6 @@ class Repository:
         )
         return tuple(c for c in changes if c.before is not None or c.after is not None)
 
-    def changed_paths(self, old: str, new: str) -> set[str]:
-        return set(self.changes(old, new))
-
     def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
         """The commits of `hide..tip` whose `path` is none of its parents', children first."""
         for commit in self._walk(tip, hide):

@@ -35,9 +35,9 @@ class Tidying:
         self.due, self._next = False, monotonic() + _PAUSE_SECONDS
         if not self._wanted():
             return
-        environment = plain_environment(GIT_DIR=str(self._repo.commondir))
+        place = self._repo.commondir
         try:
-            self.process = Git(environment, QUIET, self._repo.commondir).start(*_WORDS)
+            self.process = Git(plain_environment(GIT_DIR=str(place)), QUIET, place).start(*_WORDS)
         except OSError as error:
             _LOG.debug("git cannot tidy up: %s", error)
 

@@ -203,12 +203,12 @@ class Follow:
     def _begin(self) -> list[str]:
         """Update the files and the copy; the paths that came in the way since they were clean."""
         gitdir = self.checkout.gitdir
-        self._lock.append(_BEGUN)
+        files.write_all(self._lock.fd, _BEGUN)
         self._lock.flush()
         _copy_index(gitdir, self._copy)
         if self.backup:
-            paths = self.checkout.repo.changed_paths(self.old, self.new)
-            self._copies = keep(self.checkout.repo.commondir, self.checkout.workdir, paths)
+            repo, workdir = self.checkout.repo, self.checkout.workdir
+            self._copies = keep(repo.commondir, workdir, repo.changes(self.old, self.new))
         self._torn = True
         error = self._switch(self.old, self.new)
         if error is None:
@@ -232,8 +232,7 @@ class Follow:
         return self._lock.beside(".new")
 
     def _paths_in_the_way(self) -> list[str]:
-        paths = self.checkout.repo.changed_paths(self.old, self.new)
-        return dirty(self.checkout, self.old, paths)
+        return dirty(self.checkout, self.old, self.checkout.repo.changes(self.old, self.new))
 
     def _switch(self, here: str, there: str) -> str | None:
         """Let git update files and copy.  It checks everything before it writes anything, by the

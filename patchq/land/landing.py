@@ -205,7 +205,7 @@ class _Move:
     def _moved(self) -> bool:
         first, last, who = self.row[0], self.row[-1], self.world.identity()
         if first.proposed:
-            name = records.branch_ref(first.decision.id)
+            name = records.BRANCHES + first.decision.id
             return refs.move(self.world.repo, name, None, self.value, first.log, who)
         through = [(landing.candidate.commit, landing.log) for landing in self.row[:-1]]
         # A batch that waited for a lock already looks again soon, so it need not stand and wait.
@@ -219,9 +219,9 @@ def _record(moves: Sequence[_Move], world: World) -> None:
     commits: dict[str, str | Staged] = {}
     for move in (move for move in moves if move.made):
         for landing in move.row:
-            name = records.waiting if landing.proposed else records.landed
+            prefix = records.WAITING if landing.proposed else records.LANDED
             commit = move.value if len(move.row) == 1 else landing.candidate.commit
-            commits[name(landing.decision.id)] = commit
+            commits[prefix + landing.decision.id] = commit
     refs.record(world.repo, commits, "patchq: record", world.identity())
 
 

@@ -131,14 +131,14 @@ def _supersede(id: str, new: str, world: World) -> None:
 
 def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
     """The branch goes, unless a person has it checked out or has changed it."""
-    waits = world.repo.ref_target(records.waiting(id))
+    waits = world.repo.ref_target(records.WAITING + id)
     tip = world.repo.branch_tip(records.branch(id))
     if tip and tip in (commit, waits) and not worktree.checkouts(world.repo, records.branch(id)):
         log = f"patchq: {id}: superseded by {new}"
-        refs.move(world.repo, records.discarded(id), None, tip, log, world.identity())
-        refs.delete(world.repo, records.branch_ref(id), tip)
+        refs.move(world.repo, records.DISCARDED + id, None, tip, log, world.identity())
+        refs.delete(world.repo, records.BRANCHES + id, tip)
     if waits:
-        refs.delete(world.repo, records.waiting(id), waits)
+        refs.delete(world.repo, records.WAITING + id, waits)
 
 
 _WHILE_IT_WAITS = (PENDING_CONFLICT, "target.moved")
@@ -158,7 +158,7 @@ def reconcile(world: World) -> list[Report]:
         commit = sighting.commit or report["commit"]
         if sighting.state in LANDED:
             log = f"patchq: {id}: {sighting.note or sighting.state}"
-            refs.move(world.repo, records.landed(id), None, commit, log, world.identity())
+            refs.move(world.repo, records.LANDED + id, None, commit, log, world.identity())
         tree = world.repo.tree(commit).root
         tip = world.repo.branch_tip(records.branch(id))
         changed.append(
@@ -205,14 +205,14 @@ def close(
             raise UsageError(f"batch {id} does not wait for review: it is {stands}")
         if state == "discarded":
             last, log = tip or report["commit"], f"patchq: {id}: {reason or state}"
-            refs.move(repo, records.discarded(id), None, last, log, world.identity())
-        waits = repo.ref_target(records.waiting(id))
+            refs.move(repo, records.DISCARDED + id, None, last, log, world.identity())
+        waits = repo.ref_target(records.WAITING + id)
         if not worktree.checkouts(repo, records.branch(id)):
             for own in filter(None, {tip, waits}):
-                refs.delete(repo, records.branch_ref(id), own)
+                refs.delete(repo, records.BRANCHES + id, own)
         updated = _rewritten(world, now, state, reason, fields)
         if waits:
-            refs.delete(repo, records.waiting(id), waits)
+            refs.delete(repo, records.WAITING + id, waits)
     return updated
 
 

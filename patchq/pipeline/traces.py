@@ -27,7 +27,7 @@ from patchq.report import message
 _MOST_COMMITS = 1000
 # Where a batch is found first, that tells its state; a crash may leave it in two of them.
 _STATES: Mapping[str, State] = {
-    records.BATCHES: "applied",
+    records.LANDED: "applied",
     records.DISCARDED: "discarded",
     records.WAITING: "proposed",
     records.BRANCHES: "proposed",
@@ -91,7 +91,7 @@ def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
 
 def last_state(ground: Ground, id: str) -> State | None:
     """The state of a batch that landed once, or waited and was discarded; None for any other."""
-    ends = (records.BATCHES, records.DISCARDED)
+    ends = (records.LANDED, records.DISCARDED)
     place = next((place for place in ends if ground.repo.ref_target(place + id)), None)
     if place is None:
         return None
@@ -107,7 +107,7 @@ def landed(ground: Ground, id: str, sha256: str, target: str | None, tip: str) -
     A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again then,
     which is what their agent asked for.
     """
-    commit = ground.repo.ref_target(records.landed(id))
+    commit = ground.repo.ref_target(records.LANDED + id)
     if commit is None or ground.repo.resolve_commit(commit) is None:
         return None
     named = trailers(ground.repo, commit)
@@ -148,8 +148,8 @@ def commits(repo: Repository, branches: Iterable[str]) -> Iterator[tuple[str, Co
 
 def ref_of(report: Report) -> str:
     """The ref of patchq's own that a verdict leaves: that it waits, or that it landed."""
-    name = records.waiting if report["state"] == "proposed" else records.landed
-    return name(report["id"])
+    prefix = records.WAITING if report["state"] == "proposed" else records.LANDED
+    return prefix + report["id"]
 
 
 def landing(report: Delivery, repo: Repository, tip: str) -> str | None:
@@ -195,7 +195,7 @@ def observe(ground: Ground, report: Report) -> Sighting:
     if branch is None:
         return Sighting("discarded", "its branch was deleted by hand")
     # While a batch follows its target, the mark that it waits moves before the branch does.
-    if branch not in (commit, repo.ref_target(records.waiting(id))):
+    if branch not in (commit, repo.ref_target(records.WAITING + id)):
         return Sighting("proposed", "its branch was changed by hand", branch)
     return Sighting("proposed")
 

@@ -30,12 +30,10 @@ from patchq.git import files
 from patchq.model.errors import Busy, DiskFault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
-from patchq.queue import Claim, finished, spool
-from patchq.queue.claims import ClaimFiles, claim_of
-from patchq.queue.ids import Ids, extension, valid
-from patchq.queue.inbox import Inbox, Snapshot, snapshot
-from patchq.queue.lock import Lock, Owner, owner
-from patchq.queue.spool import Folder, disk_faults
+from patchq.queue import Claim, spool
+from patchq.queue.inbox import ClaimFiles, Inbox, Snapshot, claim_of, snapshot
+from patchq.queue.lock import Lock
+from patchq.queue.spool import Folder, Ids, disk_faults, extension, valid
 
 REPORT = ".report.json"
 PAGE = ".report.md"
@@ -48,12 +46,6 @@ def create(root: Path) -> None:
     """Make the queue's directories; safe to repeat."""
     for name in (*PUBLIC, *PRIVATE):
         (root / name).mkdir(parents=True, exist_ok=True)
-
-
-@disk_faults
-def lock_owner(root: Path) -> Owner | None:
-    """Who empties the inbox of this queue now, or None."""
-    return owner(root / "lock")
 
 
 @dataclass(slots=True)
@@ -135,7 +127,11 @@ class DirectoryQueue:
 
     @disk_faults
     def recover(self) -> list[Claim]:
-        finished.remove_outlived(self._active, self._public)
+        for name in self._active.names():
+            # The verdict of a held batch came right before a crash.
+            if name.endswith(REPORT) and any(_holds(folder, name) for folder in self._public):
+                self._active.remove(name.removesuffix("json") + "md")
+                self._active.remove(name)
         claims = []
         for token in sorted(self._claims.tokens() - self._live.keys()):
             with self._claims.locked(token) as dead:
@@ -215,7 +211,7 @@ class DirectoryQueue:
         if not active.move(f"{token}.body", place, body) and claim.problem:
             active.move(f"{token}/{claim.source.name}", place, body)
         self._claims.clear(token, claim.source.name)
-        self._base.append(finished.VERDICTS, id)
+        self._base.append(spool.VERDICTS, id)
         active.move(f"{token}.json", place, id + REPORT)
         outlived = [id + PAGE, id + REPORT] if live.inherited else []
         if live.more or live.ending:
@@ -264,7 +260,7 @@ class DirectoryQueue:
             self._claims.put(token, f"{token}.choice", spool.encode(choice), flush=True)
         self._claims.put(token, f"{token}.body", data, flush=True)
         self._claims.enter(token, name)
-        return claim_of(token, name, Snapshot(data, len(data)), choice=choice)
+        return claim_of(token, name, Snapshot(data, len(data)), request=False, choice=choice)
 
     @disk_faults
     def sync(self) -> None:
@@ -312,12 +308,20 @@ class DirectoryQueue:
             for name in folder.names()
             if name.endswith(REPORT)
         }
-        known = [id for id in self._base.lines(finished.VERDICTS) if id in reported]
+        known = [id for id in self._base.lines(spool.VERDICTS) if id in reported]
         return iter(dict.fromkeys((*known, *sorted(reported))))
 
     @disk_faults
     def ended(self, id: str) -> float | None:
-        return finished.ended(self._public, id + REPORT, self._ids.token(id))
+        """See `Queue.ended`.
+
+        A copy of the queue may have lost the files' times; the claim's token tells the time before
+        which there was no verdict, so a batch may seem younger than it is, and never older.
+        """
+        for folder in self._public:
+            if status := folder.status(id + REPORT):
+                return max(status.st_mtime, spool.claimed(self._ids.token(id)) or 0.0)
+        return None
 
     @disk_faults
     def forget(self, id: str) -> None:
@@ -325,7 +329,7 @@ class DirectoryQueue:
             report = spool.report(folder.read(id + REPORT))
             if report is not None:
                 body = f"{id}{extension(report['source']['name'])}"
-                finished.remove(folder, body, id + PAGE, id + REPORT)
+                spool.remove(folder, body, id + PAGE, id + REPORT)
 
     @disk_faults
     def submit(self, data: bytes, name: str) -> str:
@@ -333,10 +337,8 @@ class DirectoryQueue:
 
     def _folder(self, id: str) -> Folder | None:
         """Where the report is."""
-        for folder in (*self._public, self._active) if valid(id) else ():
-            if os.access(id + REPORT, os.F_OK, dir_fd=folder.fd, follow_symlinks=False):
-                return folder
-        return None
+        folders = (*self._public, self._active) if valid(id) else ()
+        return next((folder for folder in folders if _holds(folder, id + REPORT)), None)
 
     def _known(self, claim: Claim) -> _Live:
         """The record of a claim, begun here for one that comes from elsewhere."""
@@ -369,3 +371,7 @@ def shard(sha256: str) -> str:
 
 def _page(markdown: str) -> bytes:
     return markdown.encode("utf-8", "replace")
+
+
+def _holds(folder: Folder, name: str) -> bool:
+    return os.access(name, os.F_OK, dir_fd=folder.fd, follow_symlinks=False)

@@ -1,7 +1,11 @@
-"""The inbox: what waits there, in which order, and whether it is complete.
+"""The way in: what waits in the inbox, in which order, whether it is complete, and its claims.
 
 Nothing in it is trusted: an entry may be a link, a pipe, a sparse file of a terabyte, or change
 under our hands.  One scan feeds many claims, and the events that announce files are hints only.
+
+What is claimed stands in `active/`: the files of each claim, and what they say of it after a crash.
+The daemon's claims are its own as long as it holds the queue lock.  Claims that other commands
+adopt beside it are told by a lock on `active/TOKEN/`, which the kernel drops with its process.
 """
 
 from __future__ import annotations
@@ -9,17 +13,22 @@ from __future__ import annotations
 import contextlib
 import errno
 import heapq
+import math
 import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
 
-from patchq.git.files import being_written, opened, rename_noreplace
+from patchq.git.files import being_written, flock, opened, rename_noreplace
 from patchq.model.names import REQUEST
-from patchq.model.values import Problem
-from patchq.queue.spool import Folder, Tokens, read_up_to
+from patchq.model.report import Report
+from patchq.model.values import Generation, Problem, Source
+from patchq.queue import Claim, spool
+from patchq.queue.spool import Folder, Tokens, extension, read_up_to
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 SCAN_ENTRIES = 20_000
@@ -29,6 +38,13 @@ _STEM_BYTES, _SUFFIX_BYTES = 180, 40
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+_NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
 _CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
 """What opening says when the entry became another one, or its owner holds a lease on it."""
 
@@ -47,15 +63,9 @@ def mark(status: os.stat_result) -> Mark:
 class Inbox:
     """The entries of the inbox, oldest first."""
 
-    def __init__(
-        self,
-        folder: Folder,
-        settle_seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, folder: Folder, settle_seconds: float) -> None:
         self.folder = folder
         self._settle_seconds = settle_seconds
-        self._clock = clock
         self._waiting: deque[str] = deque()
         self._unsettled: dict[str, tuple[Mark, float]] = {}
         self._tokens = Tokens()
@@ -84,7 +94,7 @@ class Inbox:
         if not self._unsettled:
             return None
         first = min(since for _, since in self._unsettled.values())
-        return max(0.01, first + self._settle_seconds - self._clock())
+        return max(0.01, first + self._settle_seconds - time.monotonic())
 
     def submit(self, data: bytes, name: str) -> str:
         """Add a response under that name, or a free one like it, which is returned."""
@@ -129,12 +139,12 @@ class Inbox:
                 raise
             written = True
         if written:
-            self._unsettled[name] = (mark(status), self._clock())
+            self._unsettled[name] = (mark(status), time.monotonic())
             return False
         return written is False or self._settled(name, status)
 
     def _settled(self, name: str, status: os.stat_result) -> bool:
-        now = self._clock()
+        now = time.monotonic()
         seen, since = self._unsettled.get(name, (None, now))
         if seen != mark(status):
             since = now
@@ -188,7 +198,13 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
             time.sleep(_COPY_PAUSE_SECONDS)
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode):
-            return Snapshot(b"", status.st_size, _not_a_file(status.st_mode))
+            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
+            problem = Problem(
+                "response.not_text",
+                f"the entry is {kind}, not a file; it was not opened",
+                "write the response itself into the inbox, as a plain file",
+            )
+            return Snapshot(b"", status.st_size, problem)
         if status.st_nlink > 1 and status.st_uid != os.geteuid():
             return Snapshot(b"", status.st_size, _FOREIGN)
         if status.st_size > limit:
@@ -206,21 +222,6 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
         if whole:
             return Snapshot(data, len(data))
     return Snapshot(b"", status.st_size, _RESTLESS)
-
-
-def _not_a_file(mode: int) -> Problem:
-    kinds = (
-        (stat.S_ISLNK, "a symbolic link"),
-        (stat.S_ISDIR, "a directory"),
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISSOCK, "a socket"),
-    )
-    kind = next((word for test, word in kinds if test(mode)), "a device")
-    return Problem(
-        "response.not_text",
-        f"the entry is {kind}, not a file; it was not opened",
-        "write the response itself into the inbox, as a plain file",
-    )
 
 
 def too_large(size: int, limit: int) -> Problem:
@@ -248,3 +249,163 @@ _RESTLESS = Problem(
     "the file was changed again and again while it was read",
     "write the response under a name that ends in `.tmp`, then rename it",
 )
+
+
+class ClaimFiles:
+    """The claims in `active`, whose verdicts go to one of the `public` folders; a response has at
+    most `limit` bytes."""
+
+    def __init__(self, active: Folder, public: Sequence[Folder], limit: int) -> None:
+        self._active = active
+        self._public = public
+        self._limit = limit
+        self._tokens = Tokens()
+        self._spare: list[str] = []
+
+    def tokens(self, *suffixes: str) -> set[str]:
+        """The claims that have a file, one that ends so."""
+        names = self._active.names()
+        return {token for name in names if (token := spool.token_of(name, suffixes or ""))}
+
+    def take(self, inbox: Folder, name: str) -> Claim | None:
+        """Move an entry out of the inbox and copy it; None when it cannot be moved (any more)."""
+        active, token = self._active.fd, self._tokens.next()
+        # An empty directory that another claim left costs a tenth of a new one.
+        if not (self._spare and self._active.move(self._spare.pop(), self._active, token)):
+            os.mkdir(token, 0o700, dir_fd=active)
+        try:
+            os.rename(name, f"{token}/{name}", src_dir_fd=inbox.fd, dst_dir_fd=active)
+        except OSError as error:
+            self._spare.append(token)
+            if error.errno not in _NOT_OURS:
+                raise
+            return None
+        return claim_of(token, name, self._copy(token, name))
+
+    def lock(self) -> tuple[str, int]:
+        """A new claim, locked as long as this process lives: its token, and the descriptor that is
+        the lock."""
+        while True:
+            token = self._tokens.next()
+            os.mkdir(token, 0o700, dir_fd=self._active.fd)
+            lock = os.open(token, spool.DIRECTORY, dir_fd=self._active.fd)
+            flock(lock, math.inf)
+            # Somebody who recovers may have taken the directory for a leftover before the lock.
+            if os.fstat(lock).st_nlink:
+                return token, lock
+            os.close(lock)
+
+    @contextlib.contextmanager
+    def locked(self, token: str) -> Iterator[bool]:
+        """Hold the claim's own lock; False when its owner lives."""
+        with contextlib.ExitStack() as stack:
+            free = True
+            with contextlib.suppress(FileNotFoundError):
+                folder = opened(token, spool.DIRECTORY, self._active.fd)
+                free = flock(stack.enter_context(folder))
+            yield free
+
+    def put(self, token: str, name: str, data: bytes, *, flush: bool = False) -> None:
+        """Write a file of a claim, so that what a crash leaves of it is known as the claim's."""
+        self._active.put(name, data, via=f"{token}.tmp", flush=flush)
+
+    def enter(self, token: str, name: str) -> None:
+        """Say by an empty entry what the response is called."""
+        self._active.write(f"{token}/{spool.file_name(name)}", b"")
+
+    def clear(self, token: str, name: str) -> None:
+        """Remove the response as it came, now that its copy is in its place."""
+        if not self._active.remove(f"{token}/{spool.file_name(name)}"):
+            for other in self._active.names(token):
+                self._active.remove(f"{token}/{other}")
+
+    def spare(self, token: str) -> None:
+        """Keep the empty directory of a claim that is gone for the next one."""
+        self._spare.append(token)
+
+    def tidy(self) -> None:
+        """Remove the spare directories."""
+        while self._spare:
+            self.remove_directory(self._spare.pop())
+
+    def remove_directory(self, token: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(token, dir_fd=self._active.fd)
+
+    def revive(self, token: str) -> Claim | None:
+        """A dead owner's claim as if its publishing had never begun; None for mere leftovers."""
+        active = self._active
+        active.move(f"{token}.ends", active, f"{token}.held")
+        report = spool.report(active.read(f"{token}.json"))
+        if report is not None:
+            body = f"{report['id']}{extension(report['source']['name'])}"
+            for folder in self._public:
+                folder.move(body, active, f"{token}.body")
+                folder.remove(f"{report['id']}.report.md")
+            if not active.names(token):  # the report alone has the name, and may change
+                with contextlib.suppress(FileNotFoundError):
+                    self.enter(token, report["source"]["name"] or "")
+        for name in (".md", ".tmp"):
+            active.remove(token + name)
+        claim = self.read(token)
+        if claim is None:
+            for name in (".json", ".held", ".asked", ".choice"):
+                active.remove(token + name)
+            self.remove_directory(token)
+        return claim
+
+    def read(self, token: str) -> Claim | None:
+        """The claim as the files tell it; None when no response is left in them."""
+        active = self._active
+        report = spool.report(active.read(f"{token}.json"))
+        hold = spool.decode(active.read(f"{token}.held") or active.read(f"{token}.ends"))
+        answer = spool.decode(active.read(f"{token}.asked"))
+        names = active.names(token)
+        name = names[0] if names else (report and report["source"]["name"]) or "response"
+        try:
+            body = snapshot(active.fd, f"{token}.body", self._limit)
+            if names and not hold and self._doubtful(token, name, body, report):
+                body = self._copy(token, name)
+        except FileNotFoundError:
+            if names:
+                body = self._copy(token, name)
+            elif report:
+                body = Snapshot(b"", report["source"]["bytes"] or 0)
+            else:
+                return None
+        if answer is not None:
+            data = answer["data"].encode("utf-8", "surrogateescape")
+            if data != body.data:  # a crash came before the copy of it
+                self.put(token, f"{token}.body", data)
+                body = Snapshot(data, len(data))
+        return claim_of(
+            token,
+            name,
+            body,
+            id=report["id"] if report else (hold or {}).get("id"),
+            intended=report,
+            held=hold is not None,
+            held_since=hold["since"] if hold else None,
+            generation=Generation.from_json(answer["asked"]) if answer is not None else None,
+            choice=spool.decode(active.read(f"{token}.choice")),
+        )
+
+    def _doubtful(self, token: str, name: str, body: Snapshot, report: Report | None) -> bool:
+        """Whether a power cut may have taken the copy that is made of a response; then there is no
+        intended report either, or it speaks of other bytes.  Adopted ones have nothing but it."""
+        if report and report["source"]["sha256"] == sha256(body.data).hexdigest():
+            return False
+        return os.lstat(f"{token}/{name}", dir_fd=self._active.fd).st_size > 0
+
+    def _copy(self, token: str, name: str) -> Snapshot:
+        copy = snapshot(self._active.fd, f"{token}/{name}", self._limit)
+        if copy.problem is None:
+            self.put(token, f"{token}.body", copy.data)
+        return copy
+
+
+def claim_of(token: str, name: str, body: Snapshot, **more: Any) -> Claim:
+    """The claim of a response with this content, or of a request that no model has answered."""
+    source = Source(name, sha256(body.data).hexdigest(), body.size)
+    asks = name.endswith(REQUEST) and not body.problem and more.get("generation") is None
+    return Claim(token, source, body.data, body.problem, **{"request": asks, **more})

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from patchq.git.files import flock, opened
 from patchq.model.errors import QueueLocked
+from patchq.queue.spool import disk_faults
 
 _ASKED_SECONDS = 0.05
 """For as long as somebody who only asks may hold it."""
@@ -75,8 +76,11 @@ class Lock:
             self._fd = None
 
 
-def owner(path: Path) -> Owner | None:
-    """Who holds the lock at `path` now, or None; takes nothing, creates nothing."""
+@disk_faults
+def lock_owner(root: Path) -> Owner | None:
+    """Who empties the inbox of the queue under `root` now, or None; takes nothing, creates
+    nothing."""
+    path = root / "lock"
     try:
         with opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
             # A shared lock, so that two who only ask do not see each other.

@@ -9,14 +9,14 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any
 
 from patchq.model.errors import Busy, DiskFault, QueueLocked
-from patchq.model.names import REQUEST
 from patchq.model.report import Report
-from patchq.model.values import Generation, Problem, Source
+from patchq.model.values import Generation
 from patchq.queue import Claim, spool
+from patchq.queue.inbox import Snapshot, claim_of, too_large
+from patchq.queue.spool import numbered
 
 
 @dataclass
@@ -29,7 +29,6 @@ class Store:
     enders: dict[str, MemoryQueue] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
-    pages: dict[str, str] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
@@ -89,7 +88,7 @@ class MemoryQueue:
 
     def reserve(self, claim: Claim, wanted: str) -> str:
         for number in itertools.count(1):
-            id = wanted if number == 1 else f"{wanted[: 99 - len(str(number))]}-{number}"
+            id = numbered(wanted, number)
             if self.store.ids.get(id) == claim.token:
                 return id
             if id not in self.store.ids and not id.endswith(".report") and not self._is_known(id):
@@ -110,7 +109,7 @@ class MemoryQueue:
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         id = report["id"]
         self._end(claim, id)
-        self._record(claim, report, markdown)
+        self._record(claim, report)
         self.store.ended[id] = time.time()
         for claims in (self.store.active, self.store.adopters, self.store.enders):
             claims.pop(claim.token, None)
@@ -123,7 +122,7 @@ class MemoryQueue:
         self.store.active[claim.token] = replace(
             known, id=report["id"], intended=None, held=True, held_since=since
         )
-        self._record(claim, report, markdown)
+        self._record(claim, report)
 
     def held(self) -> list[Claim]:
         foreign = {token for token, owner in self.store.adopters.items() if owner is not self}
@@ -149,7 +148,6 @@ class MemoryQueue:
         if report["id"] not in self.store.reports:
             raise DiskFault(f"the report of {report['id']} is not there any more")
         self.store.reports[report["id"]] = _copy(report)
-        self.store.pages[report["id"]] = markdown
         if report["id"] in self.store.ended:
             self.store.ended[report["id"]] = time.time()
 
@@ -167,7 +165,7 @@ class MemoryQueue:
 
     def forget(self, id: str) -> None:
         if self.store.ended.pop(id, None) is not None:
-            for kept in (self.store.reports, self.store.pages, self.store.bodies):
+            for kept in (self.store.reports, self.store.bodies):
                 kept.pop(id, None)
 
     def submit(self, data: bytes, name: str) -> str:
@@ -184,23 +182,18 @@ class MemoryQueue:
             raise Busy(f"another process gives {id} its verdict")
 
     def _take(self, data: bytes, name: str) -> Claim:
-        size, problem = len(data), None
-        if size > self._limit:
-            data = b""
-            problem = Problem("response.too_large", f"the response has {size} bytes")
-        token = f"{next(self.store.count):08}"
-        source = Source(name, sha256(data).hexdigest(), size)
-        request = name.endswith(REQUEST) and problem is None
-        claim = Claim(token, source, data, problem, request=request)
-        self.store.active[token] = claim
-        self._own.add(token)
+        body = Snapshot(data, len(data))
+        if body.size > self._limit:
+            body = Snapshot(b"", body.size, too_large(body.size, self._limit))
+        claim = claim_of(f"{next(self.store.count):08}", name, body)
+        self.store.active[claim.token] = claim
+        self._own.add(claim.token)
         return claim
 
-    def _record(self, claim: Claim, report: Report, markdown: str) -> None:
+    def _record(self, claim: Claim, report: Report) -> None:
         id = report["id"]
         self.store.bodies[id] = claim.data
         self.store.reports[id] = _copy(report)
-        self.store.pages[id] = markdown
         known = self.store.sources.setdefault(claim.source.sha256, [])
         if claim.data and id not in known:
             known.append(id)

@@ -1,4 +1,4 @@
-"""The files under a queue: folders reached by descriptor, and small whole-file operations.
+"""The files under a queue: folders reached by descriptor, small whole-file operations, and ids.
 
 A folder is opened without following a symbolic link, and opened again once its name means another
 directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content
@@ -9,25 +9,39 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import re
+import shutil
+import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from patchq.git import files
 from patchq.model.errors import DiskFault, UsageError
+from patchq.model.names import response_name
 from patchq.model.report import Report
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
-_FOREIGN = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO}
+MAX_ID_BYTES = 100
+_HINTS = 10_000
+_SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
+VERDICTS = "verdicts"
+"""The register of the finished batches' ids, in the order of their verdicts."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
 """A file where a directory belongs, or the reverse, or neither."""
+_CURES = {
+    **dict.fromkeys(_FULL, "make room on the queue's file system"),
+    **dict.fromkeys(_FOREIGN, "move what stands there out of the queue"),
+}
+_TIME_DIGITS = 16
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?")
 
 
@@ -50,11 +64,7 @@ def fault(error: OSError) -> DiskFault | UsageError:
         return across_file_systems()
     where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
     name = errno.errorcode.get(error.errno or 0, "unknown")
-    hint = "look at the queue directory and its permissions"
-    if error.errno in _FULL:
-        hint = "make room on the queue's file system"
-    elif error.errno in _FOREIGN:
-        hint = "move what stands there out of the queue"
+    hint = _CURES.get(error.errno or 0, "look at the queue directory and its permissions")
     return DiskFault(
         f"the queue cannot be read or written: {where}{error.strerror} ({name})",
         f"{hint}, then start again; no response was lost",
@@ -185,6 +195,35 @@ def read_up_to(fd: int, size: int) -> bytes:
     return data
 
 
+def remove(folder: Folder, *names: str) -> None:
+    """Remove files of a finished batch in this order; a response may be a directory, as whoever
+    dropped it left it.
+
+    The report goes last: who dies on the way leaves a batch that is as old as before, and is
+    removed the next time.
+    """
+    for name in names:
+        status = folder.status(name)
+        if status and stat.S_ISDIR(status.st_mode):
+            shutil.rmtree(name, dir_fd=folder.fd)
+        elif status:
+            folder.remove(name)
+
+
+def verdicts(root: Path, start: int = 0) -> tuple[list[str], int]:
+    """The ids of the verdicts since a place in the register, in their order, and the place behind
+    the last of them."""
+    try:
+        with (root / VERDICTS).open("rb") as file:
+            file.seek(start)
+            data = file.read()
+    except FileNotFoundError:
+        return [], 0
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = (line.decode("utf-8", "replace") for line in whole.split(b"\n") if b"\0" not in line)
+    return [line for line in lines if line], start + len(whole)
+
+
 def encode(value: Mapping[str, Any]) -> bytes:
     """One line of JSON, in ASCII: hostile names may hold what UTF-8 cannot."""
     return json.dumps(value).encode() + b"\n"
@@ -219,6 +258,14 @@ class Tokens:
         return f"{self._last:016x}-{os.getpid():x}"
 
 
+def claimed(token: str | None) -> float | None:
+    """Seconds since the epoch at which the claim with this token was taken."""
+    try:
+        return int((token or "")[:_TIME_DIGITS], 16) / 10**9
+    except ValueError:
+        return None
+
+
 def token_of(name: str, suffix: str | tuple[str, ...] = "") -> str | None:
     """The claim that a file of `active/` belongs to, if it ends so."""
     match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
@@ -229,3 +276,102 @@ def file_name(name: str) -> str:
     """A file name for any text; for the name of an entry of the inbox, the name itself."""
     plain = os.fsencode(name.replace("/", "_").replace("\0", "_"))[-255:]
     return "response" if plain in (b"", b".", b"..") else os.fsdecode(plain)
+
+
+def valid(id: str) -> bool:
+    """Whether the text may be an id at all, and so a part of file names."""
+    if not id or id.startswith(".") or "/" in id or "\0" in id:
+        return False
+    return len(os.fsencode(id)) <= MAX_ID_BYTES
+
+
+def extension(name: str | None) -> str:
+    """The suffix of a response's file name if it is plain and short, else `.txt`;
+    a report that was made from git alone knows no name."""
+    match = _SUFFIX.fullmatch(response_name(name or ""))
+    return match[1] if match else ".txt"
+
+
+class Ids:
+    """The register of ids that were ever used, as symbolic links `ids/ID -> TOKEN` that point to
+    nothing; `is_known` says of an id whether the repository knows it.
+
+    Making a link is one call that fails when the name is taken and carries its content with it, so
+    no crash leaves an id without its owner, and it works on a full disk.
+    """
+
+    def __init__(self, folder: Folder, is_known: Callable[[str], bool]) -> None:
+        self.folder = folder
+        self._is_known = is_known
+        self._last: dict[str, int] = {}
+
+    def reserve(self, token: str, wanted: str, *, again: bool) -> str:
+        """The first free one of `wanted`, `wanted-2`, …, now the token's; `again` says that the
+        token may have one already."""
+        if not valid(wanted):
+            raise ValueError(f"not an id: {wanted!r}")
+        if again:
+            for id, owner in self._known(wanted):
+                if owner == token:
+                    return id
+        number = self._last.get(wanted, 0)
+        while True:
+            number = self._free_from(wanted) if number == 1 else number + 1
+            id = numbered(wanted, number)
+            with contextlib.suppress(FileExistsError):
+                if not self._barred(id):
+                    os.symlink(token, id, dir_fd=self.folder.fd)
+                    break
+        if number > 1:
+            if len(self._last) >= _HINTS:
+                self._last.clear()
+            self._last[wanted] = number
+        return id
+
+    def next(self, wanted: str) -> str:
+        """The id that `reserve` would give now."""
+        return next(id for id, owner in self._known(wanted) if owner is None)
+
+    def token(self, id: str) -> str | None:
+        """The claim that the id was given to."""
+        try:
+            return os.readlink(id, dir_fd=self.folder.fd)
+        except OSError:
+            return None
+
+    def _known(self, wanted: str) -> Iterator[tuple[str, str | None]]:
+        """The ids made from `wanted` with their claims, in order, and the first free one, which has
+        none."""
+        for number in itertools.count(1):
+            id = numbered(wanted, number)
+            owner = self.token(id)
+            if owner is not None or not self._barred(id):
+                yield id, owner
+                if owner is None:
+                    return
+
+    def _barred(self, id: str) -> bool:
+        # `x.report` with the suffix `.json` would be the name of the report of `x`.
+        return id.lower().endswith(".report") or self._is_known(id)
+
+    def _free_from(self, wanted: str) -> int:
+        """A number from which on none is used, found in a logarithmic number of looks; those below
+        it may have gaps, which stay."""
+        used, free = 1, 2
+        while self.token(numbered(wanted, free)) is not None:
+            used, free = free, free * 2
+        while free - used > 1:
+            middle = (used + free) // 2
+            if self.token(numbered(wanted, middle)) is None:
+                free = middle
+            else:
+                used = middle
+        return free
+
+
+def numbered(wanted: str, number: int) -> str:
+    if number == 1:
+        return wanted
+    suffix = f"-{number}"
+    room = MAX_ID_BYTES - len(suffix)
+    return os.fsencode(wanted)[:room].decode("utf-8", "ignore") + suffix

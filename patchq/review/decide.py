@@ -70,7 +70,7 @@ def accept(
                 _check_that_it_waits(world, id)
                 moved = landing.move_target(world, target, tip, value, log, who)
                 if moved:
-                    refs.move(world.repo, records.landed(id), None, value, log, who)
+                    refs.move(world.repo, records.LANDED + id, None, value, log, who)
         finally:
             value.drop()
         if moved:
@@ -147,7 +147,7 @@ def _landing(
             base=tip,
             commit=branch,
             tree=repo.tree(branch).root,
-            paths=tuple(sorted(repo.changed_paths(tip, branch))),
+            paths=tuple(sorted(repo.changes(tip, branch))),
         )
         return replace(
             as_it_is, candidate=candidate, subject=repo.message(branch).split("\n", 1)[0]
@@ -235,7 +235,7 @@ def _proposal(world: World, id: str) -> CommittedReport:
     sighting = traces.observe(world, report)
     if sighting.state != "proposed" or not has_commit(report):
         raise UsageError(f"batch {id} does not wait for review: it is {sighting.state}")
-    if world.repo.ref_target(records.waiting(id)) != report["commit"]:  # a crash came in between
+    if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
         restack.follow(world, [report["target"]])
         updated = world.queue.load(id)
         return updated if updated and has_commit(updated) else report

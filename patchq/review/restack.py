@@ -97,7 +97,7 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     repo, id = world.repo, report["id"]
     sighting = traces.observe(world, report)
     tip, branch = repo.branch_tip(report["target"]), repo.branch_tip(records.branch(id))
-    waits = repo.ref_target(records.waiting(id))
+    waits = repo.ref_target(records.WAITING + id)
     if report["state"] != "proposed" or sighting.state != "proposed" or sighting.commit:
         return None
     if tip is None or branch is None or waits is None:
@@ -275,7 +275,7 @@ def _as_before(step: _Step, world: World) -> bool:
         report is not None
         and report["state"] == "proposed"
         and repo.branch_tip(name) == step.branch
-        and repo.ref_target(records.waiting(step.id)) == step.waits
+        and repo.ref_target(records.WAITING + step.id) == step.waits
         and (step.commit == step.branch or not worktree.checkouts(repo, name))
     )
 

@@ -26,8 +26,7 @@ from patchq.llm.client import NORMAL_ENDS
 from patchq.model.report import LANDED, VERDICTS, Report
 from patchq.model.values import State
 from patchq.queue import Queue, spool
-from patchq.queue.finished import verdicts
-from patchq.queue.spool import Folder, disk_faults
+from patchq.queue.spool import Folder, disk_faults, verdicts
 
 _LOG = logging.getLogger("patchq")
 

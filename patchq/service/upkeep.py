@@ -169,7 +169,7 @@ class Retention:
 
 def _finished(world: World, id: str) -> Report | None:
     """The report of a batch that nobody waits for any more."""
-    if world.repo.ref_target(records.waiting(id)):
+    if world.repo.ref_target(records.WAITING + id):
         return None
     report = world.queue.load(id)
     return report if report and report["state"] not in WAITING else None

@@ -59,9 +59,7 @@ def test_states_are_grouped_in_one_place(module: str) -> None:
 
 
 def test_what_the_names_are() -> None:
-    assert (records.branch("x"), records.branch_ref("x")) == ("patchq/x", "refs/heads/patchq/x")
-    names = records.waiting("x"), records.landed("x"), records.discarded("x")
+    assert (records.branch("x"), records.BRANCHES + "x") == ("patchq/x", "refs/heads/patchq/x")
+    names = records.WAITING + "x", records.LANDED + "x", records.DISCARDED + "x"
     assert names == ("refs/patchq/waiting/x", "refs/patchq/batches/x", "refs/patchq/discarded/x")
-    assert {name.removesuffix("x") for name in (*names, records.branch_ref("x"))} == {
-        *records.BY_ID
-    }
+    assert {name.removesuffix("x") for name in (*names, records.BRANCHES + "x")} == {*records.BY_ID}

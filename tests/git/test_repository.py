@@ -292,7 +292,7 @@ def test_history(path: Path, repo: Repository, tip: str) -> None:
         (side, "Ada Tester <ada@example.org>"),
     ]
     assert [info.oid for info in repo.commits(merged, None, 1)] == [merged]
-    assert repo.changed_paths(tip, merged) == {"src/a.py"}
+    assert set(repo.changes(tip, merged)) == {"src/a.py"}
     assert next(repo.touching(merged, None, "src/a.py"), None) == side
     assert next(repo.touching(merged, None, "README"), None) == start
     assert next(repo.touching(merged, tip, "README"), None) is None
@@ -389,7 +389,7 @@ def test_an_odd_mode_of_old_is_no_change(path: Path, repo: Repository, tip: str)
     tree = git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", cwd=path, stdin=raw)
     old = git("commit-tree", "-m", "old", tree, cwd=path)
     commit = write(repo, old, edit("README", "read me\n", "x"))
-    assert repo.changed_paths(old, commit) == {"README"}
+    assert set(repo.changes(old, commit)) == {"README"}
 
 
 @pytest.mark.parametrize(

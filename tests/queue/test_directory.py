@@ -24,7 +24,8 @@ from patchq.model.errors import DiskFault, Fault, QueueLocked, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Outcome, State
 from patchq.queue import Claim
-from patchq.queue.directory import DirectoryQueue, create, lock_owner
+from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.lock import lock_owner
 from patchq.report.document import to_json
 
 LIMIT = 1000

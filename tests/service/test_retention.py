@@ -239,9 +239,9 @@ def test_the_sums_stay(repo: Path) -> None:
 KILLED = """
 import os, signal, sys
 from patchq.cli import main
-from patchq.queue import finished, spool
+from patchq.queue import spool
 point, left = sys.argv[1], int(sys.argv[2])
-module, name = {"put": (spool.Folder, "put"), "remove": (finished, "remove")}[point]
+module, name = {"put": (spool.Folder, "put"), "remove": (spool, "remove")}[point]
 plain = getattr(module, name)
 def wrapped(*args, **more):
     global left

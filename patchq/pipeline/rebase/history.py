@@ -51,7 +51,7 @@ def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
         return []
     return sorted(
         path
-        for path in repo.changed_paths(parents[0], commit) & repo.changed_paths(commit, tip)
+        for path in set(repo.changes(parents[0], commit)) & set(repo.changes(commit, tip))
         if _meet(*(_text(repo, oid, path) for oid in (parents[0], commit, tip)))
     )
 

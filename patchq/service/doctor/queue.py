@@ -15,9 +15,9 @@ from patchq.config.schema import Config
 from patchq.git.files import being_written, opened, rename_noreplace
 from patchq.land.worker import MOST_TRIES, TRIES
 from patchq.model.errors import Fault
-from patchq.queue.directory import PRIVATE, PUBLIC, lock_owner
-from patchq.queue.finished import claimed
-from patchq.queue.spool import token_of
+from patchq.queue.directory import PRIVATE, PUBLIC
+from patchq.queue.lock import lock_owner
+from patchq.queue.spool import claimed, token_of
 from patchq.service.doctor import Finding, writable
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}

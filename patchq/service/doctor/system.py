@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from patchq.config.schema import Config
-from patchq.git import command, files
+from patchq.git import command
+from patchq.git.linklock import owner_of
 from patchq.git.repository import Repository
 from patchq.hooks.jail import NO_JAIL, can_jail
 from patchq.hooks.steps import cannot_start
@@ -268,7 +268,7 @@ def _locks(commondir: Path) -> Iterator[Finding]:
             age = max(0, round(time.time() - lock.lstat().st_mtime))
         except FileNotFoundError:
             continue  # it was released meanwhile
-        owner = _owner_of(commondir, lock)
+        owner = owner_of(commondir, lock)
         if owner == "dead":
             yield Finding(
                 "repository.locks",
@@ -300,14 +300,3 @@ def _standing_locks(commondir: Path) -> Iterator[Path]:
     yield from sorted(commondir.glob("worktrees/*/*.lock"))
     for where, _, names in os.walk(commondir / "refs"):
         yield from sorted(Path(where, name) for name in names if name.endswith(".lock"))
-
-
-def _owner_of(commondir: Path, lock: Path) -> Literal["alive", "dead"] | None:
-    """Whether the lock is a link to a file of patchq's, and its owner lives; see `linklock`."""
-    for own in commondir.glob("patchq-*"):
-        with suppress(FileNotFoundError):
-            if not os.path.samestat(own.lstat(), lock.lstat()):
-                continue
-            with files.opened(own, os.O_RDONLY | os.O_NOFOLLOW) as fd:
-                return "dead" if files.flock(fd, shared=True) else "alive"
-    return None

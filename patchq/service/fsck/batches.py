@@ -16,11 +16,10 @@ from patchq.land import reports
 from patchq.model.report import LANDED, NOTED, Report, SourceEntry, has_commit
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
-from patchq.queue import finished, spool
+from patchq.queue import spool
 from patchq.queue.directory import PAGE, REPORT, shard
-from patchq.queue.ids import extension
 from patchq.queue.inbox import IGNORED_SUFFIXES
-from patchq.queue.spool import Folder
+from patchq.queue.spool import Folder, extension
 from patchq.report import document, message, page
 from patchq.review import from_git
 from patchq.service.fsck.entries import Damage, aside, set_ref
@@ -168,7 +167,7 @@ def _is_orphan(there: Batches, id: str) -> bool:
 
 def _registers(there: Batches) -> Iterator[Damage]:
     root = there.root
-    verdicts = set(finished.verdicts(root)[0])
+    verdicts = set(spool.verdicts(root)[0])
     sources = {
         path.name: path.read_text(encoding="utf-8", errors="replace").splitlines()
         for path in (root / "sources").iterdir()
@@ -187,7 +186,7 @@ def _registers(there: Batches) -> Iterator[Damage]:
                 "verdict.unlisted",
                 id,
                 "the register of verdicts lacks it",
-                mend=partial(_append, root / finished.VERDICTS, id),
+                mend=partial(_append, root / spool.VERDICTS, id),
             )
         place, line = root / "sources" / shard(sha256), f"{sha256} {id}"
         if sha256 not in ("", _EMPTY) and line not in sources.get(place.name, ()):
@@ -284,7 +283,7 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
     for id, report in there.reports.items():
         commit = report["commit"] if report["state"] == "proposed" else None
         if commit and id not in marks and world.repo.resolve_commit(commit):
-            mark = records.waiting(id)
+            mark = records.WAITING + id
             yield Damage(
                 "mark.missing",
                 mark,
@@ -315,7 +314,7 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
 def _records(world: World, there: Batches) -> Iterator[Damage]:
     """Every landed batch has its record: those that a report names, and those in the history of
     the targets."""
-    repo, marks, found = world.repo, _under(world, records.WAITING), _under(world, records.BATCHES)
+    repo, marks, found = world.repo, _under(world, records.WAITING), _under(world, records.LANDED)
     wanted = {
         id: report["commit"]
         for id, report in there.reports.items()
@@ -326,7 +325,7 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
     for id, commit in wanted.items():
         old = found.get(id)
         if old is None or repo.resolve_commit(old) is None:
-            ref = records.landed(id)
+            ref = records.LANDED + id
             yield Damage(
                 "record.missing",
                 ref,
@@ -339,9 +338,9 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
         if id not in wanted and repo.resolve_commit(old) is None:
             yield Damage(
                 "record.dangling",
-                records.landed(id),
+                records.LANDED + id,
                 f"the record names {old}, which is not in the repository",
-                f"fetch the commit from a clone, or: git update-ref -d {records.landed(id)}",
+                f"fetch the commit from a clone, or: git update-ref -d {records.LANDED + id}",
             )
 
 

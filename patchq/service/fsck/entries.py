@@ -31,8 +31,7 @@ from patchq.land.worker import TRIES
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT
-from patchq.queue.finished import VERDICTS
-from patchq.queue.spool import token_of
+from patchq.queue.spool import VERDICTS, token_of
 from patchq.report import document
 from patchq.service.stats import COUNTS
 from patchq.service.upkeep import CLOCK
@@ -263,11 +262,11 @@ def set_ref(world: World, name: str, old: str | None, new: str, log: str) -> Non
 def _tip(world: World, name: str) -> str | None:
     """Where the mark that a batch waits, or else its report, has its branch."""
     id = name.removeprefix(records.BRANCHES)
-    if id == name or world.repo.ref_target(records.discarded(id)):
+    if id == name or world.repo.ref_target(records.DISCARDED + id):
         return None
     report = world.queue.load(id)
     reported = report["commit"] if report and report["state"] == "proposed" else None
-    tips = (world.repo.ref_target(records.waiting(id)), reported)
+    tips = (world.repo.ref_target(records.WAITING + id), reported)
     return next((tip for tip in tips if tip and world.repo.resolve_commit(tip)), None)
 
 
