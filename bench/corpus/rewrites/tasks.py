@@ -180,12 +180,9 @@ def _is_python(text: str) -> bool:
 def _changes(path: str, old: str, new: str) -> list[Change]:
     """The changes of one file, each with lines that stand once; nothing if that cannot be had."""
     a, b = lines_of(old), lines_of(new)
-    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     bare = [line.strip() for line in a]
     spans: list[list[int]] = []
-    for tag, first, end, new_first, new_end in matcher.get_opcodes():
-        if tag == "equal":
-            continue
+    for first, end, new_first, new_end in _differences(a, b):
         lead, tail = min(CONTEXT, first), min(CONTEXT, len(a) - end)
         span = [first - lead, end + tail, new_first - lead, new_end + tail]
         _widen(span, bare)
@@ -199,6 +196,17 @@ def _changes(path: str, old: str, new: str) -> list[Change]:
     ]
     certain = all((change.old or "").strip() for change in changes)
     return changes if certain and applied({path: old}, changes)[path] == new else []
+
+
+def _differences(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """What differs: a span of the old lines, and one of the new."""
+    least = min(len(a), len(b))
+    lead = next((i for i in range(least) if a[i] != b[i]), least)
+    tail = next((i for i in range(least - lead) if a[-1 - i] != b[-1 - i]), least - lead)
+    old, new = a[lead : len(a) - tail], b[lead : len(b) - tail]
+    for code in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if code[0] != "equal":
+            yield code[1] + lead, code[2] + lead, code[3] + lead, code[4] + lead
 
 
 def _widen(span: list[int], lines: Sequence[str]) -> None:

@@ -31,6 +31,8 @@ from patchq.queue import Claim
 from patchq.queue.memory import MemoryQueue
 
 TARGET = "main"
+IDLE = "idle"
+"""The branch that is checked out: a target that is would cost a process of git for each case."""
 MOST_LINES = 40
 """Of a difference that is kept."""
 _COMMITTED = ("applied", "proposed")
@@ -66,7 +68,7 @@ class Trial:
     def __init__(self, place: Path, home: Path) -> None:
         self._home = home
         self._store = new_store(home / "store.git", home=home)
-        self._git_dir = new_repository(place, self._store, {}, head=TARGET)
+        self._git_dir = new_repository(place, self._store, {}, head=IDLE)
         self._commits: dict[State, str] = {}
         self._count = 0
         repo = Repository.open(place)
