@@ -11,12 +11,15 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from patchq.formats.format import Document, Format, Opening, Read
-from patchq.formats.leftovers import Signs
+from patchq.formats.format import Document, Format, Opening, Read, Sign
 from patchq.formats.marks.lines import Fence, closes_thought, fence, opens_thought
 
 _OWN = ("`{3}", "~{3}", "<")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
+_HINT = "send every change as a SEARCH/REPLACE block"
+_TAGS = Sign(
+    "an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,38 @@ class Beginning:
 NOTHING = Beginning()
 _LED = re.compile(r"(\[\^?\]?(?:\\.|[^]\\])*\]|\\.|[^][(){}.*+?^$|\\])(?![*?{])[^|]*", re.DOTALL)
 """A regular expression that begins with one letter or class of letters (1), and has no branches."""
+
+
+class Signs:
+    """What resembles edits of some formats, the narrower first: signs in certain fences, those at
+    a line's start, those anywhere.  Each has a hint: what to send instead."""
+
+    def __init__(self, formats: Iterable[Format]) -> None:
+        hints = [
+            (sign, f"write it as `patchq formats {form.name}` shows, or {_HINT}")
+            for form in formats
+            for sign in form.signs
+        ]
+        self.fenced = [(sign, hint) for sign, hint in hints if sign.languages]
+        others = [(sign, hint) for sign, hint in hints if not sign.languages]
+        self.others = sorted([*others, (_TAGS, _HINT)], key=lambda other: other[0].anywhere)
+        self.languages = frozenset().union(*(sign.languages for sign, _ in self.fenced))
+        anywhere = [sign for sign, _ in self.others if sign.anywhere]
+        self._starts = re.compile(
+            "|".join(sign.pattern for sign, _ in self.others if not sign.anywhere)
+        ).match
+        # Alternatives that begin alike are sought as fast as one.
+        self._holds = re.compile(
+            "|".join(filter(None, (p for sign in anywhere for p in (sign.pattern, sign.behind))))
+            or r"(?!)"
+        ).search
+
+    def mark(self, line: str) -> bool | None:
+        """Whether the line is a fence line or has a sign, wherever it stands; None if it is
+        blank."""
+        if not line.strip():
+            return None
+        return bool(fence(line) or self._starts(line) or self._holds(line))
 
 
 class Catalogue(dict[str, Format]):

@@ -4,19 +4,26 @@ Every line that may begin something is offered to the formats in a fixed order; 
 begins there takes its lines.  The forms that may be a mere excerpt are asked in a second round,
 when nobody else has found an edit.  What is left is looked through once more for anything that
 resembles an edit.
+
+Every format refuses what begins as its own and is damaged.  The last look finds what none
+recognises at all: the signs that the formats name, tags, and a file's text in a form that may be an
+excerpt, beside edits.  Landing the rest of the response would be a silent partial apply, so all of
+it is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from patchq.formats import leftovers
-from patchq.formats.catalogue import NOTHING, Beginning, Catalogue
+from patchq.formats.catalogue import NOTHING, Beginning, Catalogue, Signs
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
 from patchq.formats.marks.blocks import is_cut
 from patchq.formats.marks.lines import (
+    Fence,
+    OpenFences,
     blank_thought,
     closes_thought,
     fence,
@@ -24,9 +31,22 @@ from patchq.formats.marks.lines import (
     opens_thought,
     without_close,
 )
-from patchq.formats.marks.paths import Known, path_line
+from patchq.formats.marks.paths import (
+    Known,
+    is_path,
+    path_line,
+    path_of_info,
+    path_of_sentence,
+    undress,
+)
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Problem
+
+_HINT_FILE = (
+    "to write the file, put its path into the fence's info behind a colon (```python:path/to/file);"
+    " to quote from it, let no path stand in the fence's info, right above it or on its first line"
+)
+_COMMENT = re.compile(r"\s*(?:#(?!!)|//)")
 
 
 @dataclass
@@ -74,7 +94,7 @@ class _ResponseReader:
     def __init__(
         self,
         doc: Document,
-        signs: leftovers.Signs,
+        signs: Signs,
         begins: Callable[[str], Beginning],
         *,
         quoting: bool,
@@ -139,7 +159,7 @@ class _ResponseReader:
         others = {k for run in self.left_out for k in run} - self.kept
         others |= self.doc.open_fences.wrappers
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
-        if problem := leftovers.find(prose, self.signs, self.doc.known):
+        if problem := unread_edit(prose, self.signs, self.doc.known):
             raise UnreadableEdit.of(problem)
         self.found.prose = "\n".join(line for _, line in prose).strip()
         return self.found
@@ -235,3 +255,97 @@ class _ResponseReader:
         """Whether the line is a path and nothing else, and no item of a list."""
         listed = line.lstrip().startswith(("- ", "* ", "+ ", "> "))
         return not listed and path_line(line, self.doc.known) is not None
+
+
+# ---------------------------------------------------------------- a last look at the prose
+
+
+def unread_edit(prose: Iterable[tuple[int, str]], signs: Signs, known: Known) -> Problem | None:
+    """The first line of the prose (number, text) that resembles an edit, as a problem."""
+    reader = _ProseReader(signs, known)
+    reader.read(prose)
+    reader.end_fence()
+    if reader.found is None:
+        return None
+    number, what, hint = reader.found
+    message = f"line {number}, column 1: this looks like {what}, but cannot be read as one"
+    return Problem("response.unreadable_edit", message, hint, line=number)
+
+
+class _ProseReader:
+    """Reads prose line by line; `found` is the first line that is none, with what it is."""
+
+    def __init__(self, signs: Signs, known: Known) -> None:
+        self.signs = signs
+        self.known = known
+        self.found: tuple[int, str, str] | None = None
+        self.fences = OpenFences()
+        self.file_at = 0
+        """The line of the open fence that may hold a file, since a path stands above it."""
+        self.opened = False
+        """Whether the open fence has not had a line yet."""
+        self.language = ""
+        """The language of the open fence, where it may be one of signs."""
+        self.met: set[str] = set()
+        """What signs have to stand behind, as far as it was met."""
+        self.number = 0
+        self.above = ""
+        self.path_on = cache(lambda line: path_line(line, known) or path_of_sentence(line, known))
+        """The path that a line over a fence names, remembered."""
+
+    def read(self, prose: Iterable[tuple[int, str]]) -> None:
+        """Take in the lines up to the first that is none of prose; numbers that are missing stand
+        for blocks."""
+        mark_of = cache(self.signs.mark)
+        for number, line in prose:
+            if number != self.number + 1:
+                self.above, self.file_at, self.opened = "", 0, False
+            self.number = number
+            marked = mark_of(line)
+            if marked is None:
+                continue
+            mark = fence(line) if marked else None
+            if mark:
+                self._fence(mark)
+            elif marked or self.opened or self.language:
+                self._line(line, marked)
+            self.above = "" if mark else line
+            if self.found:
+                return
+
+    def end_fence(self) -> None:
+        """A fence ends: one under a path, in which no block stood, is a file's text."""
+        if self.file_at:
+            self._find(self.file_at, "a whole file", _HINT_FILE)
+            self.file_at = 0
+
+    def _find(self, number: int, what: str, hint: str) -> None:
+        if self.found is None or number < self.found[0]:
+            self.found = number, what, hint
+
+    def _fence(self, mark: Fence) -> None:
+        self.opened = self.fences.read(self.number, mark)
+        language = mark.info.split(" ")[0].lower() if self.opened else ""
+        self.language = language if language in self.signs.languages else ""
+        if not self.opened:
+            self.end_fence()
+        elif mark.info and path_of_info(mark.info, self.known):
+            self._find(self.number, "a whole file", _HINT_FILE)
+        elif self.above and self.path_on(self.above):
+            self.file_at = self.number
+
+    def _line(self, line: str, marked: bool) -> None:
+        if self.opened and _COMMENT.match(line):
+            path = undress(line)[0]
+            if is_path(path, self.known) and ("." in path or self.known(path)):
+                self.file_at = self.number
+        self.opened = False
+        for sign, hint in self.signs.fenced if self.language else ():
+            if self.language in sign.languages and re.match(sign.pattern, line):
+                self._find(self.number, sign.what, hint)
+        for sign, hint in self.signs.others if marked else ():
+            if sign.behind and re.search(sign.behind, line):
+                self.met.add(sign.behind)
+            seek = re.search if sign.anywhere else re.match
+            if (not sign.behind or sign.behind in self.met) and seek(sign.pattern, line):
+                self._find(self.number, sign.what, hint)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from patchq.formats.json import contextual, indexed
+from patchq.formats.format import Format
+from patchq.formats.json.text_edits import CONTEXTUAL_FORMAT, INDEXED_FORMAT
 from patchq.model.ops import InContext, InParagraph, Occurrences, Op
 from tests.helpers.json_reading import edits, read, refusal, refused, said
 
@@ -255,8 +256,8 @@ def test_message_names_what_is_expected() -> None:
     assert "column 1: expected `contains('…')`" in message
 
 
-@pytest.mark.parametrize("form", [indexed, contextual])
-def test_instructions_show_what_is_read(form: Any) -> None:
-    text = form.INSTRUCTIONS
+@pytest.mark.parametrize("form", [INDEXED_FORMAT, CONTEXTUAL_FORMAT])
+def test_instructions_show_what_is_read(form: Format) -> None:
+    text = form.instructions
     (edit,) = edits(text[: text.index("\n}") + 3])
-    assert edit.format == form.NAME
+    assert edit.format == form.name

@@ -20,8 +20,15 @@ from patchq.formats.format import (
     Stated,
     UnreadableEdit,
 )
-from patchq.formats.json import contextual, edit_calls, edit_script, indexed
+from patchq.formats.json import edit_calls, edit_script
 from patchq.formats.json.members import JsonPlace, Members, edits_of, holds_edit, plain_key
+from patchq.formats.json.text_edits import (
+    CONTEXTUAL_FORMAT,
+    INDEXED_FORMAT,
+    TYPES,
+    read_contextual,
+    read_indexed,
+)
 from patchq.formats.json.values import (
     HINT,
     BrokenJson,
@@ -40,7 +47,7 @@ from patchq.formats.marks.paths import as_meant, path_line, path_of_info
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 
-_TYPES = frozenset({*contextual.TYPES, "insert_before", "insert_after", "replace", "delete"})
+_TYPES = frozenset({*TYPES, "insert_before", "insert_after", "replace", "delete"})
 _MEANT = edit_calls.READ | edit_calls.PATCHES | {"edits", "contextualedits", "type", "command"}
 """An object that is an edit, or like one, has one of these members."""
 _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
@@ -77,7 +84,7 @@ OPENINGS = (
 )
 JSON_FORMATS = tuple(
     replace(form, openings=OPENINGS, fences=(FenceOpening(read_fenced),))
-    for form in (edit_script.FORMAT, indexed.FORMAT, contextual.FORMAT, edit_calls.FORMAT)
+    for form in (edit_script.FORMAT, INDEXED_FORMAT, CONTEXTUAL_FORMAT, edit_calls.FORMAT)
 )
 """The forms of edits in JSON, which are read together: what an object says tells which it is."""
 
@@ -246,7 +253,7 @@ class _JsonReader:
                 raise members.error("expected a list as `contextualEdits`", HINT)
             for item in contexts.value:
                 _check_object(item, members.place)
-                self.add([contextual.read_edit(item, members.place, default)], item, members.place)
+                self.add([read_contextual(item, members.place, default)], item, members.place)
         if len(self.edits) == before:
             raise members.error("expected at least one edit, found none", HINT)
         summary = members.get("summary")
@@ -277,10 +284,10 @@ def _item(node: Node, place: JsonPlace, default_path: str | None) -> Edit | None
     if "anchor" in members:
         return edit_script.read_edit(node, place, default_path)
     if "searchpattern" in members:
-        return contextual.read_edit(node, place, default_path)
+        return read_contextual(node, place, default_path)
     if edit_calls.is_call(members):
         return edit_calls.read_edit(node, place, default_path)
-    return indexed.read_edit(node, place, default_path)
+    return read_indexed(node, place, default_path)
 
 
 def _may_be_edit(node: Node) -> bool:

@@ -41,14 +41,17 @@ from patchq.formats.marks.lines import (
     next_line,
 )
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info, path_of_sentence
-from patchq.formats.unified_diff import mails
 from patchq.formats.unified_diff.files import NAME, FileReader, is_fence, is_signature, numbers_of
 from patchq.formats.unified_diff.headers import (
     HINT,
     HUNK,
     DiffRegion,
     begins_file,
+    mail_at,
+    may_open_mail,
     names_one_file,
+    opens_mail,
+    refuse_further_mails,
 )
 from patchq.formats.v4a import opens
 from patchq.model.ops import Rename
@@ -94,8 +97,8 @@ def read(doc: Document, i: int) -> Piece | None:
         if _INDENTED.match(line):
             raise UnreadableEdit(i, "a diff stands here, but not at the start of its lines", HINT)
         return _fenced(doc, i)
-    if line.startswith("From") and (mail := mails.mail_at(doc.lines, i)):
-        mails.refuse_several(doc.lines, i, mail)
+    if line.startswith("From") and (mail := mail_at(doc.lines, i)):
+        refuse_further_mails(doc.lines, i, mail)
         return Piece((), mail.end, summary=mail.subject, author=mail.author)
     if begins_file(doc.lines, i) or _is_hunk(doc, i):
         return _bare(doc, i)
@@ -111,7 +114,7 @@ def may_begin(line: str) -> bool:
     if line[:1] in (" ", "\t", ">"):
         return _INDENTED.match(line) is not None
     if line.startswith("From"):
-        return mails.may_begin(line)
+        return may_open_mail(line)
     starts = line.startswith((GIT, "--- ", "+++ ")) or HUNK.match(line)
     return bool(starts or _OTHER.fullmatch(line))
 
@@ -265,7 +268,7 @@ def _holds_diff(lines: Sequence[str]) -> bool:
     for i, line in enumerate(lines):
         if line in others or _OF_TEXT.match(line):
             continue
-        if opening(line) or opens(line) or mails.begins(line):
+        if opening(line) or opens(line) or opens_mail(line):
             return False
         if begins_file(lines, i) or HUNK.match(line) or _is_foreign(line):
             return True

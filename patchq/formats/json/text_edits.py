@@ -1,4 +1,13 @@
-"""Contextual edits: edits of a text that is found by what stands round it.
+"""Indexed and contextual edits: edits of a text by the numbers of its occurrences, or by what
+stands round it.
+
+    {"edits": [{"id": "edit-1", "type": "modification", "file": "README.md", "target": "v1.0",
+                "replacement": "v2.0", "occurrences": [1, 3], "confidence": 0.9,
+                "reason": "the new version", "cascades": ["edit-2"]}], "summary": "…"}
+
+An id names an edit for its reviewer and for other edits.  `cascades` names those that depend on
+this one, `dependsOn` those that this one depends on: an edit is cancelled when one that it depends
+on is applied.  A contextual edit with the id of an indexed one is its backup.
 
     {"contextualEdits": [{"id": "ctx-1", "type": "modification", "file": "README.md",
        "searchPattern": {"before": "uses ", "target": "v1.0", "after": " for login"},
@@ -15,14 +24,39 @@ import re
 
 from patchq.formats.format import Format
 from patchq.formats.json.members import JsonPlace, Members, whole
-from patchq.model.ops import CONTEXTUAL, InContext, InParagraph
+from patchq.model.ops import CONTEXTUAL, INDEXED, InContext, InParagraph, Occurrences
 from patchq.model.predicate import PredicateError
 from patchq.model.predicate import parse as parse_predicate
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 
-NAME = CONTEXTUAL
-INSTRUCTIONS = """\
+INDEXED_INSTRUCTIONS = """\
+Answer with one JSON object:
+
+{
+  "edits": [
+    {
+      "id": "edit-1",
+      "type": "modification",
+      "file": "path/to/file.md",
+      "target": "the text to change",
+      "replacement": "the text that takes its place",
+      "occurrences": [1, 3],
+      "confidence": 0.95,
+      "reason": "what this edit is for"
+    }
+  ],
+  "summary": "what all of them are for"
+}
+
+`occurrences` counts where the target stands in the file as it is now, from 1; leave it out for a
+target that stands there once. `type` is `modification`, `deletion` (no `replacement`) or `addition`
+(`afterText`, `occurrence` and `insertion` instead). Copy all texts exactly. An edit that must not
+be made when another one is names it as `"dependsOn": "edit-1"`.
+"""
+
+_OCCURRENCES_HINT = "send `target`, `replacement` and `occurrences`; see `patchq formats indexed`"
+CONTEXTUAL_INSTRUCTIONS = """\
 Answer with one JSON object:
 
 {
@@ -58,27 +92,63 @@ _RANGE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+")
-_HINT = "send `searchPattern` with `before`, `target` and `after`; see `patchq formats contextual`"
+_PATTERN_HINT = (
+    "send `searchPattern` with `before`, `target` and `after`; see `patchq formats contextual`"
+)
 
 
-def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
+def read_indexed(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
+    """One indexed edit, without its relations to others.  Raises `UnreadableEdit`."""
+    members = Members(node, place)
+    kind = _kind_of(members)
+    key = "aftertext" if kind == "addition" else "target"
+    if (other := "target" if kind == "addition" else "aftertext") in members:
+        raise members.error(
+            f"expected no {members.written[other]!r} with `{kind}`", _OCCURRENCES_HINT
+        )
+    target = members.text(key)
+    if not target:
+        what = "the text that it goes behind as `afterText`" if kind == "addition" else "`target`"
+        raise members.error(f"expected {what}, found none", _OCCURRENCES_HINT)
+    new = _new_text(members, kind)
+    op = Occurrences(target, new, _occurrences(members), insert=kind == "addition")
+    return members.edit(INDEXED, op, default_path, members.id())
+
+
+def _occurrences(members: Members) -> tuple[int, ...] | None:
+    """The stated occurrences, each once, in the order of the text."""
+    node = members.one("occurrences", "occurrence")
+    if node is None:
+        return None
+    items = node.value if isinstance(node.value, list) else [node]
+    numbers = [whole(item.value) or 0 for item in items]
+    if not numbers or min(numbers) < 1:
+        raise members.place.error(
+            node, "expected occurrences as whole numbers from 1", "count from the file's start"
+        )
+    return tuple(sorted(set(numbers)))
+
+
+def read_contextual(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
     """One contextual edit, without its relations to others.  Raises `UnreadableEdit`."""
     members = Members(node, place)
     pattern_node = members.get("searchpattern")
     if pattern_node is None or not isinstance(pattern_node.value, dict):
-        raise members.error("expected an object as `searchPattern`", _HINT)
+        raise members.error("expected an object as `searchPattern`", _PATTERN_HINT)
     pattern = Members(pattern_node, place)
     unknown = sorted(pattern.keys() - _PATTERN_KEYS)
     names = ", ".join(repr(pattern.written[key]) for key in unknown)
     counted = "occurrence" in members or "occurrences" in members
-    pattern.check(_HINT, (unknown, f"expected nothing else in `searchPattern`, found {names}"))
-    members.check(_HINT, (counted, "expected no occurrences in a contextual edit"))
-    kind = kind_of(members)
+    pattern.check(
+        _PATTERN_HINT, (unknown, f"expected nothing else in `searchPattern`, found {names}")
+    )
+    members.check(_PATTERN_HINT, (counted, "expected no occurrences in a contextual edit"))
+    kind = _kind_of(members)
     op = (_in_paragraph if "paragraph" in pattern else _in_context)(members, pattern, kind)
-    return members.edit(NAME, op, default_path, members.id())
+    return members.edit(CONTEXTUAL, op, default_path, members.id())
 
 
-def kind_of(members: Members) -> str:
+def _kind_of(members: Members) -> str:
     """The type of an indexed or contextual edit; where it is missing, what it holds tells."""
     kind = members.text("type")
     if kind is None:
@@ -86,11 +156,11 @@ def kind_of(members: Members) -> str:
         kind = next((kinds[key] for key in kinds if key in members), None)
     if kind not in TYPES:
         names = ", ".join(f"`{name}`" for name in TYPES)
-        raise members.error(f"expected `type` to be one of {names}, found {kind!r}", _HINT)
+        raise members.error(f"expected `type` to be one of {names}, found {kind!r}", _PATTERN_HINT)
     return kind
 
 
-def new_text(members: Members, kind: str) -> str:
+def _new_text(members: Members, kind: str) -> str:
     """The text that comes in: the replacement, nothing in a deletion, the insertion."""
     key, other = (
         ("insertion", "replacement") if kind == "addition" else ("replacement", "insertion")
@@ -116,23 +186,25 @@ def _a(kind: str) -> str:
 def _in_context(members: Members, pattern: Members, kind: str) -> InContext:
     for key in ("maxdistance", "sentences"):
         if key in pattern:
-            raise pattern.error(f"expected `paragraph` beside {pattern.written[key]!r}", _HINT)
+            raise pattern.error(
+                f"expected `paragraph` beside {pattern.written[key]!r}", _PATTERN_HINT
+            )
     before, after = pattern.text("before") or "", pattern.text("after") or ""
     target = pattern.text("target") or ""
     adds = kind == "addition"
     pattern.check(
-        _HINT,
+        _PATTERN_HINT,
         (adds and target, "expected no `target` in an addition"),
         (adds and not before + after, "expected the text before or after the addition"),
         (not adds and not target, "expected the text to change as `target`, found none"),
     )
-    every, window = members.flag("all"), window_of(members)
-    return InContext(before, target, after, new_text(members, kind), every, window)
+    every, window = members.flag("all"), _window_of(members)
+    return InContext(before, target, after, _new_text(members, kind), every, window)
 
 
 def _in_paragraph(members: Members, pattern: Members, kind: str) -> InParagraph:
     pattern.check(
-        _HINT,
+        _PATTERN_HINT,
         (
             "before" in pattern or "after" in pattern,
             "expected either `paragraph` or `before` and `after`, found both",
@@ -150,22 +222,22 @@ def _in_paragraph(members: Members, pattern: Members, kind: str) -> InParagraph:
         ) from None
     target, sentences = pattern.text("target"), pattern.number("sentences")
     pattern.check(
-        _HINT,
+        _PATTERN_HINT,
         (not target and not sentences, "expected `target`, or the number of `sentences`"),
         (target and sentences, "expected either `target` or `sentences`, found both"),
     )
     return InParagraph(
         predicate,
         target or None,
-        new_text(members, kind),
+        _new_text(members, kind),
         pattern.number("maxdistance", least=0),
         sentences,
         members.flag("all"),
-        window_of(members),
+        _window_of(members),
     )
 
 
-def window_of(members: Members) -> tuple[int, int] | None:
+def _window_of(members: Members) -> tuple[int, int] | None:
     """The lines (first, last) that a hint states, or None if it states no certain ones.
 
     It is a number, or a text like "approximately line 45-50".
@@ -185,4 +257,5 @@ def window_of(members: Members) -> tuple[int, int] | None:
     return (first, last) if 1 <= first <= last else None
 
 
-FORMAT = Format(NAME, INSTRUCTIONS)
+INDEXED_FORMAT = Format(INDEXED, INDEXED_INSTRUCTIONS)
+CONTEXTUAL_FORMAT = Format(CONTEXTUAL, CONTEXTUAL_INSTRUCTIONS)
