@@ -104,9 +104,7 @@ def batch_id(text: str) -> str:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
     while name != (clean := _clean_id(name)):
         name = clean
-    if not re.search(r"[A-Za-z0-9]", name):
-        return nameless_id(text)
-    return name
+    return name if re.search(r"[A-Za-z0-9]", name) else nameless_id(text)
 
 
 def nameless_id(text: str) -> str:

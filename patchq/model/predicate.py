@@ -29,30 +29,29 @@ class PredicateError(ValueError):
         self.column = column
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """`contains('text')`."""
+class Literal(str):
+    """The text of a `contains('text')`."""
 
-    text: str
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """A predicate in postfix order: literals, and the signs `!`, `&&` and `||`."""
 
-    steps: tuple[Literal | str, ...]
+    steps: tuple[str, ...]
 
     @property
     def literals(self) -> tuple[str, ...]:
         """The texts of its `contains`, each once, as they stand from left to right."""
-        return tuple(dict.fromkeys(step.text for step in self.steps if isinstance(step, Literal)))
+        return tuple(dict.fromkeys(step for step in self.steps if isinstance(step, Literal)))
 
     def matches(self, text: str) -> bool:
         """Whether `text` satisfies the predicate; case counts."""
         stack: list[bool] = []
         for step in self.steps:
             if isinstance(step, Literal):
-                stack.append(step.text in text)
+                stack.append(step in text)
             elif step == "!":
                 stack.append(not stack.pop())
             else:
@@ -63,7 +62,7 @@ class Predicate:
 
 def parse(text: str) -> Predicate:
     """The predicate that `text` states; raises `PredicateError`."""
-    steps: list[Literal | str] = []
+    steps: list[str] = []
     signs: list[str] = []
     complete = False
     position, end = 0, len(text.rstrip())
@@ -102,7 +101,7 @@ def parse(text: str) -> Predicate:
     return Predicate(tuple(steps))
 
 
-def _settle(signs: list[str], steps: list[Literal | str], least: int) -> None:
+def _settle(signs: list[str], steps: list[str], least: int) -> None:
     """Move the signs that bind at least so much behind what they join."""
     while signs and _BINDS[signs[-1]] >= least:
         steps.append(signs.pop())

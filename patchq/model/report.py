@@ -69,10 +69,9 @@ class BaseCommit(TypedDict):
     commit: ReadOnly[str]
 
 
-class BaseEntry(TypedDict):
+class BaseEntry(BaseCommit):
     """The same, and how it was found."""
 
-    commit: ReadOnly[str]
     how: ReadOnly[Origin | None]
 
 

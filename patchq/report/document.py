@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import accumulate
 from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
 
 from patchq.model.report import (
@@ -122,8 +123,7 @@ def with_state(report: Report, state: State, **changes: Unpack[ReportChanges]) -
 
 def with_problems(report: Report, *problems: Problem) -> Report:
     """The report with more to tell, such as the warning `target.moved`."""
-    more = [problem_json(problem) for problem in problems]
-    return _fitted({**report, "problems": [*report["problems"], *more]})
+    return _fitted({**report, "problems": [*report["problems"], *map(problem_json, problems)]})
 
 
 def is_whole(value: Mapping[str, object], id: str) -> TypeGuard[Report]:
@@ -264,14 +264,10 @@ def _listed(entries: Sequence[T], key: str) -> list[T]:
 
 def _head(entries: Sequence[T], room: int) -> list[T]:
     """The first of `entries` that `room` bytes hold, and a mark if there are more; one at least."""
-    used = fitting = 0
-    for number, entry in enumerate(entries, 1):
-        used += _size(entry) + _ROOM_BETWEEN
-        if used <= room - _ROOM_FOR_MARK:
-            fitting = number
-        if used > room:
-            return list(entries[: max(1, fitting)])
-    return list(entries)
+    used = list(accumulate(_size(entry) + _ROOM_BETWEEN for entry in entries))
+    if not used or used[-1] <= room:
+        return list(entries)
+    return list(entries[: max(1, bisect_right(used, room - _ROOM_FOR_MARK))])
 
 
 def _cut(text: str, room: int) -> str:

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -91,7 +91,13 @@ class _Formatter(logging.Formatter):
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         found = {name: getattr(record, name, None) for name in _FIELDS}
         found["batch"] = found["batch"] or _BATCH.get()
-        return {name: _each(self.line, value) for name, value in found.items() if value}
+        return {
+            name: list(map(self.line, map(str, value)))
+            if isinstance(value, list | tuple)
+            else self.line(str(value))
+            for name, value in found.items()
+            if value
+        }
 
 
 class _Text(_Formatter):
@@ -117,9 +123,3 @@ class _Json(_Formatter):
         if record.exc_info:
             report["traceback"] = self.line(self.formatException(record.exc_info))
         return json.dumps(report, ensure_ascii=False)
-
-
-def _each(function: Callable[[str], str], value: object) -> object:
-    if isinstance(value, (list, tuple)):
-        return [function(str(item)) for item in value]
-    return function(str(value))

@@ -54,8 +54,7 @@ def _refused(report: Report) -> list[str]:
     errors = [problem for problem in report["problems"] if problem["severity"] == "error"]
     if not all(problem["code"].startswith("llm.") for problem in errors):
         return [text]
-    sections = [_section(problem) for problem in errors]
-    return [*sections, "## The prompt, to send by hand", fence(text)]
+    return [*map(_section, errors), "## The prompt, to send by hand", fence(text)]
 
 
 _NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
@@ -221,8 +220,10 @@ def _hooks(report: Report) -> Iterator[str]:
 
 def _what_to_send(report: Report) -> list[str]:
     if (report["source"]["name"] or "").endswith(REQUEST) and not report["attempts"]:
-        what = f"Correct the request, and drop it again under a name that ends in `{REQUEST}`."
-        return ["## What to send", what]
+        return [
+            "## What to send",
+            f"Correct the request, and drop it again under a name that ends in `{REQUEST}`.",
+        ]
     codes = {problem["code"] for problem in report["problems"]}
     header = ["---", f"retries: {report['id']}"]
     if report["base"] and not codes & _BASE_IN_DOUBT:

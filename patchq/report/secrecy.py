@@ -74,8 +74,11 @@ def in_diff(diff: str) -> list[Problem]:
     if not _may_hold(diff):
         return []
     lines: list[str] = gate().secrets({"diff": diff}, {})
-    found = [line.removeprefix(_CODE) for line in lines if line.startswith(_CODE)]
-    return [_problem(line) for line in found if line.rpartition("looks like ")[2] not in _GUESSED]
+    return [
+        _problem(line.removeprefix(_CODE))
+        for line in lines
+        if line.startswith(_CODE) and line.rpartition("looks like ")[2] not in _GUESSED
+    ]
 
 
 def in_text(text: str, what: str) -> list[Problem]:

@@ -330,7 +330,7 @@ def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[s
     if "line_endings" in rungs and (flat is not text.whole or wanted != sought):
         found = text.flat_haystack.find(wanted)
         yield "line_endings", in_text(Spot(at, at + len(wanted)) for at in found)
-    if "typography" in rungs and not (text.flat_haystack.is_ascii and wanted.isascii()):
+    if "typography" in rungs and not (text.flat_haystack.data.isascii() and wanted.isascii()):
         chars, plain = text.plain
         needle = plain_typography(wanted)
         if plain != chars or needle != wanted:

@@ -9,7 +9,6 @@ the run can begin.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import AnyStr
 
@@ -50,10 +49,6 @@ class Haystack:
         places = self.find(needle) if needle else iter(())
         first = next(places, None)
         return first is not None and any(at >= first + len(needle) for at in places)
-
-    @cached_property
-    def is_ascii(self) -> bool:
-        return self.data.isascii()
 
     def _find_in_chunks(self, needle: bytes) -> Iterator[int]:
         self._chunks = self._chunks or list(self._cut())
