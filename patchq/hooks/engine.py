@@ -16,7 +16,7 @@ import logging
 import os
 import signal
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,21 +36,14 @@ from patchq.report import logs
 from patchq.text.quote import clip
 
 _LOG = logging.getLogger("patchq")
-_NO_JAIL = (
-    "hooks cannot be jailed here (that takes Linux with user namespaces): they may write where "
-    "patchq may, and use the network"
-)
 _MOST_PASSES = 8192
 """Remembered passes, each a file without content.  A refusal is not remembered: it may come from
 what is outside of the tree, and the next try shall find out."""
-_PASSED_BEFORE = "passed before, on the same tree"
 
 
 def processors() -> int:
     """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +99,7 @@ class Engine:
         against = candidate.parent_tree if step.stage == "pre-apply" or step.git else ""
         key = digest(candidate.tree, against, step.id, step.digest)
         if step.cache and self._passes.get(key) is not None:
-            return Verdict(HookRun(step.id, step.stage, 0, 0.0, _PASSED_BEFORE))
+            return Verdict(HookRun(step.id, step.stage, 0, 0.0, "passed before, on the same tree"))
         with self._free:
             if stop.is_set():
                 raise Cancelled
@@ -166,7 +159,10 @@ class Engine:
             if self._jails is None:
                 self._jails = can_jail(self._root)
                 if not self._jails:
-                    _LOG.warning("%s", _NO_JAIL)
+                    _LOG.warning(
+                        "hooks cannot be jailed here (that takes Linux with user namespaces): they "
+                        "may write where patchq may, and use the network"
+                    )
             return self._jails
 
     def tell(self, step: Step, report: Report, path: Path, where: Path) -> HookRun:
@@ -320,17 +316,15 @@ def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
         raise HookFault(f"the hook {step.id} cannot be used: {error}") from None
     output = clip("\n".join(lines), MOST_SHOWN)
     run = HookRun(step.id, step.stage, 1 if lines else 0, 0.0, output)
-    return Verdict(run, tuple(_line_problems(step, lines)))
-
-
-def _line_problems(step: Step, lines: Sequence[str]) -> Iterator[Problem]:
-    for line in lines:
-        if line.startswith(_SECRET):
-            yield Problem("edit.secret", line.removeprefix(_SECRET).strip())
-    others = [line for line in lines if not line.startswith(_SECRET)]
-    if others:
+    problems = [
+        Problem("edit.secret", line.removeprefix(_SECRET).strip())
+        for line in lines
+        if line.startswith(_SECRET)
+    ]
+    if others := [line for line in lines if not line.startswith(_SECRET)]:
         message = f"the hook {step.id} ({step.stage}) refused the batch\n"
-        yield Problem("hook.refused", message + _tail("\n".join(others), _MOST_TOLD))
+        problems.append(Problem("hook.refused", message + _tail("\n".join(others), _MOST_TOLD)))
+    return Verdict(run, tuple(problems))
 
 
 _AT_ONCE = 2

@@ -194,8 +194,8 @@ class _Keeper:
         return bool(part)
 
     def _ended(self, code: int | None, seconds: float) -> HookExit:
-        mark = "…\n" if self.dropped else ""
-        text = mark + visible(decode(bytes(self.output)), keep="\n\t")
+        text = "…\n" if self.dropped else ""
+        text += visible(decode(bytes(self.output)), keep="\n\t")
         pid = self.report.split(b"\n")[0]
         return HookExit(code, round(seconds, 3), text, int(pid) if self.jailed and pid else None)
 
@@ -221,12 +221,18 @@ def can_jail(root: Path) -> bool:
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as own, open(os.devnull) as nothing:
         room, tree = Path(own, "room"), Path(own, "tree")
-        for path in ("a/b", ".git"):
-            (tree / path).mkdir(parents=True)
-        room.mkdir()
-        argv = ("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)"')
-        env, lock = {"PATH": os.defpath}, nothing.fileno()
-        job = Job(argv, env, tree, room, lock, _GRACE_SECONDS, jailed=True, tree=tree)
+        for path in (tree / "a/b", tree / ".git", room):
+            path.mkdir(parents=True)
+        job = Job(
+            argv=("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)"'),
+            env={"PATH": os.defpath},
+            where=tree,
+            room=room,
+            lock=nothing.fileno(),
+            timeout=_GRACE_SECONDS,
+            jailed=True,
+            tree=tree,
+        )
         with run(job, Event()) as end:
             return end.code == 0 and (tree / "a/b").exists()
 
@@ -339,16 +345,13 @@ class WarmTree:
             now, written = "", 0
         written += self._write(objects)
         (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
-        if now != tree:
-            self._move(now, tree)
-        self._mark(tree, written)
-
-    def _move(self, now: str, tree: str) -> None:
-        if now:
+        if now and now != tree:
             with suppress(RepositoryFault):
                 self._ask("read-tree", "-m", "-u", now, tree)
-                return
-        self._ask("read-tree", "--reset", "-u", tree)
+                now = tree
+        if now != tree:
+            self._ask("read-tree", "--reset", "-u", tree)
+        self._mark(tree, written)
 
     def _mark(self, tree: str, written: int) -> None:
         known = {"tree": tree, "objects": written, "boot": _boot()}

@@ -103,8 +103,7 @@ def main(mode: str, fds: str, size: str, room: str, tree: str, where: str, *argv
 
 def enter(pid: str, where: str, *argv: str) -> None:
     """Become the daemon's own program `argv`, which sees the files as the jail of `pid` does."""
-    spaces = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in ("user", "mnt")]
-    for space in spaces:
+    for space in [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in ("user", "mnt")]:
         _checked(_libc.setns(space, 0), "setns")
     os.chdir(where)
     os.execvp(argv[0], argv)
@@ -221,8 +220,7 @@ def _build(room: str, size: str, tree: str) -> None:
     """Everything read-only, and overlays in memory where the hook may write."""
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     attributes = (ctypes.c_uint64 * 4)(_MS_RDONLY | _MS_NOSUID, 0, 0, 0)
-    length = ctypes.sizeof(attributes)
-    root = (_AT_FDCWD, b"/", _AT_RECURSIVE, ctypes.byref(attributes), length)
+    root = (_AT_FDCWD, b"/", _AT_RECURSIVE, ctypes.byref(attributes), ctypes.sizeof(attributes))
     lower = _held(tree) if tree else ""
     _checked(_libc.syscall(_SYS_MOUNT_SETATTR, *root), "mount_setattr")
     _mount("tmpfs", room, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},mode=700")
@@ -250,8 +248,7 @@ def _overlay(lower: str, place: str, layers: str) -> None:
     own = f"{layers}/{len(os.listdir(layers))}"
     for name in (own, f"{own}/upper", f"{own}/work"):
         os.mkdir(name)
-    mode = os.stat(lower).st_mode & 0o7777
-    os.chmod(f"{own}/upper", mode)
+    os.chmod(f"{own}/upper", os.stat(lower).st_mode & 0o7777)
     options = f"lowerdir={lower},upperdir={own}/upper,workdir={own}/work,userxattr"
     _mount("overlay", place, "overlay", _MS_NOSUID | _MS_NODEV, options)
 

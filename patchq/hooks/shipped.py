@@ -8,7 +8,6 @@ one for each response would cost more than landing it.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -81,13 +80,6 @@ def git_path(name: str) -> Path | None:
     return directory() / "git" / name if name in GIT_SUMMARIES else None
 
 
-def command(name: str) -> list[str] | None:
-    """The words that start the script with the Python that runs patchq, whichever is on PATH; None
-    if patchq ships none of that name."""
-    script = path(name)
-    return [sys.executable, str(script)] if script else None
-
-
 def judge(name: str, environ: Mapping[str, str] = os.environ) -> Judge | None:
     """A gate hook as a function of a plan (`patchq.plan/1`, whose diff has to be whole); None for
     every other hook.
@@ -98,6 +90,5 @@ def judge(name: str, environ: Mapping[str, str] = os.environ) -> Judge | None:
     """
     if name not in _JUDGES:
         return None
-    judged: Callable[[HookPlan, Mapping[str, str]], list[str]]
-    judged = getattr(gate(), _JUDGES[name])
+    judged: Callable[[HookPlan, Mapping[str, str]], list[str]] = getattr(gate(), _JUDGES[name])
     return lambda plan: judged(plan, environ)

@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -88,8 +89,8 @@ class Steps:
 def steps(config: Config, git_hooks: Path | None) -> Steps:
     """The hooks of the configuration, and the repository's own in the directory `git_hooks`.
     Raises `HookFault` for a shipped hook that there is not."""
-    every = [_step(hook) for hook in config.hooks]
-    every += [] if git_hooks is None else _git_steps(git_hooks)
+    own = [] if git_hooks is None else _git_steps(git_hooks)
+    every = [*map(_step, config.hooks), *own]
 
     def of(stage: str, fixes: bool = False) -> tuple[Step, ...]:
         return tuple(step for step in every if (step.stage, step.fixes) == (stage, fixes))
@@ -127,10 +128,11 @@ def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], shipp
     name = shipped.name_in(hook.run)
     if name is None:
         return (SHELL, "-c", hook.run), None
-    words, flaw = shipped.command(name), shipped.misfit(name, hook.stage)
-    if words is None or flaw:
+    flaw = shipped.misfit(name, hook.stage)
+    if flaw:
         raise HookFault(f"the hook {hook.id} cannot be used: {flaw}", "see `patchq hooks list`")
-    return tuple(words), shipped.judge(name, env)
+    # By the Python that runs patchq, whichever is on PATH.
+    return (sys.executable, str(shipped.path(name))), shipped.judge(name, env)
 
 
 def _git_steps(directory: Path) -> list[Step]:
@@ -157,8 +159,11 @@ def _git_steps(directory: Path) -> list[Step]:
 
 def environment(names: Sequence[str]) -> dict[str, str]:
     """What a hook gets of the daemon's environment, which is little, and the variables `names`."""
-    kept = {name: os.environ[name] for name in (*_KEPT, *names) if name in os.environ}
-    return {"PATH": os.defpath, "LANG": "C.UTF-8", **kept}
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        **{name: os.environ[name] for name in (*_KEPT, *names) if name in os.environ},
+    }
 
 
 def shell_words(line: str) -> list[str]:
@@ -198,8 +203,8 @@ def _flaw(hook: Hook) -> str | None:
     path = environment(hook.env)["PATH"]
     syntax = _run([shell, "-n", "-c", hook.run], path)
     if syntax.returncode:
-        last = syntax.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
-        return f"expected a line that the shell can read, got: {last}"
+        lines = syntax.stderr.decode("utf-8", "replace").strip().split("\n")
+        return f"expected a line that the shell can read, got: {lines[-1]}"
     word = _first_word(hook.run)
     if word is None or (word.startswith(("./", "../")) or ("/" in word and word[0] != "/")):
         return None  # a file of the candidate's own tree
@@ -214,8 +219,5 @@ def _run(command: list[str], path: str) -> subprocess.CompletedProcess[bytes]:
 
 def _first_word(line: str) -> str | None:
     """The program that a simple shell line starts with; None where that is not plain to see."""
-    words = shell_words(line)
-    while words and "=" in words[0]:
-        words = words[1:]
-    plain = words and not any(char in words[0] for char in "$`(){};&|<>*?[]!~")
-    return words[0] if plain else None
+    word = next((word for word in shell_words(line) if "=" not in word), None)
+    return None if word is None or any(char in word for char in "$`(){};&|<>*?[]!~") else word

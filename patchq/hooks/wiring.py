@@ -84,10 +84,6 @@ def enable(data: bytes) -> bytes | None:
 
 SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"
-_WITH_INPUT = ("pre-push", "post-rewrite")
-_ON_RECEIVING = ("update",)
-
-State = Literal["installed", "absent", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +99,12 @@ class HookFile:
         return self.file.with_name(self.file.name + SUFFIX)
 
     @property
-    def state(self) -> State:
+    def state(self) -> Literal["installed", "absent", "other"]:
         """Whether patchq's hook is there, none, or somebody else's."""
         if not os.path.lexists(self.file):
             return "absent"
-        return "installed" if is_ours(self.file) else "other"
-
-
-def is_ours(file: Path) -> bool:
-    return not file.is_symlink() and file.is_file() and MARK.encode() in file.read_bytes()[:200]
+        plain = self.file.is_file() and not self.file.is_symlink()
+        return "installed" if plain and MARK.encode() in self.file.read_bytes()[:200] else "other"
 
 
 def places(directory: Path) -> Iterator[HookFile]:
@@ -130,7 +123,7 @@ def places(directory: Path) -> Iterator[HookFile]:
 
 
 def _directory_for(name: str, root: Path) -> Path:
-    if name in _ON_RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
+    if name == "update" and _git(root, "rev-parse", "--is-bare-repository") == "false":
         configured = _git(root, "config", "--type=path", "--default", "", "core.hooksPath")
         if configured and not Path(configured).is_absolute():
             return (root / _git(root, "rev-parse", "--git-common-dir") / configured).resolve()
@@ -214,7 +207,7 @@ def uninstall(place: HookFile) -> bool:
 
 
 def _script(name: str) -> str:
-    judges, takes_input = not name.startswith("post-"), name in _WITH_INPUT
+    judges, takes_input = not name.startswith("post-"), name in ("pre-push", "post-rewrite")
     return _TEMPLATE.format(
         mark=MARK,
         name=name,

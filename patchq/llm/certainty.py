@@ -72,9 +72,11 @@ def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
     if text and not text.endswith("\n"):
         text += "\n"
     starts = list(_found(text, snippet, missed.whole_lines))
-    if len(starts) != 1 or snippet == missed.quote:
-        return None
-    if not _shares_words(words(missed.quote), words(snippet)):
+    if (
+        len(starts) != 1
+        or snippet == missed.quote
+        or not _shares_words(words(missed.quote), words(snippet))
+    ):
         return None
     first = text.count("\n", 0, starts[0])
     last = first + snippet.removesuffix("\n").count("\n") + 1
@@ -109,12 +111,13 @@ def _nearest(
     """Whether everywhere else, and in the `rest` of its own lines, more than twice as many words
     of the quote are missing."""
     wanted = Counter(words(quote))
-    missing = (wanted - Counter(words(snippet))).total()
     first, last = own
-    rivals = [(wanted - Counter(words(rest))).total()]
-    for part in (lines[:first], lines[last:]):
-        rivals += _missing(part, last - first, wanted)
-    return min(rivals) > 2 * missing
+    rivals = (
+        (wanted - Counter(words(rest))).total(),
+        *_missing(lines[:first], last - first, wanted),
+        *_missing(lines[last:], last - first, wanted),
+    )
+    return min(rivals) > 2 * (wanted - Counter(words(snippet))).total()
 
 
 def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator[int]:
@@ -135,8 +138,7 @@ def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator
 def _traces(others: Sequence[str], quote: str, snippet: str) -> bool:
     """Whether something of the quote that the snippet lacks stands elsewhere in the file."""
     own = {line.strip() for line in snippet.split("\n")}
-    lacking = {line.strip() for line in quote.split("\n")} - own
-    lacking = {line for line in lacking if len(words(line)) > 1}
+    lacking = {line.strip() for line in quote.split("\n") if len(words(line)) > 1} - own
     if any(line.strip() in lacking for line in others):
         return True
     unknown = set(words(quote)) - set(words(snippet))
@@ -145,9 +147,8 @@ def _traces(others: Sequence[str], quote: str, snippet: str) -> bool:
 
 def likeliest(lines: Sequence[str], quote: str) -> int:
     """The line (0-based) at which, judged by words alone, most of the quote would stand."""
-    wanted = Counter(words(quote))
     count = quote.removesuffix("\n").count("\n") + 1
-    missing = list(_missing(lines, count, wanted))
+    missing = list(_missing(lines, count, Counter(words(quote))))
     best = min(range(len(missing)), key=missing.__getitem__, default=0)
     return max(0, best - count + 1)
 
@@ -213,9 +214,7 @@ def _single_lines(blocks: Sequence[Block], olds: Sequence[str]) -> list[Block]:
 def _overlap(block: Block, start: int, end: int) -> bool:
     """Whether a block has a line of `start:end`, or one of the two adds lines inside the other."""
     a, b, _ = block
-    if a == b and start == end:
-        return a == start
-    return a < end and start < b
+    return a == start if a == b and start == end else a < end and start < b
 
 
 def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
@@ -342,8 +341,7 @@ def _with_gaps(o: _Read, t: _Read, n: _Read) -> str | None:
                 return None
             gap = t.gaps[at]
         parts += [gap, token]
-    rest = n.rest if n.rest != o.rest else t.rest
-    return "".join([*parts, rest])
+    return "".join([*parts, n.rest if n.rest != o.rest else t.rest])
 
 
 def _kept(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:

@@ -34,8 +34,7 @@ class Chat:
 
     def __init__(self, config: Llm, stop: Stop | None = None) -> None:
         self.name = config.model or ""
-        self._config = config
-        self._stop = stop or Stop()
+        self._config, self._stop = config, stop or Stop()
         self._places = BoundedSemaphore(AT_ONCE)
 
     def complete(self, messages: Sequence[Message]) -> Answer | Problem:
@@ -49,13 +48,12 @@ class Chat:
             return _not_configured(
                 f"the package {error.name!r} is not installed", "pip install 'patchq[llm]'"
             )
-        key = _NO_KEY
-        if config.api_key_env is not None:
-            key = os.environ.get(config.api_key_env, "").strip()
+        variable = config.api_key_env
+        key = _NO_KEY if variable is None else os.environ.get(variable, "").strip()
         if not key or not key.isascii() or not key.isprintable():
             return _not_configured(
-                f"the variable {config.api_key_env}, which `llm.api_key_env` names, holds no key",
-                f"start patchq with {config.api_key_env} in its environment",
+                f"the variable {variable}, which `llm.api_key_env` names, holds no key",
+                f"start patchq with {variable} in its environment",
             )
         if not self._places.acquire(timeout=config.timeout_seconds):
             return completions.too_late(config)

@@ -85,8 +85,11 @@ async def _ask(
             "look at `llm.base_url` and at the server, then ask again",
         )
     except (openai.OpenAIError, ValueError) as error:
-        why = f"the question could not be sent ({type(error).__name__})"
-        return Problem("llm.server", why, "look at `llm` in the configuration")
+        return Problem(
+            "llm.server",
+            f"the question could not be sent ({type(error).__name__})",
+            "look at `llm` in the configuration",
+        )
     return _read(raw.http_response.content, config.model or "")
 
 
@@ -142,10 +145,10 @@ def _read(body: bytes, name: str) -> Answer | Problem:
 
 
 def too_late(config: Llm) -> Problem:
-    seconds = config.timeout_seconds
     return Problem(
         "llm.timeout",
-        f"the model did not answer within {seconds:g} seconds (`llm.timeout_seconds`)",
+        f"the model did not answer within {config.timeout_seconds:g} seconds "
+        "(`llm.timeout_seconds`)",
         "ask again with fewer files, or raise `llm.timeout_seconds`",
     )
 

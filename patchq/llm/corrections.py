@@ -44,6 +44,7 @@ from patchq.plan.targets import Rules
 from patchq.queue.shelf import digest
 from patchq.report import secrecy
 from patchq.text.lines import Text
+from patchq.text.quote import decode
 
 _LOG = logging.getLogger("patchq")
 _PULSE_SECONDS = 1.0
@@ -102,9 +103,7 @@ class Questioner:
     def __init__(self, model: Model, cache: Cache, pulse: Callable[[], None]) -> None:
         self.used: list[str] = []
         self.tried = False
-        self._model = model
-        self._cache = cache
-        self._pulse = pulse
+        self._model, self._cache, self._pulse = model, cache, pulse
         self._problems: dict[str, Problem] = {}
 
     @property
@@ -385,9 +384,8 @@ def correct_escapes(batch: PlannedBatch, questioner: Questioner) -> Repair | Non
     parsing = [new for new, variant in variants.items() if _parses(variant.plan, change)]
     if len(parsing) != 1:
         return None
-    before = (change.before or b"").decode("utf-8", "backslashreplace")
     messages = question(for_escaping(change.path, op.new, flaw.message))
-    ask = partial(questioner.ask, ESCAPING, messages, before)
+    ask = partial(questioner.ask, ESCAPING, messages, decode(change.before or b""))
     if questioner.each(ask, [op.new]) != parsing:
         return None
     _LOG.info("edit %s: the model corrected its escapes to %r", edit.id, parsing[0])

@@ -147,8 +147,10 @@ def _shown(file: ShownFile, share: int) -> str:
     text = file.text or ""
     if len(text) <= share:
         missing = "" if text.endswith("\n") or not text else ", the last without a line end"
-        count = len(text.splitlines())
-        return f"### {inline(file.path)}, all of its {count} lines{missing}\n\n{quoted(text)}"
+        return (
+            f"### {inline(file.path)}, all of its {len(text.splitlines())} lines{missing}\n\n"
+            f"{quoted(text)}"
+        )
     lines = text.removesuffix("\n").split("\n")
     start, end = excerpt(lines, (file.line or 1) - 1, share)
     part = "".join(f"{line}\n" for line in lines[start:end])
@@ -191,13 +193,11 @@ def _answer(task: Task, forms: Mapping[str, Form]) -> Iterator[str]:
         "Begin with these three lines, so that it is known what you have seen:\n\n"
         f"---\nbase: {task.base}\n---"
     )
+    several = len(set(forms.values())) > 1
     for form, module in _MODULES.items():
-        paths = [path for path, own in forms.items() if own == form]
-        if not paths:
-            continue
-        several = len(set(forms.values())) > 1
-        where = f"For {', '.join(map(inline, paths))}:\n\n" if several else ""
-        yield where + FORMATS[module].instructions.rstrip()
+        if paths := [path for path, own in forms.items() if own == form]:
+            where = f"For {', '.join(map(inline, paths))}:\n\n" if several else ""
+            yield where + FORMATS[module].instructions.rstrip()
     yield "Change no other file."
 
 

@@ -59,7 +59,7 @@ class Request:
 def write(request: Request) -> bytes:
     """The request as a file; `read` gives it back."""
     files = [{"path": path, "line": line} if line else path for path, line in request.files]
-    lines = {**asdict(request), "files": files}
+    lines = asdict(request) | {"files": files}
     return "".join(f"{k}: {json.dumps(v)}\n" for k, v in lines.items() if v).encode()
 
 
@@ -68,12 +68,17 @@ def read(data: bytes) -> Request | tuple[Problem, ...]:
     try:
         root = yamlio.parse(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"the request is not UTF-8 text: byte {error.start}"
-        return (Problem("response.not_text", message, "send it as UTF-8", line=line),)
+        return (
+            Problem(
+                "response.not_text",
+                f"the request is not UTF-8 text: byte {error.start}",
+                "send it as UTF-8",
+                line=data.count(b"\n", 0, error.start) + 1,
+            ),
+        )
     except yamlio.YamlError as error:
-        message = f"the request is not YAML: {error.message} (column {error.column})"
-        return (_flaw(message, error.line),)
+        what = f"{error.message} (column {error.column})"
+        return (_flaw(f"the request is not YAML: {what}", error.line),)
     if not isinstance(root, yamlio.Mapping):
         return (_flaw("the request is not a list of `key: value` lines", root.line if root else 1),)
     values, flaws = yamlio.read_entries(root, _READ)
@@ -90,15 +95,19 @@ def read(data: bytes) -> Request | tuple[Problem, ...]:
 def _problem(flaw: yamlio.EntryFlaw) -> Problem:
     name, line = flaw.key.text, flaw.key.line
     if flaw.expected:
-        got = yamlio.describe(flaw.value)
-        return _flaw(f"`{name}`: expected {flaw.expected}, got {got}", flaw.value.line)
+        wanted = f"expected {flaw.expected}, got {yamlio.describe(flaw.value)}"
+        return _flaw(f"`{name}`: {wanted}", flaw.value.line)
     if flaw.first is not None:
-        message, code = f"`{name}` stands twice", "frontmatter.duplicate_key"
-        return Problem(code, message, "keep one of them", line=line)
+        return Problem(
+            "frontmatter.duplicate_key", f"`{name}` stands twice", "keep one of them", line=line
+        )
     near = nearest(name, KEYS)
-    hint = f"did you mean `{near}`?" if near else f"the keys are {', '.join(KEYS)}"
-    message = f"a request has no key {yamlio.describe(flaw.key)}"
-    return Problem("frontmatter.unknown_key", message, hint, line=line)
+    return Problem(
+        "frontmatter.unknown_key",
+        f"a request has no key {yamlio.describe(flaw.key)}",
+        f"did you mean `{near}`?" if near else f"the keys are {', '.join(KEYS)}",
+        line=line,
+    )
 
 
 def _flaw(message: str, line: int) -> Problem:
@@ -162,10 +171,8 @@ _READ: dict[str, Callable[[yamlio.Node], Any]] = {
 }
 
 
-AGENT = "patchq"
 _LEAST_BUDGET = 4_000
 _FENCED_HEADER = re.compile(r"\A\s*(`{3,})[a-z]*\n(---\n(?:.*\n)*?---\n)\1[ \t]*(?:\n|\Z)")
-_TRUNCATED_HINT = "ask for less at once: fewer files, or a task in smaller steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +211,12 @@ def ask(query: Query, model: Model) -> Reply:
         end = answer.code if isinstance(answer, Problem) else answer.stop
         attempts.append(Attempt(len(attempts) + 1, prompt.form, clip(visible(end), 60)))
         if isinstance(answer, Problem):
-            generation = Generation(tuple(attempts), (answer,), by_hand(query), query.mode)
-            return Reply(None, generation)
+            return Reply(None, Generation(tuple(attempts), (answer,), by_hand(query), query.mode))
         data = enveloped(answer, query)
         problems = unreadable(data, query.known) if answer.whole else (_cut(answer),)
         if not problems:
             break
-    generation = Generation(tuple(attempts), problems, None, query.mode, prompt.candidates)
-    return Reply(data, generation)
+    return Reply(data, Generation(tuple(attempts), problems, None, query.mode, prompt.candidates))
 
 
 def by_hand(query: Query) -> str:
@@ -245,7 +250,7 @@ def _cut(answer: Answer) -> Problem:
         "response.truncated",
         f"the model {answer.model} stopped for the reason {answer.stop!r}, before the end of its "
         "answer; nothing of a cut answer is applied",
-        _TRUNCATED_HINT,
+        "ask for less at once: fewer files, or a task in smaller steps",
     )
 
 
@@ -258,8 +263,13 @@ def unreadable(data: bytes, known: frozenset[str] = frozenset()) -> tuple[Proble
     errors = tuple(problem for problem in parsed.problems if problem.severity == "error")
     if errors or parsed.edits:
         return errors
-    hint = "ask again, and say what to change where"
-    return (Problem("response.no_edits", "the answer holds no edit", hint),)
+    return (
+        Problem(
+            "response.no_edits",
+            "the answer holds no edit",
+            "ask again, and say what to change where",
+        ),
+    )
 
 
 def enveloped(answer: Answer, query: Query) -> bytes:
@@ -272,7 +282,7 @@ def enveloped(answer: Answer, query: Query) -> bytes:
         "target": query.target,
         "base": query.base,
         "message": own.message,
-        "agent": AGENT,
+        "agent": "patchq",
         "model": visible(clip(answer.model, 200)),
         "retries": query.retries,
     }

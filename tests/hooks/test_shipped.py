@@ -47,8 +47,9 @@ def run(
     name: str, cwd: Path, given: object = None, **environ: str
 ) -> subprocess.CompletedProcess[str]:
     """Start the script as patchq does, with a scrubbed environment."""
-    command = shipped.command(name)
-    assert command
+    script = shipped.path(name)
+    assert script
+    command = [sys.executable, str(script)]
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **environ}
     env["GIT_CONFIG_NOSYSTEM"] = "1"
     stdin = b"" if given is None else json.dumps(given).encode()
@@ -94,7 +95,7 @@ def test_the_wheel_carries_them() -> None:
 
 
 def test_unknown_names_are_none() -> None:
-    assert (shipped.path("../x"), shipped.judge("ruff"), shipped.command("gate.py")) == (
+    assert (shipped.path("../x"), shipped.judge("ruff"), shipped.path("gate.py")) == (
         None,
         None,
         None,
