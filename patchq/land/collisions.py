@@ -202,8 +202,7 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
 
 def spread(decisions: Sequence[Decision], world: World) -> None:
     """Tell the batches that waited before of those which have landed, and of those superseded."""
-    problems = (problem for decision in decisions for problem in decision.problems)
-    pending = [problem for problem in problems if problem.code == PENDING_CONFLICT]
+    pending = [p for one in decisions for p in one.problems if p.code == PENDING_CONFLICT]
     named = {problem.conflicts_with.batch for problem in pending if problem.conflicts_with}
     headers = [decision.header for decision in decisions]
     if any(header.retries or (header.id and header.agent) for header in headers):

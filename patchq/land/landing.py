@@ -167,8 +167,8 @@ def _moves(decisions: Sequence[Decision], world: World) -> list[_Move]:
             rows.append(newest[target])
     moves: list[_Move] = []
     for row in rows:
-        before = [move for move in moves if move.target == row[0].candidate.target]
-        stacked = [move for move in before if not move.row[-1].proposed]
+        target = row[0].candidate.target
+        stacked = [m for m in moves if m.target == target and not m.row[-1].proposed]
         moves.append(_Move(world, row, stacked, refs.stage(world.repo, row[-1].candidate.commit)))
     return moves
 

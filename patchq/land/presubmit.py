@@ -194,10 +194,11 @@ def check(decisions: Sequence[Decision], world: World, *, as_it_stands: bool = F
         {d.candidate.commit: d.candidate.parent for d in asked.values() if d.candidate},
         {commit: Event() for commit in asked},
     )
-    if steps.parallel:
-        made = _together(check.one, list(asked.values()), check.stop_all, world.pulse)
-    else:
-        made = [check.one(decision) for decision in asked.values()]
+    made = (
+        _together(check.one, list(asked.values()), check.stop_all, world.pulse)
+        if steps.parallel
+        else list(map(check.one, asked.values()))
+    )
     after = {id(before): now for before, now in zip(asked.values(), made, strict=True)}
     return Presubmit(
         [after.get(id(d), d) for d in decisions if d.tip not in check.gone],

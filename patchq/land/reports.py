@@ -107,9 +107,8 @@ def successors(world: World, id: str) -> Iterator[str]:
 
 def _supersede(id: str, new: str, world: World) -> None:
     def change(report: Report) -> Report | None:
-        if report["state"] not in WAITING:
-            return None
-        return document.with_state(report, "superseded", duplicate_of=new)
+        waits = report["state"] in WAITING
+        return document.with_state(report, "superseded", duplicate_of=new) if waits else None
 
     known = world.queue.load(id)
     for claim in world.queue.held() if known and known["state"] == "held" else ():

@@ -60,7 +60,8 @@ def infer(read: Read, edits: Sequence[Edit], on_tip: Plan) -> tuple[Read, Plan]:
     if read.base.how != "tip" or not errors <= _MISSED:
         return read, on_tip
     repo, tip = read.world.repo, read.base.commit
-    paths = _paths(edits)
+    named = [path for e in edits for path in (e.path, e.op.to if isinstance(e.op, Rename) else "")]
+    paths = [path for path in dict.fromkeys(named) if path]
     seen, left = {_state(repo.tree(tip), paths)}, _MOST_BYTES
     for commit in islice(repo.commits(tip), 1, _MOST_COMMITS):
         tree = repo.tree(commit.oid)
@@ -68,7 +69,8 @@ def infer(read: Read, edits: Sequence[Edit], on_tip: Plan) -> tuple[Read, Plan]:
         if state in seen:
             continue
         seen.add(state)
-        left -= sum(len(tree.read(path)) for path in paths if _is_file(tree, path))
+        found = [path for path in paths if (at := tree.entry(path)) and at.kind == "file"]
+        left -= sum(len(tree.read(path)) for path in found)
         if len(seen) > _MOST_STATES or left < 0:
             break
         plan = batch.plan(edits, tree, read.world.rules, diagnosed=False)
@@ -91,19 +93,9 @@ def lost(read: Read, plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _paths(edits: Sequence[Edit]) -> tuple[str, ...]:
-    named = [path for e in edits for path in (e.path, e.op.to if isinstance(e.op, Rename) else "")]
-    return tuple(path for path in dict.fromkeys(named) if path)
-
-
 def _state(tree: Tree, paths: Sequence[str]) -> tuple[str | None, ...]:
     """What stands at the paths."""
     return tuple(entry.oid if (entry := tree.entry(path)) else None for path in paths)
-
-
-def _is_file(tree: Tree, path: str) -> bool:
-    entry = tree.entry(path)
-    return entry is not None and entry.kind == "file"
 
 
 def carry(planned: Planned) -> Planned | Decision:

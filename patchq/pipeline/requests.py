@@ -68,10 +68,11 @@ class RequestDesk:
                 lambda future: self._note(claim.token, future)
             )
             return
-        if isinstance(query, Query):
-            generation = Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
-        else:
-            generation = Generation(problems=query)
+        generation = (
+            Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
+            if isinstance(query, Query)
+            else Generation(problems=query)
+        )
         self._put(claim.token, Reply(None, generation))
 
     def answered(self, wait: float = 0.0) -> list[Claim]:
@@ -98,10 +99,10 @@ class RequestDesk:
         was not done too often."""
         errors = [p["code"] for p in report["problems"] if p["severity"] == "error"]
         most = self.world.config.llm.auto_retry
-        if not report["attempts"] or any(code.startswith(_NOT_THE_MODELS) for code in errors):
-            return
         if (
-            self._the_model() is None
+            not report["attempts"]
+            or any(code.startswith(_NOT_THE_MODELS) for code in errors)
+            or self._the_model() is None
             or self.world.stop.is_set
             or _tried(self.world, report) >= most
         ):
@@ -119,9 +120,7 @@ class RequestDesk:
 
     def _the_model(self) -> Model | None:
         llm = self.world.config.llm
-        if self._model is None and llm.model:
-            return Chat(llm, self.world.stop)
-        return self._model
+        return self._model or (Chat(llm, self.world.stop) if llm.model else None)
 
     def _note(self, token: str, future: Future[Reply]) -> None:
         if future.cancelled():
@@ -170,9 +169,9 @@ def prepared(world: World, data: bytes) -> Query | tuple[Problem, ...]:
     if asked.mode == "auto" and world.config.mode != "auto":
         message = "the request says `mode: auto`, and the configuration lets people review"
         return (Problem("frontmatter.value", message, "leave `mode` out, or say `review`"),)
-    if asked.retries is not None:
-        return _again(world, asked.retries, asked)
-    return query_of(world, asked)
+    return (
+        _again(world, asked.retries, asked) if asked.retries is not None else query_of(world, asked)
+    )
 
 
 def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:

@@ -28,7 +28,7 @@ from patchq.model.values import Base, Problem, Source
 from patchq.pipeline import traces
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
-from patchq.pipeline.progress import CandidateCommit, Decision
+from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import document
@@ -106,7 +106,9 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     follows, agree = repo.parents(branch) == (tip,), report["commit"] == branch == waits
     if agree and not follows and _knows(report, tip):
         return None
-    commit, updated = branch, _as_it_is(report, branch, world)
+    problems = [problem for problem in report["problems"] if problem["code"] != _MOVED]
+    commit, tree = branch, repo.tree(branch).root
+    updated: Report = {**report, "commit": branch, "tree": tree, "problems": problems}
     if not follows and (where := worktree.checkouts(repo, records.branch(id))):
         updated = document.with_problems(updated, _checked_out(report, tip, where[0].workdir))
     elif not follows or report["commit"] != branch:
@@ -117,8 +119,10 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
                 updated, Problem(_MOVED, message, decision.hint, severity="warning")
             )
         elif decision.candidate:
-            same = _is_same(decision.candidate, branch, world)
-            commit = branch if same else decision.candidate.commit
+            # The branch's commit may be what the candidate is: a crash came before its report.
+            before, candidate = (repo.parents(branch), repo.tree(branch).root), decision.candidate
+            same = before == ((candidate.parent,), candidate.tree)
+            commit = branch if same else candidate.commit
             updated = _made_again(report, decision, commit)
         elif decision.state == "held":
             return None  # a work tree rebases the target, which moves again soon
@@ -176,17 +180,6 @@ def claim_of(report: Report, world: World) -> Claim:
         body,
         id=report["id"],
     )
-
-
-def _is_same(candidate: CandidateCommit, branch: str, world: World) -> bool:
-    """Whether the branch's commit is what the candidate is: a crash came before its report."""
-    repo = world.repo
-    return repo.parents(branch) == (candidate.parent,) and repo.tree(branch).root == candidate.tree
-
-
-def _as_it_is(report: Report, branch: str, world: World) -> Report:
-    problems = [problem for problem in report["problems"] if problem["code"] != _MOVED]
-    return {**report, "commit": branch, "tree": world.repo.tree(branch).root, "problems": problems}
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:

@@ -181,8 +181,10 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
         made_before |= file.made_before
         if result is None:
             continue
-        if not wrong and file.all_quote and report.get(result.path, result).after != result.after:
-            problems.append(file.differs())
+        alone = report.get(result.path, result)  # what the edits do, taken for ones of the tip
+        if not wrong and alone.after != result.after and all(it.quotes for it in file.placed):
+            what = "was changed so that these edits mean something else"
+            problems.append(file.problem(what, file.source))
         else:
             changes.append(result)
     failed = {problem.edit for problem in problems}
@@ -238,11 +240,6 @@ class _File:
         self.beside = False
         self.made_before: set[str] = set()
 
-    @property
-    def all_quote(self) -> bool:
-        """Whether every edit of the file quotes what it means."""
-        return all(it.quotes for it in self.placed)
-
     @cached_property
     def _tip(self) -> Entry | None:
         return self.move.repo.tree(self.move.tip).entry(self.source)
@@ -256,12 +253,12 @@ class _File:
                 return (None, []) if wrong and self._is_there() else (change, wrong)
         base = self.move.repo.tree(self.move.base).entry(self.source)
         if self._tip is None or base is None or self._tip.kind != base.kind:
-            return change, [self._problem("was deleted or renamed", self.source)]
+            return change, [self.problem("was deleted or renamed", self.source)]
         executable = self._tip.executable
         if self._tip.oid == base.oid:
             return replace(change, executable=executable), []
         if change.after is None:
-            return change, [self._problem("was changed", self.source)]
+            return change, [self.problem("was changed", self.source)]
         assert change.before is not None
         now = self.move.repo.tree(self.move.tip).read(self.source)
         theirs = line_hunks(change.before, now)
@@ -281,11 +278,11 @@ class _File:
         """What stands on the tip where the batch wants to put a file."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         if tree.entry(path) is not None:
-            return [self._problem("was made", path)]
+            return [self.problem("was made", path)]
         for parent in list(PurePosixPath(path).parents)[:-1]:
             there = tree.entry(str(parent))
             if there is not None and there.kind != "tree":
-                return [self._problem("was made", str(parent))]
+                return [self.problem("was made", str(parent))]
         return []
 
     def _is_there(self) -> bool:
@@ -331,11 +328,7 @@ class _File:
                 problems.append(self.move.elsewhere(self.source, it.id, was, (first + 1, end), now))
         return problems
 
-    def differs(self) -> Problem:
-        """The edits, taken for ones of the tip, do something else than the carried ones."""
-        return self._problem("was changed so that these edits mean something else", self.source)
-
-    def _problem(self, what: str, path: str) -> Problem:
+    def problem(self, what: str, path: str) -> Problem:
         return self.move.problem(what, path, self.placed[0].id if self.placed else None)
 
 
