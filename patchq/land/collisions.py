@@ -67,8 +67,12 @@ class Proposal:
     @cached_property
     def above(self) -> frozenset[str]:
         """The directories of the files that it makes."""
-        new = [path for path, (before, _) in self.changes.items() if before is None]
-        return frozenset(str(p) for path in new for p in PurePosixPath(path).parents[:-1])
+        return frozenset(
+            str(parent)
+            for path, (before, _) in self.changes.items()
+            if before is None
+            for parent in PurePosixPath(path).parents[:-1]
+        )
 
     @property
     def reach(self) -> set[str]:

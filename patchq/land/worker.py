@@ -174,7 +174,8 @@ def _publish(written: Publication, world: World, tell: Tell) -> bool:
     decision, report = written.decision, written.report
     if decision.state in REPLACING:
         reports.supersede(decision.id, decision.header, world)
-    landing.publish(written, world)
+    finish = world.queue.hold if decision.state == "held" else world.queue.publish
+    finish(decision.claim, report, written.page)
     if decision.state != "held" or not decision.claim.held:
         tell(report)
         world.tell(report)

@@ -51,6 +51,9 @@ from patchq.resolve.readings import unescape
 from patchq.text import unified
 from patchq.text.quote import HIDDEN
 
+MOST_DELETED = 20
+"""So many files a batch may delete unseen, as long as others are left."""
+
 
 def open_envelope(incoming: Incoming) -> Response | Decision:
     """The header and the text, and the id, which even an unreadable response gets."""
@@ -187,6 +190,45 @@ def resolve(read: Read) -> Planned | Decision:
     return planned.refuse(*plan.problems) if plan.refused else planned.warned(*plan.problems)
 
 
+def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:
+    """The response's edits and their plan, corrected with the configured model's help where that
+    makes them apply; else both as they are, with a warning if the model gave no answer.  With every
+    correction of the plan, the program's own as well."""
+    model = read.world.model
+    corrections: tuple[Correction, ...] = ()
+    if model is not None:
+        began = perf_counter()
+        cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
+        before = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
+        questioner = Questioner(model, cache, read.world.pulse)
+        repair = (correct_quotes if plan.refused else correct_escapes)(before, questioner)
+        read = read.warned(*questioner.problems)
+        if repair is not None:
+            by_id = {edit.id: edit for edit in repair.batch.edits}
+            edits = tuple(by_id.get(edit.id, edit) for edit in read.parsed.edits)
+            read = replace(read, parsed=replace(read.parsed, edits=edits))
+            plan, corrections = repair.batch.plan, repair.corrections
+            for name in () if read.choice.dry_run else questioner.used:
+                cache.keep(name)
+        if questioner.tried:
+            read = read.timed("model_ms", began)
+    if plan.refused:
+        return read, plan, ()
+    return read, plan, (*corrections, *_by_program(read.parsed.edits, plan.edits))
+
+
+def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterator[Correction]:
+    """What was unescaped: the halves that have escapes, of the edits that match only without."""
+    by_id = {edit.id: edit for edit in edits}
+    whats: tuple[Literal["old", "new"], ...] = ("old", "new")
+    for outcome in outcomes:
+        if outcome.match == guards.RUNG and outcome.id in by_id:
+            for what, half in zip(whats, halves(by_id[outcome.id].op), strict=True):
+                data = half.encode("utf-8", "surrogateescape")
+                if unescape(data) != data:
+                    yield Correction(outcome.id, what, "program")
+
+
 def check_results(planned: Planned) -> Checked | Decision:
     """Whether there is anything to do, and whether every file still makes sense to its language."""
     changes = planned.plan.changes
@@ -230,62 +272,6 @@ def checked(decision: Decision, changes: Sequence[FileChange], world: World) -> 
     wrong = list(filter(None, map(guards.unparsable, judged)))
     decision = replace(decision, timings=timed(decision.timings, "syntax_ms", began))
     return decision.ended("rejected", *wrong) if wrong else decision
-
-
-def commit(checked: Checked) -> Decision:
-    """The candidate commit, on the target's tip; not reachable from anywhere yet."""
-    began = perf_counter()
-    world, parsed, changes = checked.world, checked.parsed, checked.plan.changes
-    text = message.compose(
-        header=checked.header,
-        edits=checked.edits,
-        changes=changes,
-        prose=parsed.prose if world.config.commit.prose else "",
-        id=checked.id,
-        source=checked.claim.source,
-        base=checked.base.commit,
-        summary=parsed.summary,
-        corrections=checked.corrections,
-    )
-    decision = replace(checked.decision, subject=message.subject(text))
-    now = world.identity()
-    # A clock that was set back makes no commit that is older than its parent.
-    committer = replace(now, when=max(now.when, world.repo.time(checked.tip)))
-    author = _author(checked, committer)
-    if secrets := [
-        *secrecy.in_text(text, "the commit message"),
-        *secrecy.in_text(f"{author.name} {author.email}", "the author"),
-    ]:
-        return decision.ended("rejected", *secrets)
-    if checked.choice.dry_run:
-        return decision
-    oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer)
-    return replace(
-        decision,
-        candidate=CandidateCommit(
-            target=checked.target,
-            parent=checked.tip,
-            base=checked.base.commit,
-            commit=oid,
-            tree=tree,
-            paths=checked.paths,
-            follows=checked.follows,
-        ),
-        timings=timed(decision.timings, "commit_ms", began),
-    )
-
-
-def _author(checked: Checked, committer: Identity) -> Identity:
-    config = checked.world.config.commit
-    name = checked.header.author or checked.parsed.author if config.author_from_response else None
-    author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
-    if author is None:
-        return committer
-    return replace(author, when=committer.when, offset=committer.offset)
-
-
-MOST_DELETED = 20
-"""So many files a batch may delete unseen, as long as others are left."""
 
 
 def choose_mode(checked: Checked) -> Checked | Decision:
@@ -369,40 +355,53 @@ def _to_review(decision: Decision, code: str, message: str, path: str) -> Proble
     )
 
 
-def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:
-    """The response's edits and their plan, corrected with the configured model's help where that
-    makes them apply; else both as they are, with a warning if the model gave no answer.  With every
-    correction of the plan, the program's own as well."""
-    model = read.world.model
-    corrections: tuple[Correction, ...] = ()
-    if model is not None:
-        began = perf_counter()
-        cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
-        before = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
-        questioner = Questioner(model, cache, read.world.pulse)
-        repair = (correct_quotes if plan.refused else correct_escapes)(before, questioner)
-        read = read.warned(*questioner.problems)
-        if repair is not None:
-            by_id = {edit.id: edit for edit in repair.batch.edits}
-            edits = tuple(by_id.get(edit.id, edit) for edit in read.parsed.edits)
-            read = replace(read, parsed=replace(read.parsed, edits=edits))
-            plan, corrections = repair.batch.plan, repair.corrections
-            for name in () if read.choice.dry_run else questioner.used:
-                cache.keep(name)
-        if questioner.tried:
-            read = read.timed("model_ms", began)
-    if plan.refused:
-        return read, plan, ()
-    return read, plan, (*corrections, *_by_program(read.parsed.edits, plan.edits))
+def commit(checked: Checked) -> Decision:
+    """The candidate commit, on the target's tip; not reachable from anywhere yet."""
+    began = perf_counter()
+    world, parsed, changes = checked.world, checked.parsed, checked.plan.changes
+    text = message.compose(
+        header=checked.header,
+        edits=checked.edits,
+        changes=changes,
+        prose=parsed.prose if world.config.commit.prose else "",
+        id=checked.id,
+        source=checked.claim.source,
+        base=checked.base.commit,
+        summary=parsed.summary,
+        corrections=checked.corrections,
+    )
+    decision = replace(checked.decision, subject=message.subject(text))
+    now = world.identity()
+    # A clock that was set back makes no commit that is older than its parent.
+    committer = replace(now, when=max(now.when, world.repo.time(checked.tip)))
+    author = _author(checked, committer)
+    if secrets := [
+        *secrecy.in_text(text, "the commit message"),
+        *secrecy.in_text(f"{author.name} {author.email}", "the author"),
+    ]:
+        return decision.ended("rejected", *secrets)
+    if checked.choice.dry_run:
+        return decision
+    oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer)
+    return replace(
+        decision,
+        candidate=CandidateCommit(
+            target=checked.target,
+            parent=checked.tip,
+            base=checked.base.commit,
+            commit=oid,
+            tree=tree,
+            paths=checked.paths,
+            follows=checked.follows,
+        ),
+        timings=timed(decision.timings, "commit_ms", began),
+    )
 
 
-def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterator[Correction]:
-    """What was unescaped: the halves that have escapes, of the edits that match only without."""
-    by_id = {edit.id: edit for edit in edits}
-    whats: tuple[Literal["old", "new"], ...] = ("old", "new")
-    for outcome in outcomes:
-        if outcome.match == guards.RUNG and outcome.id in by_id:
-            for what, half in zip(whats, halves(by_id[outcome.id].op), strict=True):
-                data = half.encode("utf-8", "surrogateescape")
-                if unescape(data) != data:
-                    yield Correction(outcome.id, what, "program")
+def _author(checked: Checked, committer: Identity) -> Identity:
+    config = checked.world.config.commit
+    name = checked.header.author or checked.parsed.author if config.author_from_response else None
+    author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
+    if author is None:
+        return committer
+    return replace(author, when=committer.when, offset=committer.offset)

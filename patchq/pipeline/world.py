@@ -201,12 +201,12 @@ def compose(ground: Ground) -> World:
     )
 
 
+@dataclass
 class Tips:
     """The branches' tips as they will be when the verdicts before this one have landed."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._moved: dict[str, str] = {}
+    _world: World
+    _moved: dict[str, str] = field(default_factory=dict)
 
     def of(self, branch: str) -> str | None:
         return self._moved.get(branch) or self._world.repo.branch_tip(branch)

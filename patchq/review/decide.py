@@ -106,8 +106,8 @@ def _changes(
 def _check_that_it_waits(world: World, id: str) -> None:
     """Hooks may have run for long, and somebody else may have decided meanwhile."""
     now = world.queue.load(id)
-    if now is None or now["state"] != "proposed":
-        state = now["state"] if now else "gone"
+    state = now["state"] if now else "gone"
+    if state != "proposed":
         raise UsageError(f"batch {id} does not wait for review: it is {state}")
 
 
