@@ -114,6 +114,12 @@ def _sorted(written: Sequence[Publication], not_made: Mapping[str, _Move]) -> La
     return landed
 
 
+def publish(written: Publication, world: World) -> None:
+    """Let a verdict that `land` made true be seen."""
+    finish = world.queue.hold if written.decision.state == "held" else world.queue.publish
+    finish(written.decision.claim, written.report, written.page)
+
+
 def hold_on(decision: Decision, world: World) -> None:
     """Let the report of a held batch say what it waits for now."""
     written = publication(decision)

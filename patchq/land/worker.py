@@ -174,8 +174,7 @@ def _publish(written: Publication, world: World, tell: Tell) -> bool:
     decision, report = written.decision, written.report
     if decision.state in REPLACING:
         reports.supersede(decision.id, decision.header, world)
-    finish = world.queue.hold if decision.state == "held" else world.queue.publish
-    finish(decision.claim, report, written.page)
+    landing.publish(written, world)
     if decision.state != "held" or not decision.claim.held:
         tell(report)
         world.tell(report)
