@@ -115,8 +115,8 @@ class Catalogue(dict[str, Format]):
         thought = letter == "<" and bool(opens_thought(line) or closes_thought(line))
         if not (reads or thought):
             return NOTHING
-        skips = found[0].skips if len(found) == 1 else None
-        return Beginning(reads, thought=thought, skips=skips)
+        only = len(found) == 1
+        return Beginning(reads, thought=thought, skips=found[0].skips if only else None)
 
 
 def _first(start: str) -> str:

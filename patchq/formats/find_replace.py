@@ -106,20 +106,15 @@ def read(doc: Document, i: int) -> Piece | None:
     """The block whose `FIND:` stands on line `i` (an index), or None."""
     label = half_label(doc.lines, i)
     if label is None:
-        _check_cut(doc.lines, i)
+        change = change_line(doc.lines[i])
+        if change and change.shouted and next_line(doc.lines, i) == len(doc.lines):
+            raise UnreadableEdit.cut(i, "the response ends here, where a change begins")
         if is_crowded_label(doc.lines, i):
             raise UnreadableEdit(i, "expected nothing behind the label on its line", _IN_A_FENCE)
         return None
     if label.sure and not label.finds:
         raise UnreadableEdit(i, "expected a `FIND:` half before this one, found none", SEND_BOTH)
     return _block(doc, i) if label.finds and (label.sure or _pairs(doc.lines, i)) else None
-
-
-def _check_cut(lines: Sequence[str], i: int) -> None:
-    """Refuse a response whose last line is a CHANGE line."""
-    change = change_line(lines[i])
-    if change and change.shouted and next_line(lines, i) == len(lines):
-        raise UnreadableEdit.cut(i, "the response ends here, where a change begins")
 
 
 def _pairs(lines: Sequence[str], i: int) -> bool:
@@ -144,7 +139,7 @@ def _block(doc: Document, i: int) -> Piece:
     if new.fenced:
         check_end(lines, new.fenced, heading.path, doc.known)
     op = _op(doc, i, heading.path, old.lines, new.lines)
-    at = (heading.start + 1, new.end + 1)
+    at = heading.start + 1, new.end + 1
     edit = Edit("", NAME, at, heading.path, op, heading.description)
     below = next_line(lines, new.end)
     end = below if below < len(lines) and is_file_end(lines[below]) else new.end

@@ -265,11 +265,7 @@ def unread_edit(prose: Iterable[tuple[int, str]], signs: Signs, known: Known) ->
     reader = _ProseReader(signs, known)
     reader.read(prose)
     reader.end_fence()
-    if reader.found is None:
-        return None
-    number, what, hint = reader.found
-    message = f"line {number}, column 1: this looks like {what}, but cannot be read as one"
-    return Problem("response.unreadable_edit", message, hint, line=number)
+    return reader.found
 
 
 class _ProseReader:
@@ -278,7 +274,7 @@ class _ProseReader:
     def __init__(self, signs: Signs, known: Known) -> None:
         self.signs = signs
         self.known = known
-        self.found: tuple[int, str, str] | None = None
+        self.found: Problem | None = None
         self.fences = OpenFences()
         self.file_at = 0
         """The line of the open fence that may hold a file, since a path stands above it."""
@@ -320,8 +316,9 @@ class _ProseReader:
             self.file_at = 0
 
     def _find(self, number: int, what: str, hint: str) -> None:
-        if self.found is None or number < self.found[0]:
-            self.found = number, what, hint
+        if self.found is None or number < (self.found.line or 0):
+            message = f"line {number}, column 1: this looks like {what}, but cannot be read as one"
+            self.found = Problem("response.unreadable_edit", message, hint, line=number)
 
     def _fence(self, mark: Fence) -> None:
         self.opened = self.fences.read(self.number, mark)

@@ -34,7 +34,17 @@ def related(
         for other in relation.cascades:
             needs.setdefault(other, []).append(edits[i].id)
             if other not in known:
-                warnings.append(_unknown(edits[i], other))
+                warnings.append(
+                    Problem(
+                        CODE,
+                        f"`cascades` of edit {edits[i].id!r} names {other!r}, which no edit of the "
+                        "response is",
+                        _CORRECT,
+                        "warning",
+                        edit=edits[i].id or None,
+                        line=edits[i].at[0],
+                    )
+                )
         for other in relation.depends_on:
             if other not in known:
                 message = f"expected the id of another edit in `dependsOn`, found {other!r}"
@@ -88,17 +98,6 @@ def _check_cycles(edits: Sequence[Edit]) -> None:
             "leave out one of the relations",
             CODE,
         ) from None
-
-
-def _unknown(edit: Edit, other: str) -> Problem:
-    return Problem(
-        CODE,
-        f"`cascades` of edit {edit.id!r} names {other!r}, which no edit of the response is",
-        _CORRECT,
-        "warning",
-        edit=edit.id or None,
-        line=edit.at[0],
-    )
 
 
 def _numbered(edits: Sequence[Edit]) -> tuple[Edit, ...]:

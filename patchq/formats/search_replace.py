@@ -108,8 +108,8 @@ class Blocks:
         if further:
             self._check_between(start, heading)
         path = self._path(heading, block)
-        op = _op(block, self.doc.known)
-        edit = Edit("", NAME, (block.start + 1, block.end + 1), path, op)
+        at = block.start + 1, block.end + 1
+        edit = Edit("", NAME, at, path, _op(block, self.doc.known))
         self.doc.open_fences.hold_block()
         self.end = self._behind(block.end)
         return Piece((edit,), self.end, heading.top, kept=heading.kept)
@@ -133,10 +133,9 @@ class Blocks:
             return heading.path
         # What quotes nothing of the file has to name it.
         quotes = block.word == "SEARCH" and not block.creates
-        if quotes or self.doc.path is None:
-            between = self.doc.lines[self.doc.low : block.start]
-            if path := self.doc.carried_path(between):
-                return path
+        between = self.doc.lines[self.doc.low : block.start]
+        if (quotes or self.doc.path is None) and (path := self.doc.carried_path(between)):
+            return path
         raise UnreadableEdit(
             block.start,
             "expected a path on the line before the block",

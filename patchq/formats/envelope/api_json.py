@@ -128,11 +128,11 @@ def _answer(node: Node) -> ApiAnswer | None:
     """One API object, opened."""
     if choice := _only(node, "choices"):
         message = choice.get("message")
-        reason, model = choice.get("finish_reason"), node.text("model")
-        return _opened(message, reason, model) if message else None
+        reason = choice.get("finish_reason")
+        return _opened(message, reason, node.text("model")) if message else None
     if candidate := _only(node, "candidates"):
-        model = node.text("modelVersion", "model")
-        return _opened(candidate.get("content"), candidate.get("finishReason"), model)
+        content, reason = candidate.get("content"), candidate.get("finishReason")
+        return _opened(content, reason, node.text("modelVersion", "model"))
     if node.text("object") == "response" and node.get("output") is not None:
         return _response(node)
     by_model = node.text("role") in (None, "assistant")

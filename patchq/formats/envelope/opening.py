@@ -153,7 +153,9 @@ def _problem(flaw: yamlio.EntryFlaw) -> Problem:
 
 def _value(name: str, node: yamlio.Node) -> str | int | tuple[str, ...]:
     if name == "bytes":
-        return _count(node)
+        if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
+            return node.value
+        raise Misfit("a whole number, not negative")
     if name == "depends_on":
         if not isinstance(node, yamlio.Sequence):
             raise Misfit("a list of batch ids, `[schema-7, api-3]`")
@@ -180,12 +182,6 @@ def _text(node: yamlio.Node, allowed: str = "") -> str:
     if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
         raise Misfit("text without control characters")
     return text
-
-
-def _count(node: yamlio.Node) -> int:
-    if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
-        return node.value
-    raise Misfit("a whole number, not negative")
 
 
 def _unknown(key: yamlio.Scalar) -> Problem:

@@ -201,17 +201,10 @@ def bare_run(lines: Sequence[str], index: int, tells: Tells) -> JsonRun | Broken
     if isinstance(found, BrokenJson):
         return found
     values, last, rest = found
-    behind: int | None = None
-    if rest:
-        behind = last
-    elif (below := next_line(lines, last)) < len(lines) and _goes_on(lines[below]):
-        behind = below
-    return JsonRun(values, last, last + 1, behind)
-
-
-def _goes_on(line: str) -> bool:
-    """Whether a line only makes sense behind a value that is part of another one."""
-    return line.strip()[:1] in (",", "]", "}")
+    below = next_line(lines, last)
+    # What begins so only makes sense behind a value that is part of another one.
+    goes_on = below < len(lines) and lines[below].strip()[:1] in (",", "]", "}")
+    return JsonRun(values, last, last + 1, last if rest else below if goes_on else None)
 
 
 def fenced_run(lines: Sequence[str], index: int, mark: Fence, tells: Tells) -> JsonRun | BrokenJson:

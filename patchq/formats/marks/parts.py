@@ -147,9 +147,8 @@ def _dressed_half(text: str) -> re.Match[str] | None:
 def _half(line: str) -> re.Match[str] | None:
     """The label of a half that the line is but for its dressing, by its text alone."""
     text = line.strip()
-    if not text or len(text) > _LONGEST_HALF or line.startswith(_INDENTED):
-        return None
-    return _dressed_half(text)
+    short = 0 < len(text) <= _LONGEST_HALF and not line.startswith(_INDENTED)
+    return _dressed_half(text) if short else None
 
 
 def may_label(line: str) -> bool:
@@ -256,10 +255,10 @@ def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> No
                 )
             if not nests or path_of_info(mark.info, known):
                 return
-        elif _begins_next(lines, i, known) and (
+        elif (_begins_edit(lines, i) or file_line(lines[i]) or _is_heading(lines, i, known)) and (
             i > text.end + 1 or not _may_be_inside(lines, i, nests)
         ):
-            return
+            return  # what follows the text begins here
 
 
 def _closes_wrapper(lines: Sequence[str], i: int, mark: Fence, text: Fenced) -> bool:
@@ -273,11 +272,6 @@ def _closes_wrapper(lines: Sequence[str], i: int, mark: Fence, text: Fenced) -> 
         and outer.closed_by(mark)
         and outer.length == mark.length > text.mark.length
     )
-
-
-def _begins_next(lines: Sequence[str], i: int, known: Known) -> bool:
-    """Whether line `i` can begin what follows the fenced text."""
-    return bool(_begins_edit(lines, i) or file_line(lines[i]) or _is_heading(lines, i, known))
 
 
 def _begins_edit(lines: Sequence[str], i: int) -> bool:

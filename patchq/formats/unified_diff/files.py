@@ -200,8 +200,9 @@ class FileReader:
         headers = headers_at(self.region, start)
         hunks, end = self._hunks(headers.end)
         if not hunks and (not headers.complete or (headers.promises and self.region.ends(end))):
-            message = "expected the hunks of the change, found none"
-            raise self.region.missing(headers.end - 1, message, end)
+            raise self.region.missing(
+                headers.end - 1, "expected the hunks of the change, found none", end
+            )
         self._add(headers, hunks, end)
         return end
 

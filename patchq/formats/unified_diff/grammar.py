@@ -221,8 +221,12 @@ def _fenced(doc: Document, start: int) -> Piece | None:
         raise UnreadableEdit.cut(start, "the fence that opens here is not closed behind its diff")
     named = {edit.path for edit in reader.edits}
     named |= {edit.op.to for edit in reader.edits if isinstance(edit.op, Rename)}
-    own = top if path in named else None
-    return Piece(tuple(reader.edits), end + closed, own, warnings=tuple(reader.warnings))
+    return Piece(
+        tuple(reader.edits),
+        end + closed,
+        top if path in named else None,
+        warnings=tuple(reader.warnings),
+    )
 
 
 def is_of_diff(mark: Fence) -> bool:

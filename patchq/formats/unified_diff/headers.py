@@ -133,8 +133,14 @@ def is_pair(lines: Sequence[str], i: int) -> bool:
 
 
 def names_one_file(lines: Sequence[str], i: int, known: Known) -> bool:
-    """Whether a `---` and a `+++` line begin on line `i` that name one file."""
-    return is_pair(lines, i) and agree(side(lines[i]), side(lines[i + 1]), known)
+    """Whether a `---` and a `+++` line begin on line `i` that can only be those of one file: what
+    removed and added lines that look like a diff's header are not."""
+    old, new = (side(lines[i]), side(lines[i + 1])) if is_pair(lines, i) else (None, None)
+    if old is None or new is None:
+        return False
+    if NOWHERE in (old, new):
+        return old != new and is_path(_bare(new if old == NOWHERE else old), known)
+    return _bare(old) == _bare(new) and is_path(_bare(new), known)
 
 
 def headers_at(region: DiffRegion, start: int) -> Headers:
@@ -281,16 +287,6 @@ def _quoted_sides(rest: str) -> tuple[str, str] | None:
 
 def _bare(path: str) -> str:
     return _PREFIX.sub("", path, count=1)
-
-
-def agree(old: str | None, new: str | None, known: Known) -> bool:
-    """Whether two sides can only be those of one file: what removed and added lines that look like
-    a diff's header are not."""
-    if old is None or new is None:
-        return False
-    if NOWHERE in (old, new):
-        return old != new and is_path(_bare(new if old == NOWHERE else old), known)
-    return _bare(old) == _bare(new) and is_path(_bare(new), known)
 
 
 def plain(old: str, new: str, known: Known) -> tuple[str, str]:
