@@ -28,8 +28,7 @@ from patchq.resolve.ladder import Found, Missed, same_result, typographic
 from patchq.resolve.readings import unescape
 from patchq.resolve.search import MOST_PLACES, Chain, Place, S, Spot, apart, indentation
 from patchq.text.line_diff import line_diff
-from patchq.text.lines import BLANKS, BOM, Text, plain_typography, split_lines
-from patchq.text.search import find
+from patchq.text.lines import BLANKS, BOM, Text, find, plain_typography, split_lines
 
 MOST_SPOTS = 200_000
 """More places than these are not counted, let alone replaced."""

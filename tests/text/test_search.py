@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.text.search import Haystack, find, runs
+from patchq.text.lines import Haystack, find, runs
 
 LETTERS = st.sampled_from([b"a", b"ab", b"abc"])
 
