@@ -38,7 +38,7 @@ class Chat:
         self._places = BoundedSemaphore(AT_ONCE)
 
     def complete(self, messages: Sequence[Message]) -> Answer | Problem:
-        config, deadline = self._config, monotonic() + self._config.timeout_seconds
+        config = self._config
         if not config.model or not config.base_url:
             missing = "model" if not config.model else "base_url"
             return _not_configured(f"`llm.{missing}` is not set", f"set `llm.{missing}`")
@@ -48,7 +48,8 @@ class Chat:
             return _not_configured(
                 f"the package {error.name!r} is not installed", "pip install 'patchq[llm]'"
             )
-        variable = config.api_key_env
+        # The package's import is none of the model's time.
+        deadline, variable = monotonic() + config.timeout_seconds, config.api_key_env
         key = _NO_KEY if variable is None else os.environ.get(variable, "").strip()
         if not key or not key.isascii() or not key.isprintable():
             return _not_configured(
