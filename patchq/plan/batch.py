@@ -16,6 +16,7 @@ from patchq.model.values import (  # fmt: skip
     Collision,
     Edit,
     EditOutcome,
+    EditState,
     FileChange,
     Hunk,
     Plan,
@@ -69,58 +70,55 @@ class _Batch:
         self.rules = rules
         self.files = Files(edits, tree, rules)
         self.elsewhere = refusals.Elsewhere(tree)
-        self.seen: dict[tuple[str, object], EditOutcome] = {}
+        self.seen: dict[tuple[str, object], EditState] = {}
         self.meanings: dict[Op, int] = {}
-        self.problems: list[Problem] = []
         self.missed = 0
         self.blind: list[str] = []
 
     def run(self) -> Plan:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._edit)
-        outcomes, self.problems = cascade.run()
+        outcomes, problems = cascade.run()
         changes = tuple(change for file in self.files if (change := file.change()))
-        self._check_effect(outcomes, changes)
-        refused = any(p.severity == "error" for p in self.problems)
+        problems += _void(outcomes, changes, problems)
+        refused = any(p.severity == "error" for p in problems)
         if refused:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
         return Plan(
             () if refused else changes,
             tuple(outcomes),
-            tuple(self.problems),
+            tuple(problems),
             tuple(dict.fromkeys(self.blind)),
         )
 
     def _edit(self, edit: Edit) -> EditOutcome:
-        """What becomes of one edit; raises `Refused`."""
-        if isinstance(edit.op, Create | DeleteFile | Rename | Write):
-            return self._whole_file(edit)
-        return self._part(edit, edit.op)
+        """What becomes of one edit; raises `Refused`.  Who says it of a whole file twice says it
+        once."""
+        if not isinstance(edit.op, Create | DeleteFile | Rename | Write):
+            return self._part(edit, edit.op)
+        key = edit.path, edit.op
+        if key not in self.seen:
+            self.seen[key] = "applied" if self._whole_file(edit, edit.op) else "already_applied"
+        return outcome(edit, self.seen[key])
 
-    def _whole_file(self, edit: Edit) -> EditOutcome:
-        """Create, delete, rename or write a file; who says it twice says it once."""
-        done = outcome(edit, "applied")
-        before = self.seen.get((edit.path, edit.op))
-        if before is not None:
-            return replace(done, state=before.state)
-        changes = True
-        match edit.op:
+    def _whole_file(self, edit: Edit, op: Create | DeleteFile | Rename | Write) -> bool:
+        """Create, delete, rename or write a file; whether that changes anything."""
+        match op:
             case Create():
-                changes = self.files.create(edit, edit.op)
+                return self.files.create(edit, op)
             case DeleteFile(old):
-                self.files.delete(edit, edit.op)
+                self.files.delete(edit, op)
                 if old is None:
                     self.blind.append(edit.path)
             case Rename(to):
                 self.files.rename(edit, to)
             case Write():
-                found = self.files.write(edit, edit.op)
+                found = self.files.write(edit, op)
                 if found is not None:
                     self.blind.append(edit.path)
                     file = self.files.named(edit.path)
                     self._make(edit, file, file.text, found)
-                    changes = file.change() is not None
-        self.seen[edit.path, edit.op] = done if changes else replace(done, state="already_applied")
-        return self.seen[edit.path, edit.op]
+                    return file.change() is not None
+        return True
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
         file = self.files.named(edit.path)
@@ -146,7 +144,7 @@ class _Batch:
                 return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
         for text in texts:
             if found := present(text, op, hints):
-                return _present(edit, found, file.has_base(text))
+                return _placed(edit, found, file.has_base(text), "already_applied")
         raise self._missed(edit, file, texts[0], missed)
 
     def _texts(self, file: File) -> Iterator[Text]:
@@ -183,7 +181,7 @@ class _Batch:
         """Change what was found on the base, or on what earlier edits left of it."""
         on_base = file.has_base(text)
         if found.already:
-            return _present(edit, found, on_base)
+            return _placed(edit, found, on_base, "already_applied")
         if problem := guards.mixed_encoding(edit, text, found.hunks):
             raise Refused(problem)
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
@@ -192,7 +190,7 @@ class _Batch:
         if found.hunks and all(hunk.start == hunk.end for hunk in found.hunks):
             done = replace(done, op="insert")
         if on_base:
-            return self._claim(edit, file, found, done)
+            return self._put(edit, file, found, done)
         quoted = Hunk(text.starts[found.start], text.starts[found.end], b"")
         needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
         if "made" in file.by and file.by["made"] not in needs:
@@ -200,19 +198,18 @@ class _Batch:
         file.folded[edit.op] = replace(done, needs=needs)
         return file.folded[edit.op]
 
-    def _claim(self, edit: Edit, file: File, found: Found, done: EditOutcome) -> EditOutcome:
+    def _put(self, edit: Edit, file: File, found: Found, done: EditOutcome) -> EditOutcome:
         if isinstance(edit.op, InsertAt) or selection.is_by_number(file.text, edit.op):
             self.blind.append(edit.path)
         if backed := selection.backed(edit, file, found):
             return outcome(edit, "skipped", backed)
         # A number is quicker to compare.
         meaning = self.meanings.setdefault(edit.op, len(self.meanings))
-        claims = [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
-        other = file.overlay.add(claims)
-        if other is not None:
+        footprints = [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
+        if other := file.overlay.add(footprints):
             raise self._overlap(edit, file, found, other)
         if edit.format == INDEXED:
-            file.indexed += [(claim.start, claim.end, edit.id) for claim in claims]
+            file.indexed += [(one.start, one.end, edit.id) for one in footprints]
         return done
 
     def _overlap(self, edit: Edit, file: File, found: Found, other: Footprint) -> Refused:
@@ -248,36 +245,35 @@ class _Batch:
         )
         return Refused(refusals.problem(edit, scene, missed))
 
-    def _check_effect(self, outcomes: Sequence[EditOutcome], changes: Sequence[FileChange]) -> None:
-        """A batch that only says what is there already has to say something new, unless it was
-        delivered before."""
-        if (
-            changes
-            or not outcomes
-            or any(p.severity == "error" for p in self.problems)
-            or any(o.state in ("failed", "already_applied") for o in outcomes)
-        ):
-            return
-        self.problems.append(
-            Problem(
-                "match.identical",
-                "the old and the new text of every edit are the same: nothing would change",
-                "write the changed lines into the second half",
-                edit=outcomes[0].id,
-                path=outcomes[0].path,
-            )
+
+def _void(
+    outcomes: Sequence[EditOutcome], changes: Sequence[FileChange], problems: Sequence[Problem]
+) -> list[Problem]:
+    """The problem with a batch that only says what is there already, unless it was delivered
+    before: it has to say something new."""
+    if (
+        changes
+        or not outcomes
+        or any(p.severity == "error" for p in problems)
+        or any(o.state in ("failed", "already_applied") for o in outcomes)
+    ):
+        return []
+    return [
+        Problem(
+            "match.identical",
+            "the old and the new text of every edit are the same: nothing would change",
+            "write the changed lines into the second half",
+            edit=outcomes[0].id,
+            path=outcomes[0].path,
         )
+    ]
 
 
-def _placed(edit: Edit, found: Found, on_base: bool) -> EditOutcome:
-    """An edit that counts, where it was found; only lines of the base are told."""
+def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied") -> EditOutcome:
+    """An edit that counts, or is there already, where it was found; only lines of the base are
+    told."""
     lines = (found.start + 1, found.end) if on_base else None
-    return replace(outcome(edit, "applied"), match=found.rung, lines=lines)
-
-
-def _present(edit: Edit, found: Found, on_base: bool) -> EditOutcome:
-    """The edit is there already."""
-    return replace(_placed(edit, found, on_base), state="already_applied")
+    return replace(outcome(edit, state), match=found.rung, lines=lines)
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
@@ -287,6 +283,5 @@ def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
     return found.hunks[-1].end == len(text.whole)
 
 
-def _changed_lines(text: Text, claim: Footprint) -> tuple[int, int]:
-    first = text.line_at(claim.start)
-    return first, max(first, text.line_at(max(claim.start, claim.end - 1)))
+def _changed_lines(text: Text, footprint: Footprint) -> tuple[int, int]:
+    return text.line_at(footprint.start), text.line_at(max(footprint.start, footprint.end - 1))

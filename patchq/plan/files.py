@@ -155,8 +155,7 @@ class Files:
             targets.check_text(edit.path, file.text.data, self._rules)
         if problem := guards.shrinks(edit, op, self._rules, file.text):
             raise Refused(problem)
-        mark = "\ufeff" if file.text.offset else ""
-        new = op.text.removeprefix(mark)
+        new = op.text.removeprefix("\ufeff" if file.text.offset else "")
         file.final_newline = not new or new.endswith("\n")
         rewrite = Rewrite(file.text.contents, quoted_lines(new))
         return Found("exact", 0, len(file.text.lines), (rewrite.at(file.text, 0),))
@@ -197,10 +196,15 @@ class Files:
 
 def _exists(path: str, message: str, there: bytes = b"") -> Refused:
     """`there` is what the file holds; its first lines are shown, to be quoted."""
-    hint = "quote the lines to change in the SEARCH part, or choose another path"
     lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
     return Refused(
-        Problem("path.exists", message, hint, path=path, excerpt=(1, lines) if lines else None)
+        Problem(
+            "path.exists",
+            message,
+            "quote the lines to change in the SEARCH part, or choose another path",
+            path=path,
+            excerpt=(1, lines) if lines else None,
+        )
     )
 
 
@@ -325,8 +329,7 @@ class Overlay:
             hunks = footprint.hunks
             if shared:
                 hunks = tuple(hunk for hunk in hunks if hunk not in shared)
-            rival = next(filter(None, (self._rival(footprint, hunk) for hunk in hunks)), None)
-            if rival is not None:
+            if rival := next(filter(None, (self._rival(footprint, hunk) for hunk in hunks)), None):
                 return rival
             additions.append((footprint, hunks))
         for footprint, hunks in additions:

@@ -24,20 +24,18 @@ from patchq.text.lines import Text
 _STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
 
 
-def is_contextual(edit: Edit) -> bool:
-    """Whether the edit says by context what an indexed one says by number."""
-    return edit.format == CONTEXTUAL
-
-
 def is_by_number(text: Text, op: Op) -> bool:
     """Whether only a number tells the place from others that are alike."""
-    by_number = isinstance(op, Occurrences) and op.at is not None
-    return by_number and text.haystack.repeats(halves(op)[0].encode("utf-8", "surrogateescape"))
+    return (
+        isinstance(op, Occurrences)
+        and op.at is not None
+        and text.haystack.repeats(halves(op)[0].encode("utf-8", "surrogateescape"))
+    )
 
 
 def backed(edit: Edit, file: File, found: Found) -> str | None:
     """The indexed edit that changes what a contextual one does, which so is its backup."""
-    changed = found.hunks if is_contextual(edit) else ()
+    changed = found.hunks if edit.format == CONTEXTUAL else ()
     names = (
         name
         for hunk in changed
@@ -63,7 +61,7 @@ class Cascade:
 
     def run(self) -> tuple[list[EditOutcome], list[Problem]]:
         """An outcome for each edit, in their order, and what went wrong."""
-        for edit in sorted(self.edits, key=is_contextual):
+        for edit in sorted(self.edits, key=lambda edit: edit.format == CONTEXTUAL):
             self._decide(edit)
         if self.edits and all(map(self._is_doubtful, self.edits)):
             self.problems = [replace(problem, severity="error") for problem in self.problems]
@@ -104,7 +102,17 @@ class Cascade:
 
     def _decided(self, edit: Edit) -> EditOutcome:
         if self._is_doubtful(edit):
-            self.problems.append(_doubtful(edit, self.threshold))
+            self.problems.append(
+                Problem(
+                    "edit.confidence",
+                    f"edit {edit.id} states a confidence of {edit.confidence}, below the threshold "
+                    f"of {self.threshold}",
+                    "it is left out; state a higher confidence if you are sure",
+                    severity="warning",
+                    edit=edit.id,
+                    path=edit.path,
+                )
+            )
             return outcome(edit, "skipped")
         for name in edit.depends_on:
             if any(self._state(other) in _STANDS for other in self._named(name)):
@@ -120,18 +128,6 @@ class Cascade:
                 return outcome(edit, "skipped")
             self.problems.append(replace(refusal.problem, edit=edit.id))
             return outcome(edit, "failed")
-
-
-def _doubtful(edit: Edit, threshold: float) -> Problem:
-    return Problem(
-        "edit.confidence",
-        f"edit {edit.id} states a confidence of {edit.confidence}, below the threshold of "
-        f"{threshold}",
-        "it is left out; state a higher confidence if you are sure",
-        severity="warning",
-        edit=edit.id,
-        path=edit.path,
-    )
 
 
 # ---------------------------------------------------------------- a person's choice

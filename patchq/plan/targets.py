@@ -48,16 +48,14 @@ def _refuse(code: str, path: str, message: str, hint: str) -> Refused:
 
 def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
     """Raise `Refused` for a path that is outside, malformed or denied."""
-    flaw = check_path(path, exists=exists)
-    if flaw:
+    if flaw := check_path(path, exists=exists):
         raise _refuse(
             flaw.code,
             path,
             f"the path {path!r} {flaw.reason}",
             _spelled(path),
         )
-    reason = rules.denied(path)
-    if reason:
+    if reason := rules.denied(path):
         raise _refuse(
             "path.denied",
             path,
@@ -96,8 +94,7 @@ def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
 
 
 def _check_filter(tree: Tree, path: str) -> None:
-    driver = tree.filtered(path)
-    if driver:
+    if driver := tree.filtered(path):
         raise _refuse(
             "path.filtered",
             path,
@@ -225,9 +222,6 @@ def likely_path(tree: Tree, path: str) -> str | None:
     same = [p for p in paths if suffix.endswith("/" + p) or ("/" + p).endswith(suffix)]
     same = same or [p for p in paths if p.rpartition("/")[2] == name]
     if same:
-        return min(same, key=lambda p: (-_shared(p, path), len(p)))
+        shared = set(path.split("/")).intersection
+        return min(same, key=lambda p: (-len(shared(p.split("/"))), len(p)))
     return nearest(path, paths)
-
-
-def _shared(one: str, other: str) -> int:
-    return len(set(one.split("/")) & set(other.split("/")))

@@ -43,8 +43,11 @@ def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
     if not found:
         return Missed("none")
     if len(found) > 1:
-        places = tuple(Place(part.header, part.header + 1, [], []) for part in found[:51])
-        return Missed("ambiguous", "exact", places)
+        return Missed(
+            "ambiguous",
+            "exact",
+            tuple(Place(part.header, part.header + 1, [], []) for part in found[:51]),
+        )
     return _placed(text, op, found[0], known is not None)
 
 
@@ -59,7 +62,9 @@ def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
     view = text.view(stripped)
     starts = set(view.find(quoted))
     if op.kind == "line_pattern" or known is None:
-        return [_line(op, start, len(quoted)) for start in sorted(starts)]
+        return [
+            Part.of_lines(op.kind, op.name, start, start + len(quoted)) for start in sorted(starts)
+        ]
     inside = {
         line: part for part in of_kind for line in (part.header, part.start) if line in starts
     }
@@ -68,15 +73,11 @@ def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
     return list(inside.values())
 
 
-def _line(op: Anchored, start: int, length: int) -> Part:
-    kind = "import_statement" if op.kind == "line_pattern" else op.kind
-    return Part.of_lines(kind, op.name, start, start + length)
-
-
 def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Missed:
     content = _content(text, op, part)
-    start, end = _extent(op, part)
-    if op.kind in _DEFINITIONS and op.scope != "line":
+    is_definition = op.kind in _DEFINITIONS
+    start, end = (part.header, part.body) if is_definition else (part.start, part.end)
+    if is_definition and op.scope != "line":
         if not parsed:
             return Missed("unwritable", detail="where the definition ends is not known here; say "
                           '`"scope": "line"`, or quote its lines')  # fmt: skip
@@ -90,14 +91,8 @@ def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Misse
         return inserted(text, start, content, ahead=True)
     if op.action == "insert_after":
         return inserted(text, end, content)
-    new = content if op.action == "replace" else []
-    rewrite = Rewrite(text.contents[start:end], new)
+    rewrite = Rewrite(text.contents[start:end], content if op.action == "replace" else [])
     return Found("exact", start, end, (rewrite.at(text, start),))
-
-
-def _extent(op: Anchored, part: Part) -> tuple[int, int]:
-    """The anchor's own lines."""
-    return (part.header, part.body) if op.kind in _DEFINITIONS else (part.start, part.end)
 
 
 def _replaced(text: Text, content: Lines, part: Part) -> tuple[int, int] | None:
@@ -119,8 +114,7 @@ def _content(text: Text, op: Anchored, part: Part) -> Lines:
     if not op.content:
         return []
     content = lines_of(op.content)
-    anchor = text.contents[part.header]
-    indent = indentation(anchor)
+    indent = indentation(text.contents[part.header])
     bare = op.selected is not None and not indentation(lines_of(op.selected)[0])
     first = next((line for line in content if line.strip()), b"")
     if not bare or not indent or indentation(first):
@@ -234,6 +228,7 @@ def ranked(path: str, source: str, target: int | None = None) -> list[Ranked]:
             score += max(0, 10 - abs(part.header + 1 - target))
         words = len(line.split())
         score += 5 if words > 5 else 3 if words > 3 else 0
-        lineno, count = part.header + 1, counts[line]
-        candidates.append(Ranked(part.kind, part.name, line, lineno, part.end, count, score))
+        candidates.append(
+            Ranked(part.kind, part.name, line, part.header + 1, part.end, counts[line], score)
+        )
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.lineno))

@@ -17,7 +17,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Literal
 
 from patchq.model.ops import InContext, InParagraph, Occurrences, Replace, ReplaceText
@@ -62,9 +62,10 @@ class Wanted:
                     return cls(b"", _bytes(new), 1, at, before=_bytes(target))
                 return cls(_bytes(target), _bytes(new), 1, at)
             case InContext(before, target, after, new, every, window):
-                count = None if every else 1
                 context = _bytes(before), _bytes(after)
-                return cls(_bytes(target), _bytes(new), count, None, window, *context)
+                return cls(
+                    _bytes(target), _bytes(new), None if every else 1, None, window, *context
+                )
 
     @property
     def old(self) -> bytes:
@@ -327,8 +328,10 @@ def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[s
         ]
 
     if "line_endings" in rungs and (flat is not text.whole or wanted != sought):
-        found = text.flat_haystack.find(wanted)
-        yield "line_endings", in_text(Spot(at, at + len(wanted)) for at in found)
+        yield (
+            "line_endings",
+            in_text(Spot(at, at + len(wanted)) for at in text.flat_haystack.find(wanted)),
+        )
     if "typography" in rungs and not (text.flat_haystack.data.isascii() and wanted.isascii()):
         chars, plain = text.plain
         needle = plain_typography(wanted)
@@ -391,9 +394,7 @@ def rewrite(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
         return ()
     if len(there) != len(ours) or len(ours) == 1 == len(theirs):
         return (Hunk(spot.start, spot.end, _ended(text, theirs)),)
-    starts = [spot.start]
-    for part in there:
-        starts.append(starts[-1] + len(part))
+    starts = list(accumulate(map(len, there), initial=spot.start))
     return tuple(
         Hunk(starts[a0], starts[a1], _ended(text, theirs[b0:b1]))
         for a0, a1, b0, b1 in line_diff(ours, theirs)
@@ -433,12 +434,14 @@ def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
     if not places:
         return Missed("none")
     start, end = lines_at(text, places)
-    new = op.new.replace("\r\n", "\n").encode("utf-8", "surrogateescape")
-    new = new.replace(b"\n", text.line_end)
+    new = _bytes(op.new.replace("\r\n", "\n")).replace(b"\n", text.line_end)
     if len(places) == 1 and _target_stands_in_new(text, op, new, places[0]):
         return Found("exact", start, end, already=True)
-    hunks = (Hunk(place.start, place.end, new) for place in places)
-    runs = tuple((hunk,) for hunk in hunks if text.whole[hunk.start : hunk.end] != new)
+    runs = tuple(
+        (Hunk(place.start, place.end, new),)
+        for place in places
+        if text.whole[place.start : place.end] != new
+    )
     return Found("exact", start, end, runs)
 
 
@@ -449,8 +452,7 @@ def _paragraphs(text: Text) -> Iterator[tuple[int, str]]:
         if line.strip():
             first = i if first is None else first
         elif first is not None:
-            paragraph = text.whole[text.starts[first] : text.starts[i]]
-            yield text.starts[first], paragraph.decode("utf-8", "surrogateescape")
+            yield text.starts[first], _chars(text.whole[text.starts[first] : text.starts[i]])
             first = None
 
 
@@ -467,7 +469,11 @@ def _inside(paragraph: str, op: InParagraph, predicate: Predicate) -> list[Range
     literals = [
         place for literal in predicate.literals for place in _everywhere(paragraph, literal)
     ]
-    return [place for place in found if _distance(place, literals) <= op.distance]
+    return [
+        (first, last)
+        for first, last in found
+        if any(max(start - last, first - end, 0) <= op.distance for start, end in literals)
+    ]
 
 
 def _everywhere(paragraph: str, sought: str) -> list[Range]:
@@ -482,10 +488,3 @@ def _target_stands_in_new(text: Text, op: InParagraph, new: bytes, place: Spot) 
         return False
     starts = (place.start - ahead for ahead in find(new, old))
     return any(at >= 0 and text.whole[at : at + len(new)] == new for at in starts)
-
-
-def _distance(place: Range, literals: Sequence[Range]) -> float:
-    """How many characters lie between a place and the nearest literal."""
-    return min(
-        (max(start - place[1], place[0] - end, 0) for start, end in literals), default=float("inf")
-    )

@@ -181,9 +181,8 @@ def elided(quote: Quote) -> Quote | None:
     """The quote with its `...` lines read as gaps; None unless both halves leave lines out, equally
     often and between quoted lines only."""
     old, new = pieces(quote.old), pieces(quote.new)
-    if not 1 < len(old) == len(new) <= _MOST_PIECES or not all((*old, *new)):
-        return None
-    if not any(map(has_text, old)) or not any(map(has_text, new)):
+    alike = 1 < len(old) == len(new) <= _MOST_PIECES and all((*old, *new))
+    if not alike or not any(map(has_text, old)) or not any(map(has_text, new)):
         return None
     return Quote(quote.old, quote.new, "elided", quote.flaw)
 

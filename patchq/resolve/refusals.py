@@ -7,6 +7,7 @@ Similarity (rapidfuzz) is used here only: it suggests, it never applies.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from patchq.model.ops import (
 )
 from patchq.model.values import Candidate, Edit, Problem, Tree
 from patchq.resolve import ladder
-from patchq.resolve.ladder import Found, Missed, resolve
+from patchq.resolve.ladder import Missed
 from patchq.resolve.readings import Lines, lines_of, stripped, unescape
 from patchq.resolve.search import Place, Shift, shifted
 from patchq.text.lines import BLANKS, Text
@@ -124,8 +125,7 @@ def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
     quote = Replace(old, new)
     found = ladder.resolve(scene.text, quote, scene.enabled) if old else None
     if isinstance(found, Missed) and found.why == "ambiguous" and len(found.places) > 1:
-        tried = scene.search is not None
-        return candidates(scene.path, scene.text, quote, found, scene.enabled, tried=tried)
+        return candidates(scene, quote, found)
     first = old.split("\n", 1)[0].encode("utf-8", "surrogateescape")
     lines = [k for k, line in enumerate(scene.text.contents) if first and first in line]
     return tuple(bare(scene.path, scene.text, Place(k, k + 1, [], [])) for k in lines[:_MOST])
@@ -151,15 +151,19 @@ def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
         )
     if missed.why == "ambiguous":
         lines = ", ".join(str(place.start + 1) for place in missed.places)
-        text = _uncertain(
-            edit,
-            scene,
-            "anchor.ambiguous",
-            f"the anchor {anchor!r} stands on several lines: {lines}",
-            "choose an anchor that occurs once, or state its `line`",
+        return replace(
+            _uncertain(
+                edit,
+                scene,
+                "anchor.ambiguous",
+                f"the anchor {anchor!r} stands on several lines: {lines}",
+                "choose an anchor that occurs once, or state its `line`",
+            ),
+            line=missed.places[0].start + 1,
+            candidates=tuple(
+                bare(scene.path, scene.text, place) for place in missed.places[:_MOST]
+            ),
         )
-        found = (bare(scene.path, scene.text, place) for place in missed.places[:_MOST])
-        return replace(text, line=missed.places[0].start + 1, candidates=tuple(found))
     there = [line.strip(BLANKS).decode("utf-8", "replace") for line in scene.text.contents]
     known = op.candidates if missed.why == "invented" and op.candidates else there
     likely = nearest(anchor, dict.fromkeys(line for line in known if line))
@@ -187,8 +191,7 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
     if len(starts) > _MOST:
         lines += f" and {len(starts) - _MOST} or more others"
     several = len(starts) > 1
-    tried = scene.search is not None
-    found = candidates(scene.path, scene.text, op, missed, scene.enabled, tried) if several else ()
+    found = candidates(scene, op, missed) if several else ()
     alike = [one.line - 1 for one in found if one.disambiguate is None]
     return Problem(
         "match.ambiguous",
@@ -363,19 +366,14 @@ _SYMBOL = re.compile(
 )
 
 
-def candidates(
-    path: str, text: Text, op: Replace, missed: Missed, enabled: Sequence[str], tried: bool = True
-) -> tuple[Candidate, ...]:
+def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ...]:
     """The first places of an ambiguous quote.  `disambiguate` is text that makes the edit certain
-    when it is put in front of both halves: it was `tried`; None when no such text was found."""
-    trials = iter(range(_MOST_TRIALS if tried else 0))
+    when it is put in front of both halves: it was tried; None when no such text was found."""
+    trials = iter(range(_MOST_TRIALS if scene.search else 0))
     return tuple(
-        Candidate(
-            path,
-            place.start + 1,
-            symbol_at(text, place.start),
-            decode(text.contents[place.start]),
-            next(_certain(text, op, place, missed.places, enabled, trials), None),
+        replace(
+            bare(scene.path, scene.text, place),
+            disambiguate=next(_certain(scene, op, place, missed.places, trials), None),
         )
         for place in missed.places[:_MOST]
     )
@@ -388,42 +386,39 @@ def bare(path: str, text: Text, place: Place) -> Candidate:
 
 
 def _certain(
-    text: Text,
-    op: Replace,
-    place: Place,
-    places: Sequence[Place],
-    enabled: Sequence[str],
-    trials: Iterator[int],
+    scene: Scene, op: Replace, place: Place, places: Sequence[Place], trials: Iterator[int]
 ) -> Iterator[str]:
     """The lines before a place that, quoted too, make the edit resolve there; fewest first."""
+    there = scene.text.contents
     for count in range(1, min(_MOST_CONTEXT, place.start) + 1):
-        if any(_same_before(text, place, other, count) for other in places if other is not place):
+        if any(_same_before(there, place, other, count) for other in places if other is not place):
             continue
-        lines = text.contents[place.start - count : place.start]
-        quoted = _as_quoted(lines, place.shift)
+        quoted = _as_quoted(there[place.start - count : place.start], place.shift)
         if quoted is None or next(trials, None) is None:
             return
         longer = Replace(quoted + op.old, quoted + op.new)
-        found = resolve(text, longer, enabled)
-        if isinstance(found, Found) and not found.already and found.start == place.start - count:
+        found = ladder.resolve(scene.text, longer, scene.enabled)
+        if (
+            isinstance(found, ladder.Found)
+            and not found.already
+            and found.start == place.start - count
+        ):
             yield quoted.removesuffix("\n")
 
 
-def _same_before(text: Text, place: Place, other: Place, count: int) -> bool:
+def _same_before(there: Lines, place: Place, other: Place, count: int) -> bool:
     return count <= other.start and all(
-        text.contents[place.start - k].strip() == text.contents[other.start - k].strip()
+        there[place.start - k].strip() == there[other.start - k].strip()
         for k in range(1, count + 1)
     )
 
 
-def _as_quoted(lines: Sequence[bytes], shift: Shift) -> str | None:
+def _as_quoted(lines: Lines, shift: Shift) -> str | None:
     """The file's lines, indented as the quote is; None if they cannot be."""
     back = Shift(added=shift.removed, removed=shift.added)
-    moved = [shifted(line, back) for line in lines]
-    if None in moved:
-        return None
+    moved = [line for line in (shifted(line, back) for line in lines) if line is not None]
     try:
-        return "".join(line.decode() + "\n" for line in moved if line is not None)
+        return b"\n".join([*moved, b""]).decode() if len(moved) == len(lines) else None
     except UnicodeDecodeError:
         return None
 
@@ -431,11 +426,8 @@ def _as_quoted(lines: Sequence[bytes], shift: Shift) -> str | None:
 def symbol_at(text: Text, index: int) -> str | None:
     """The definitions that enclose a line, outermost first (`Login.check`), told by indentation."""
     names: list[str] = []
-    lines = text.contents
-    depth = _depth(lines[index]) if lines[index].strip() else 10**6
-    if match := _SYMBOL.match(decode(lines[index])):
-        names.append(match[1])
-    for line in reversed(lines[max(0, index - _SYMBOL_REACH) : index]):
+    depth = sys.maxsize
+    for line in reversed(text.contents[max(0, index - _SYMBOL_REACH) : index + 1]):
         if depth == 0:
             break
         if not line.strip() or _depth(line) >= depth:

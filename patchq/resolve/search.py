@@ -68,17 +68,17 @@ def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES 
     """Every way in which `quote.old` stands in the text, a quote without gaps as a single piece;
     one more than `MOST_PLACES` means: in more ways than these.  Chains differ in pieces that change
     only.  Blank lines at the edges are given up, in pairs, only if it stands nowhere with them."""
-    search = _chains if quote.rung == "elided" else _single
     for old, new in edges(quote) if level.edges else [(quote.old, quote.new)]:
-        found = list(islice(search(text, old, new, level), most))
-        if found:
+        if quote.rung == "elided":
+            there = _chains(text, old, new, level)
+        else:
+            there = (
+                (Place(start, start + len(old), old, new, shift),)
+                for start, shift in find(text, old, level)
+            )
+        if found := list(islice(there, most)):
             return found
     return []
-
-
-def _single(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]:
-    for start, shift in find(text, old, level):
-        yield (Place(start, start + len(old), old, new, shift),)
 
 
 def apart(found: Iterable[S]) -> list[S]:
