@@ -402,6 +402,4 @@ def _author(checked: Checked, committer: Identity) -> Identity:
     config = checked.world.config.commit
     name = checked.header.author or checked.parsed.author if config.author_from_response else None
     author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
-    if author is None:
-        return committer
-    return replace(author, when=committer.when, offset=committer.offset)
+    return replace(author or committer, when=committer.when, offset=committer.offset)

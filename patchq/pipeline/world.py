@@ -145,9 +145,8 @@ class World(Ground):
         ruling = self.judge(path)
         if ruling is None or ruling.code != "path.denied":
             return None
-        if ruling.structural:
-            return f"patchq never touches `{ruling.pattern}`"
-        return f"`paths.deny` has the pattern `{ruling.pattern}`"
+        start = "patchq never touches" if ruling.structural else "`paths.deny` has the pattern"
+        return f"{start} `{ruling.pattern}`"
 
     @cached_property
     def _identity(self) -> Identity:
