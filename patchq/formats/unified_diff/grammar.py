@@ -91,7 +91,7 @@ _BETWEEN = re.compile(r"(?:diff -|Index: |={20,}|Only in )")
 
 def read(doc: Document, i: int) -> Piece | None:
     """The diff, or the head of a mail with one, that begins on line `i` (an index); see
-    `formats.document`.  A mail's head is a piece without edits."""
+    `formats.format`.  A mail's head is a piece without edits."""
     line = doc.lines[i]
     if line[:1] in ("`", "~", " ", "\t", ">"):
         if _INDENTED.match(line):
