@@ -8,7 +8,7 @@ from pathlib import Path
 from patchq.config.schema import Config
 from patchq.git import files
 from patchq.git.repository import Repository
-from patchq.queue import Queue
+from patchq.queue import QueueEngine
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Ground:
     """One repository with its queue, under one configuration; `target` is the default branch."""
 
     repo: Repository
-    queue: Queue
+    queue: QueueEngine
     queue_root: Path
     config: Config
     target: str

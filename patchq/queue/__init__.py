@@ -43,7 +43,7 @@ class Claim:
     generation: Generation | None = None
     """What came of that, once it has; the bytes are then the answer, if there is one."""
     choice: Mapping[str, Any] | None = None
-    """How a person wants the response taken (`overrides`), where that differs from what it says."""
+    """How a person wants the response taken (`Choice`), where that differs from what it says."""
 
     def answered(self, data: bytes, generation: Generation) -> Claim:
         """The same claim with what came of its request: `data` are the response then, or the
@@ -52,7 +52,7 @@ class Claim:
         return replace(self, source=source, data=data, request=False, generation=generation)
 
 
-class Queue(Protocol):
+class QueueEngine(Protocol):
     """Every method may raise `errors.DiskFault`; none raises for what a response holds."""
 
     def acquire(self) -> None:

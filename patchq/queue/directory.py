@@ -98,7 +98,7 @@ class DirectoryQueue:
 
     @disk_faults
     def acquire(self) -> None:
-        """See `Queue.acquire`; raises `UsageError` for a queue that cannot work where it is."""
+        """See `QueueEngine.acquire`; `UsageError` for a queue that cannot work where it is."""
         missing = [name for name in PUBLIC if not (self.root / name).is_dir()]
         if missing:
             raise UsageError(
@@ -282,7 +282,7 @@ class DirectoryQueue:
 
     @disk_faults
     def body(self, id: str) -> bytes | None:
-        """See `Queue.body`; None also for what was refused unread."""
+        """See `QueueEngine.body`; None also for what was refused unread."""
         report = self.load(id)
         if report is None:
             return None
@@ -313,7 +313,7 @@ class DirectoryQueue:
 
     @disk_faults
     def ended(self, id: str) -> float | None:
-        """See `Queue.ended`.
+        """See `QueueEngine.ended`.
 
         A copy of the queue may have lost the files' times; the claim's token tells the time before
         which there was no verdict, so a batch may seem younger than it is, and never older.

@@ -25,7 +25,7 @@ from patchq.git import files
 from patchq.llm.client import NORMAL_ENDS
 from patchq.model.report import LANDED, VERDICTS, Report
 from patchq.model.values import State
-from patchq.queue import Queue, spool
+from patchq.queue import QueueEngine, spool
 from patchq.queue.spool import Folder, disk_faults, verdicts
 
 _LOG = logging.getLogger("patchq")
@@ -161,7 +161,7 @@ def _write(root: Path, kept: Kept) -> None:
         folder.put(COUNTS, spool.encode(content), flush=True)
 
 
-def everything(queue: Queue, root: Path) -> Counts:
+def everything(queue: QueueEngine, root: Path) -> Counts:
     """The sums over all batches that ever got a verdict here, removed or not."""
     kept = read(root)
     for id in queue.ids():
@@ -174,7 +174,7 @@ def everything(queue: Queue, root: Path) -> Counts:
 class Running:
     """The sums so far, kept up to date by reading what was not read yet, some at a time."""
 
-    def __init__(self, queue: Queue, root: Path) -> None:
+    def __init__(self, queue: QueueEngine, root: Path) -> None:
         self._queue, self._root = queue, root
         kept = read(root)
         self.counts, self._counted = kept.counts, set(kept.last)

@@ -14,7 +14,7 @@ import pytest
 from patchq.model.errors import Busy, DiskFault, QueueLocked
 from patchq.model.report import Report, ReportChanges
 from patchq.model.values import Outcome, State
-from patchq.queue import Claim, Queue
+from patchq.queue import Claim, QueueEngine
 from patchq.queue.directory import DirectoryQueue, create
 from patchq.queue.memory import MemoryQueue, Store
 from patchq.report.document import to_json, with_state
@@ -27,7 +27,7 @@ LIMIT = 1000
 class Open(Protocol):
     """Opens the same queue again, as another process would."""
 
-    def __call__(self, is_known: Known = ...) -> Queue: ...
+    def __call__(self, is_known: Known = ...) -> QueueEngine: ...
 
 
 def directory(root: Path) -> Open:
@@ -44,10 +44,10 @@ ENGINES = [directory, memory]
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
 def again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
-    opened: list[Queue] = []
+    opened: list[QueueEngine] = []
     engine: Open = request.param(tmp_path / "queue")
 
-    def another(is_known: Known = lambda id: False) -> Queue:
+    def another(is_known: Known = lambda id: False) -> QueueEngine:
         opened.append(engine(is_known=is_known))
         return opened[-1]
 
@@ -57,7 +57,7 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 
 
 @pytest.fixture
-def queue(again: Open) -> Queue:
+def queue(again: Open) -> QueueEngine:
     queue = again()
     queue.acquire()
     return queue
@@ -69,19 +69,19 @@ def report(
     return with_state(to_json(Outcome(id, state, claim.source, "review")), state, **more)
 
 
-def one(queue: Queue, data: bytes = b"text", name: str = "fix.md") -> Claim:
+def one(queue: QueueEngine, data: bytes = b"text", name: str = "fix.md") -> Claim:
     queue.submit(data, name)
     [claim] = queue.claim(1)
     return claim
 
 
-def finish(queue: Queue, claim: Claim, state: State = "applied") -> str:
+def finish(queue: QueueEngine, claim: Claim, state: State = "applied") -> str:
     id = queue.reserve(claim, claim.source.name.partition(".")[0])
     queue.publish(claim, report(claim, id, state), "# page\n")
     return id
 
 
-def test_a_response_comes_out_as_it_went_in(queue: Queue) -> None:
+def test_a_response_comes_out_as_it_went_in(queue: QueueEngine) -> None:
     assert queue.submit(b"a\0b\r\n", "fix.md") == "fix.md"
     assert queue.depth() == 1
     [claim] = queue.claim(10)
@@ -94,7 +94,7 @@ def test_a_response_comes_out_as_it_went_in(queue: Queue) -> None:
     assert queue.unsettled() is None
 
 
-def test_what_is_forgotten_leaves_its_id_and_its_source(queue: Queue, again: Open) -> None:
+def test_what_is_forgotten_leaves_its_id_and_its_source(queue: QueueEngine, again: Open) -> None:
     assert queue.ended("fix") is None
     claim = one(queue)
     id = finish(queue, claim)
@@ -110,7 +110,7 @@ def test_what_is_forgotten_leaves_its_id_and_its_source(queue: Queue, again: Ope
     assert queue.reserve(one(queue), "fix") == "fix-2"
 
 
-def test_a_held_batch_has_not_ended(queue: Queue) -> None:
+def test_a_held_batch_has_not_ended(queue: QueueEngine) -> None:
     claim = one(queue)
     id = queue.reserve(claim, "fix")
     queue.hold(claim, report(claim, id, "held"), "")
@@ -119,7 +119,7 @@ def test_a_held_batch_has_not_ended(queue: Queue) -> None:
     assert queue.load(id)
 
 
-def test_claims_come_oldest_first_and_no_more_than_asked(queue: Queue) -> None:
+def test_claims_come_oldest_first_and_no_more_than_asked(queue: QueueEngine) -> None:
     for number in range(5):
         queue.submit(b"%d" % number, f"{9 - number}.md")
     assert [claim.data for claim in queue.claim(2)] == [b"0", b"1"]
@@ -128,13 +128,13 @@ def test_claims_come_oldest_first_and_no_more_than_asked(queue: Queue) -> None:
     assert queue.claim(9) == []
 
 
-def test_a_taken_name_in_the_inbox_gives_another(queue: Queue) -> None:
+def test_a_taken_name_in_the_inbox_gives_another(queue: QueueEngine) -> None:
     names = [queue.submit(b"%d" % number, "fix.md") for number in range(3)]
     assert names == ["fix.md", "fix-2.md", "fix-3.md"]
     assert sorted(claim.data for claim in queue.claim(9)) == [b"0", b"1", b"2"]
 
 
-def test_the_same_name_again_while_the_first_is_claimed(queue: Queue) -> None:
+def test_the_same_name_again_while_the_first_is_claimed(queue: QueueEngine) -> None:
     first = one(queue, b"first")
     second = one(queue, b"second")
     ids = [finish(queue, first), finish(queue, second)]
@@ -142,7 +142,7 @@ def test_the_same_name_again_while_the_first_is_claimed(queue: Queue) -> None:
     assert [queue.body(id) for id in ids] == [b"first", b"second"]
 
 
-def test_a_response_over_the_limit_is_not_read(queue: Queue) -> None:
+def test_a_response_over_the_limit_is_not_read(queue: QueueEngine) -> None:
     claim = one(queue, b"x" * 1001)
     assert claim.problem is not None
     assert claim.problem.code == "response.too_large"
@@ -151,7 +151,7 @@ def test_a_response_over_the_limit_is_not_read(queue: Queue) -> None:
     assert claim.source.size == 1001
 
 
-def test_an_empty_response_is_a_response(queue: Queue) -> None:
+def test_an_empty_response_is_a_response(queue: QueueEngine) -> None:
     claim = one(queue, b"")
     assert (claim.data, claim.problem) == (b"", None)
     finish(queue, claim, "rejected")
@@ -169,7 +169,7 @@ def test_only_one_empties_the_inbox(again: Open) -> None:
     second.acquire()
 
 
-def test_an_id_is_never_given_twice(queue: Queue) -> None:
+def test_an_id_is_never_given_twice(queue: QueueEngine) -> None:
     claims = [one(queue, b"%d" % number) for number in range(12)]
     ids = [queue.reserve(claim, "fix") for claim in claims]
     assert ids == ["fix", *(f"fix-{number}" for number in range(2, 13))]
@@ -189,13 +189,13 @@ def test_an_id_that_the_repository_knows_is_taken(again: Open) -> None:
     assert queue.reserve(one(queue), "fix") == "fix-3"
 
 
-def test_a_numbered_id_stays_within_100_bytes(queue: Queue) -> None:
+def test_a_numbered_id_stays_within_100_bytes(queue: QueueEngine) -> None:
     long = "x" * 100
     assert queue.reserve(one(queue), long) == long
     assert queue.reserve(one(queue), long) == "x" * 98 + "-2"
 
 
-def test_no_body_can_have_the_name_of_a_report(queue: Queue) -> None:
+def test_no_body_can_have_the_name_of_a_report(queue: QueueEngine) -> None:
     plain, tricky = one(queue, b"1", "x.json"), one(queue, b"2", "x.report.json")
     assert queue.reserve(tricky, "x.report") == "x.report-2"
     assert queue.reserve(plain, "x") == "x"
@@ -217,7 +217,7 @@ def test_a_verdict_ends_the_claim(again: Open, state: State) -> None:
     assert again().recover() == []
 
 
-def test_what_was_intended_is_what_is_published(queue: Queue) -> None:
+def test_what_was_intended_is_what_is_published(queue: QueueEngine) -> None:
     claim = one(queue)
     told = report(claim, queue.reserve(claim, "fix"))
     queue.intend(claim, told, "# page\n")
@@ -228,7 +228,7 @@ def test_what_was_intended_is_what_is_published(queue: Queue) -> None:
     assert queue.load("fix") == told
 
 
-def test_the_last_word_counts(queue: Queue) -> None:
+def test_the_last_word_counts(queue: QueueEngine) -> None:
     claim = one(queue)
     queue.intend(claim, report(claim, queue.reserve(claim, "fix"), commit="a"))
     queue.intend(claim, report(claim, "fix", commit="b"), "page")
@@ -257,7 +257,7 @@ def test_a_dead_owners_claims_come_back_in_order(again: Open) -> None:
     assert again().recover() == []
 
 
-def test_claims_of_ones_own_are_not_recovered(queue: Queue) -> None:
+def test_claims_of_ones_own_are_not_recovered(queue: QueueEngine) -> None:
     one(queue)
     assert queue.recover() == []
 
@@ -382,7 +382,7 @@ def test_an_adopted_response_that_is_held_passes_to_the_daemon(again: Open) -> N
     assert [held.id for held in daemon.held()] == ["fix"]
 
 
-def test_later_states_replace_the_report(queue: Queue) -> None:
+def test_later_states_replace_the_report(queue: QueueEngine) -> None:
     claim = one(queue)
     id = finish(queue, claim, "proposed")
     queue.rewrite(report(claim, id, "accepted"), "# accepted\n")
@@ -392,7 +392,7 @@ def test_later_states_replace_the_report(queue: Queue) -> None:
         queue.rewrite(report(claim, "nobody", "accepted"), "")
 
 
-def test_batches_are_found_by_what_they_were_made_from(queue: Queue) -> None:
+def test_batches_are_found_by_what_they_were_made_from(queue: QueueEngine) -> None:
     first, other, second = one(queue, b"a"), one(queue, b"b"), one(queue, b"a")
     verdicts: list[tuple[Claim, State]]
     verdicts = [(first, "rejected"), (other, "applied"), (second, "applied")]
@@ -402,7 +402,7 @@ def test_batches_are_found_by_what_they_were_made_from(queue: Queue) -> None:
     assert list(queue.by_source(sha256(b"c").hexdigest())) == []
 
 
-def test_ids_are_in_the_order_of_the_verdicts(queue: Queue) -> None:
+def test_ids_are_in_the_order_of_the_verdicts(queue: QueueEngine) -> None:
     claims = [one(queue, b"%d" % number) for number in range(3)]
     ids = [queue.reserve(claim, "fix") for claim in claims]
     verdicts: list[tuple[int, State]] = [(2, "applied"), (0, "rejected"), (1, "proposed")]
@@ -412,6 +412,6 @@ def test_ids_are_in_the_order_of_the_verdicts(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("id", ["nobody", "../fix", "", "x" * 300, "a/b", "a\0b"])
-def test_an_unknown_id_has_nothing(queue: Queue, id: str) -> None:
+def test_an_unknown_id_has_nothing(queue: QueueEngine, id: str) -> None:
     assert queue.load(id) is None
     assert queue.body(id) is None

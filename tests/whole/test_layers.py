@@ -34,8 +34,6 @@ SHELF = 500
 """Lines of a file; more of them are a warning."""
 MOST_ENTRIES = 20
 """Of a room at one level; `cli` has one for each verb."""
-SHARED_NAMES = {"Queue"}
-"""The protocol, and a part of the configuration, whose schema tells the classes' names to users."""
 
 
 def test_the_package_is_its_rooms() -> None:
@@ -105,7 +103,7 @@ def test_class_names_are_unique() -> None:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(module)
     shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
-    assert {name: at for name, at in shared.items() if name not in SHARED_NAMES} == {}
+    assert shared == {}
 
 
 @pytest.mark.parametrize("module", MODULES)
