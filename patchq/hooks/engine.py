@@ -31,7 +31,7 @@ from patchq.hooks.steps import MESSAGE, Step, Steps
 from patchq.model.errors import DiskFault, Fault, HookFault
 from patchq.model.report import LANDED, HookPlan, Report
 from patchq.model.values import HookRun, Problem
-from patchq.queue.shelf import Shelf, digest
+from patchq.queue.spool import Shelf, digest
 from patchq.report import logs
 from patchq.text.quote import clip
 

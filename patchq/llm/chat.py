@@ -22,7 +22,7 @@ from time import monotonic
 from patchq.config.schema import Llm
 from patchq.llm.client import Answer, Message, Stop
 from patchq.model.values import Problem
-from patchq.queue.shelf import Shelf
+from patchq.queue.spool import Shelf
 
 AT_ONCE = 4
 """Calls that may run at the same time."""
@@ -75,7 +75,7 @@ _MOST_BYTES = 256 * 1024
 
 
 class Cache:
-    """Answers by their names (`shelf.digest`); without a directory, in memory only."""
+    """Answers by their names (`spool.digest`); without a directory, in memory only."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._shelf = Shelf(directory, _MOST_ON_DISK, _MOST_ON_DISK) if directory else None

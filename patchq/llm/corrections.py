@@ -41,7 +41,7 @@ from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, Rep
 from patchq.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
 from patchq.plan import batch, guards
 from patchq.plan.targets import Rules
-from patchq.queue.shelf import digest
+from patchq.queue.spool import digest
 from patchq.report import secrecy
 from patchq.text.lines import Text
 from patchq.text.quote import decode

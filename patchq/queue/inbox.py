@@ -101,7 +101,7 @@ class Inbox:
         inbox, token = self.folder.fd, self._tokens.next()
         temporary = f".{token}.tmp"
         self.folder.write(temporary, data)
-        for free in _names(name, token):
+        for free in free_names(name, token):
             with contextlib.suppress(FileExistsError):
                 rename_noreplace(inbox, temporary, free)
                 return free
@@ -161,7 +161,7 @@ def _age(entry: os.DirEntry[str]) -> tuple[int, str] | None:
         return None
 
 
-def _names(name: str, token: str) -> Iterator[str]:
+def free_names(name: str, token: str) -> Iterator[str]:
     """Names to try for a response, all of which the inbox looks at; the last one is free."""
     plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
     if ignored(plain):

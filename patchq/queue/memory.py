@@ -15,7 +15,7 @@ from patchq.model.errors import Busy, DiskFault, QueueLocked
 from patchq.model.report import Report
 from patchq.model.values import Generation
 from patchq.queue import Claim, spool
-from patchq.queue.inbox import Snapshot, claim_of, too_large
+from patchq.queue.inbox import Snapshot, claim_of, free_names, too_large
 from patchq.queue.spool import numbered
 
 
@@ -169,9 +169,8 @@ class MemoryQueue:
                 kept.pop(id, None)
 
     def submit(self, data: bytes, name: str) -> str:
-        stem, dot, suffix = name.rpartition(".") if "." in name else (name, "", "")
-        names = (f"{stem}-{number}{dot}{suffix}" for number in itertools.count(2))
-        free = next(n for n in itertools.chain((name,), names) if n not in self.store.inbox)
+        names = free_names(name, f"{next(self.store.count):08}")
+        free = next(name for name in names if name not in self.store.inbox)
         self.store.inbox[free] = data
         return free
 

@@ -17,7 +17,10 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from threading import get_native_id
 from typing import Any, cast
 
 from patchq.git import files
@@ -375,3 +378,47 @@ def numbered(wanted: str, number: int) -> str:
     suffix = f"-{number}"
     room = MAX_ID_BYTES - len(suffix)
     return os.fsencode(wanted)[:room].decode("utf-8", "ignore") + suffix
+
+
+def digest(*parts: str) -> str:
+    """A name for texts in their order, 64 hexadecimal digits; no two lists of texts share it."""
+    text = "\0".join(f"{len(part)}:{part}" for part in parts)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Small files in the directory `root`, made when it is needed, each named by a digest of what
+    it is about.  Where it holds more than `most` files, the oldest go, until `rest` are left.
+
+    They are caches: what is forgotten, or lost with the machine's power, is found out once more.
+    """
+
+    root: Path
+    most: int
+    rest: int
+
+    def get(self, name: str) -> bytes | None:
+        """The file's content; None if it cannot be read."""
+        try:
+            return (self.root / name).read_bytes()
+        except OSError:
+            return None
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write the file, whole or not at all; raises `OSError`."""
+        scratch = self.root / f".{name}.{get_native_id()}"
+        self.root.mkdir(parents=True, exist_ok=True)
+        try:
+            files.replace(self.root / name, data, via=scratch)
+        finally:
+            scratch.unlink(missing_ok=True)
+        if len(os.listdir(self.root)) > self.most:
+            self._forget()
+
+    def _forget(self) -> None:
+        with os.scandir(self.root) as entries:
+            named = [entry for entry in entries if not entry.name.startswith(".")]
+            aged = sorted((entry.stat().st_mtime_ns, entry.path) for entry in named)
+        for _, path in aged[: -self.rest]:
+            Path(path).unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.queue.shelf import Shelf, digest
+from patchq.queue.spool import Shelf, digest
 
 
 @pytest.mark.parametrize("rest", [5, 10])
