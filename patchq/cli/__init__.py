@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -15,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from patchq import __version__
-from patchq.cli import arguments, streams
+from patchq.cli import arguments
 from patchq.git import records
 from patchq.model.errors import Fault, disk_fault
 from patchq.text.quote import visible
@@ -50,7 +52,7 @@ VERBS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is the return value."""
-    streams.settle()
+    _settle()
     code: int = 0
     try:
         args = _parsed(list(sys.argv[1:] if argv is None else argv))
@@ -66,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        streams.forget_reader()
+        _forget_reader()
         return code
     except Exception as error:
         if isinstance(error, OSError) and (broken := disk_fault(error)):
@@ -75,16 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _crashed(error)
 
 
-def _parsed(words: list[str]) -> argparse.Namespace:
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """What the words say; only verbs that may be the one called are imported, and none for help on
+    all."""
     gc.disable()
-    parser = _parser(words)
-    gc.freeze()  # what was imported stays: no collection has to look through it
-    gc.enable()
-    return parser.parse_args(words)
-
-
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only verbs that may be the one called are imported, and none for help on all."""
     parser = argparse.ArgumentParser(
         prog="patchq", description="The gate between LLM agents and git branches."
     )
@@ -103,13 +99,14 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             verb = import_module(f"patchq.cli.{name}")
             arguments.add(sub, getattr(verb, "ARGUMENTS", ()))
             sub.set_defaults(run=verb.run)
-    return parser
+    gc.freeze()  # what was imported stays: no collection has to look through it
+    gc.enable()
+    return parser.parse_args(words)
 
 
 def _complain(fault: Fault) -> None:
-    print(visible(f"patchq: {fault.code}: {fault.message}", keep="\n"), file=sys.stderr)
-    if fault.hint:
-        print(visible(f"  {fault.hint}", keep="\n"), file=sys.stderr)
+    text = f"patchq: {fault.code}: {fault.message}" + (f"\n  {fault.hint}" if fault.hint else "")
+    print(visible(text, keep="\n"), file=sys.stderr)
 
 
 def _crashed(error: Exception) -> int:
@@ -127,3 +124,32 @@ def _crashed(error: Exception) -> int:
         file=sys.stderr,
     )
     return 3
+
+
+def _settle() -> None:
+    """Make the three standard streams usable, whatever the command was started with: one that is
+    closed would lend its number to the next file that is opened.  What is printed is UTF-8 in every
+    locale, as JSON, prompts and diffs have to be."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def put(text: str, end: str = "\n") -> None:
+    """Print at once; where nobody reads any more, that is all right."""
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        _forget_reader()
+
+
+def _forget_reader() -> None:
+    """Nobody reads standard output any more: nothing written there fails from now on, at the
+    interpreter's end neither.  A command that works goes on working, and its exit code stays
+    true."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nobody, 1)
+    os.close(nobody)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import BATCH, Argument, edit_ids
 from patchq.review import decide
+from patchq.review.decide import Decided
+from patchq.text.quote import visible
 
 ARGUMENTS = (
     BATCH,
@@ -20,4 +23,19 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     world = opening.open_world(args, targeted=False)
     without = args.without or frozenset()
-    return output.decision(args, decide.accept(world, args.id, args.only, without))
+    return report(args, decide.accept(world, args.id, args.only, without))
+
+
+def report(args: Namespace, decided: Decided) -> int:
+    """Print what was decided, or why nothing was; the exit code."""
+    if not decided.problems:
+        output.say(args, decided.report)
+        if decided.back and not args.json and not args.quiet:
+            print(visible(f"  with edit {', '.join(decided.back)}, which the choice brings back"))
+        return 0
+    for problem in decided.problems:
+        first, *more = problem.message.split("\n")  # what a hook printed
+        lines = [f"patchq: {problem.code}: {first}", *(f"  | {text}" for text in more)]
+        lines += [f"  {problem.hint}"] if problem.hint else []
+        print(*map(visible, lines), sep="\n", file=sys.stderr)
+    return 1

@@ -7,8 +7,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
 
-from patchq.cli import arguments, opening, output
-from patchq.cli.streams import put
+from patchq.cli import arguments, opening, output, put
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Envelope, Problem, Source
 from patchq.pipeline.process import process
@@ -27,8 +26,7 @@ ARGUMENTS = (arguments.RESPONSE,)
 def run(args: Namespace) -> int:
     world = opening.open_world(args, writes=False)
     data, name = arguments.read_response(args.file)
-    decision = preview(world, unread(world, data, name))
-    report = document.to_json(decision.outcome())
+    report = document.to_json(preview(world, unread(world, data, name)).outcome())
     if args.json:
         output.say(args, report)
     else:
@@ -45,8 +43,8 @@ def preview(world: World, claim: Claim, choice: Choice | None = None) -> Decisio
     id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
     if claim.id is None and isinstance(world.queue, DirectoryQueue):
         id = world.queue.next_id(id)
-    choice = replace(choice or Choice(), dry_run=True)
-    return process(replace(claim, id=id), world, Tips(world), choice)
+    dry = replace(choice or Choice(), dry_run=True)
+    return process(replace(claim, id=id), world, Tips(world), dry)
 
 
 def unread(world: World, data: bytes, name: str) -> Claim:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import accept, arguments, opening
 from patchq.review import decide
 
 ARGUMENTS = (arguments.BATCH,)
 
 
 def run(args: Namespace) -> int:
-    return output.decision(args, decide.discard(opening.open_world(args, targeted=False), args.id))
+    return accept.report(args, decide.discard(opening.open_world(args, targeted=False), args.id))

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING
 
-from patchq.cli.streams import put
+from patchq.cli import put
 from patchq.model.report import STOPPED, Report
 from patchq.report.document import printed
 from patchq.text.quote import visible
-
-if TYPE_CHECKING:
-    from patchq.review.decide import Decided
 
 
 def line(report: Report) -> str:
@@ -57,23 +52,6 @@ class Verdicts:
     def exit_code(self) -> int:
         """1 if any response was refused."""
         return int("rejected" in self.states)
-
-
-def decision(args: Namespace, decided: Decided) -> int:
-    """Print what was decided, or why nothing was; the exit code."""
-    if not decided.problems:
-        say(args, decided.report)
-        if decided.back and not args.json and not args.quiet:
-            print(visible(f"  with edit {', '.join(decided.back)}, which the choice brings back"))
-        return 0
-    for problem in decided.problems:
-        first, *more = problem.message.split("\n")
-        print(visible(f"patchq: {problem.code}: {first}"), file=sys.stderr)
-        for text in more:  # what a hook printed
-            print(visible(f"  | {text}"), file=sys.stderr)
-        if problem.hint:
-            print(visible(f"  {problem.hint}"), file=sys.stderr)
-    return 1
 
 
 def emit(args: Namespace, value: object, *lines: str) -> int:

@@ -77,10 +77,6 @@ def find(args: Namespace) -> Site:
 
 def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
     """The queue, made if need be; the end of the command closes it."""
-
-    def is_known(id: str) -> bool:
-        return any(site.repo.ref_target(prefix + id) for prefix in records.BY_ID)
-
     root = site.home / config.queue.path
     if not root.is_dir():
         site.keep_out_of_status(root)
@@ -89,7 +85,7 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
         root,
         response_bytes=config.limits.response_bytes,
         settle_seconds=config.queue.settle_seconds,
-        is_known=is_known,
+        is_known=lambda id: any(site.repo.ref_target(prefix + id) for prefix in records.BY_ID),
     )
     args.opened.callback(queue.close)
     return queue

@@ -20,7 +20,6 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args, targeted=False)
     verdicts = output.Verdicts(args)
-    decide.retry(world, args.id, args.without, verdicts)
+    decide.retry(opening.open_world(args, targeted=False), args.id, args.without, verdicts)
     return verdicts.exit_code

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import accept, arguments, opening, output
 from patchq.review import revert
 
 ARGUMENTS = (arguments.BATCH,)
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args, targeted=False)
     verdicts = output.Verdicts(args)
-    decided = revert.revert(world, args.id, verdicts)
+    decided = revert.revert(opening.open_world(args, targeted=False), args.id, verdicts)
     if decided.problems or decided.report["state"] == "reverted":
-        return output.decision(args, decided)
+        return accept.report(args, decided)
     return verdicts.exit_code

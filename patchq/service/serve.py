@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import monotonic, sleep
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from patchq.config.schema import Config
 from patchq.land import worker
@@ -21,9 +20,6 @@ from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
 from patchq.review import restack
 from patchq.service.upkeep import Upkeep
-
-if TYPE_CHECKING:
-    from patchq.service.doorbell import Doorbell
 
 _LOG = logging.getLogger("patchq")
 _LONGEST_WAIT = 2.0
@@ -37,7 +33,8 @@ class Control:
 
     stop: bool = False
     reload: bool = False
-    doorbell: Doorbell | None = None
+    ring: Callable[[], None] = lambda: None
+    """Ends a wait."""
     caught: list[int] = field(default_factory=list)
     cut_short: Callable[[], None] = lambda: None
     """Ends what the batch in hand need not wait for."""
@@ -54,8 +51,7 @@ class Control:
         else:
             self.stop = True
             self.cut_short()
-        if self.doorbell is not None:
-            self.doorbell.ring()
+        self.ring()
 
     @property
     def interrupted(self) -> bool:
@@ -76,7 +72,7 @@ def serve(
 
     queue = world.config.queue
     doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
-    control.doorbell, control.cut_short = doorbell, world.stop.set
+    control.ring, control.cut_short = doorbell.ring, world.stop.set
     desk = RequestDesk(world, doorbell.ring)
     world = replace(world, desk=desk, pulse=upkeep.manager.alive)
     if doorbell.warning:
@@ -112,7 +108,6 @@ def serve(
         upkeep.manager.stopping()
         desk.close()
         doorbell.close()
-        control.doorbell = None
 
 
 def start(world: World, tell: worker.Tell, patience: float = 5.0) -> None:

@@ -1,9 +1,9 @@
 """Counting what became of batches: from the reports, and from a file for those that were removed;
 and the numbers as a text file for Prometheus' node exporter (`--collector.textfile.directory`).
 
-A count is kept by what is counted (`KINDS`), for each agent, model and format, so that any sum over
-them can be had.  `counts.json` holds the sums of the batches whose reports the queue gave up, and
-the ids of the last ones: who dies between counting and removing counts nothing twice.
+A count is kept by what is counted (`_counted`), for each agent, model and format, so that any sum
+over them can be had.  `counts.json` holds the sums of the batches whose reports the queue gave up,
+and the ids of the last ones: who dies between counting and removing counts nothing twice.
 
 Prometheus' file is replaced as a whole, so nobody reads half of it.  No label comes from a
 response: agents name themselves, and each new name would be a new series.  A file that cannot be
@@ -33,10 +33,6 @@ _LOG = logging.getLogger("patchq")
 COUNTS = "counts.json"
 SCHEMA = "patchq.counts/1"
 OTHERS = "(others)"
-KINDS = (
-    "verdict", "state", "reason", "match", "edit", "correction", "attempt", "truncated", "hook",
-    "seconds",
-)  # fmt: skip
 MOST_KEYS = 20_000
 """Agents and models name themselves; beyond this many sums, new names are counted together."""
 
@@ -188,17 +184,13 @@ class Running:
             ids, self._place = verdicts(self._root, self._place)
             self._new = [id for id in dict.fromkeys(ids) if id not in self._counted][::-1]
         for _ in range(min(most, len(self._new))):
-            self._count(self._new.pop())
+            report = self._queue.load(id := self._new.pop())
+            if report is not None:
+                self._counted.add(id)
+                add(self.counts, report)
+                if report["state"] in LANDED:
+                    self.last_landing = max(self.last_landing or 0.0, self._queue.ended(id) or 0.0)
         return not self._new
-
-    def _count(self, id: str) -> None:
-        report = self._queue.load(id)
-        if report is None:
-            return
-        self._counted.add(id)
-        add(self.counts, report)
-        if report["state"] in LANDED:
-            self.last_landing = max(self.last_landing or 0.0, self._queue.ended(id) or 0.0)
 
 
 _GAUGES = {

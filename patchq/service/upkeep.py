@@ -169,9 +169,7 @@ class Retention:
 
 def _finished(world: World, id: str) -> Report | None:
     """The report of a batch that nobody waits for any more."""
-    if world.repo.ref_target(records.WAITING + id):
-        return None
-    report = world.queue.load(id)
+    report = None if world.repo.ref_target(records.WAITING + id) else world.queue.load(id)
     return report if report and report["state"] not in WAITING else None
 
 
@@ -281,5 +279,6 @@ class Upkeep:
 
     def _say(self) -> None:
         if self.manager.there:
-            verdicts = self.summary or "nothing yet"
-            self.manager.status(f"watching for {self.world.target}: {verdicts}")
+            self.manager.status(
+                f"watching for {self.world.target}: {self.summary or 'nothing yet'}"
+            )

@@ -38,7 +38,14 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
     yield from _space(root, gitdir)
     if config is None or config.queue.watch == "auto":
         yield from _inotify(root / "inbox")
-    yield from _statistics(config, home)
+    named = config.stats.prometheus if config else None
+    if named and not os.access((home / named).parent, os.W_OK | os.X_OK):
+        yield Finding(
+            "stats.prometheus",
+            "todo",
+            f"the directory of {named} is not there, or cannot be written",
+            "make it, for the user that runs patchq",
+        )
     yield from _daemon(root)
 
 
@@ -198,17 +205,6 @@ def _inotify(inbox: Path) -> Iterator[Finding]:
         f"the inbox cannot be watched ({error}): it is looked at every `queue.poll_seconds`",
         f"sysctl -w fs.inotify.{key}={least}",
     )
-
-
-def _statistics(config: Config | None, home: Path) -> Iterator[Finding]:
-    named = config.stats.prometheus if config else None
-    if named and not os.access((home / named).parent, os.W_OK | os.X_OK):
-        yield Finding(
-            "stats.prometheus",
-            "todo",
-            f"the directory of {named} is not there, or cannot be written",
-            "make it, for the user that runs patchq",
-        )
 
 
 def _daemon(root: Path) -> Iterator[Finding]:

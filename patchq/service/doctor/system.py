@@ -48,16 +48,6 @@ def look_at_machine(
     repo: Repository | None, config: Config | None, queue: Path | None
 ) -> Iterator[Finding]:
     """Everything about the machine; what is not known yet is None."""
-    yield from _kind()
-    yield from _clock(repo)
-    yield from _git()
-    if config is not None:
-        yield from _commands(config)
-    if queue is not None and queue.is_dir():
-        yield from _jail(queue, bool(config and config.hooks))
-
-
-def _kind() -> Iterator[Finding]:
     yield Finding(
         "system.kind",
         "ok",
@@ -66,6 +56,12 @@ def _kind() -> Iterator[Finding]:
     if sys.platform != "linux":
         for what, message, cure in _ELSEWHERE:
             yield Finding(what, "weaker", message, cure)
+    yield from _clock(repo)
+    yield from _git()
+    if config is not None:
+        yield from _commands(config)
+    if queue is not None and queue.is_dir():
+        yield from _jail(queue, bool(config and config.hooks))
 
 
 def _clock(repo: Repository | None) -> Iterator[Finding]:
@@ -189,7 +185,18 @@ def look_at_repository(repo: Repository, config: Config | None) -> Iterator[Find
     yield Finding(
         "repository.format", "ok", f"{repo.commondir} can be opened: {', '.join(_features(repo))}"
     )
-    yield from _owner(repo)
+    owner = repo.commondir.stat().st_uid
+    if owner == os.geteuid() or not os.geteuid():
+        yield Finding("repository.owner", "ok", "the repository belongs to who runs this")
+    else:
+        yield Finding(
+            "repository.owner",
+            "todo",
+            f"the repository belongs to user {owner}, and this is user {os.geteuid()}: git trusts "
+            "it by `safe.directory` alone, and files that the daemon makes may be closed to their "
+            "owner",
+            "run patchq as the repository's owner, or set core.sharedRepository=group for both",
+        )
     yield from _target(repo, config)
     yield from _links(repo)
     yield from _locks(repo.commondir)
@@ -204,20 +211,6 @@ def _features(repo: Repository) -> list[str]:
     found += ["shallow"] if (there / "shallow").exists() else []
     found += ["alternates"] if (there / "objects/info/alternates").exists() else []
     return found + [key for key in _EXTENSIONS if repo.setting(f"extensions.{key}") == "true"]
-
-
-def _owner(repo: Repository) -> Iterator[Finding]:
-    owner = repo.commondir.stat().st_uid
-    if owner == os.geteuid() or not os.geteuid():
-        yield Finding("repository.owner", "ok", "the repository belongs to who runs this")
-        return
-    yield Finding(
-        "repository.owner",
-        "todo",
-        f"the repository belongs to user {owner}, and this is user {os.geteuid()}: git trusts it "
-        "by `safe.directory` alone, and files that the daemon makes may be closed to their owner",
-        "run patchq as the repository's owner, or set core.sharedRepository=group for both",
-    )
 
 
 def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:

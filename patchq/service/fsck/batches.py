@@ -148,9 +148,12 @@ def _responses(world: World, there: Batches) -> Iterator[Damage]:
 
 
 def _same(path: Path, source: SourceEntry) -> bool:
-    if source["sha256"] == _EMPTY or not path.is_file() or path.is_symlink():
-        return True  # what was not read has no sum
-    return hashlib.sha256(path.read_bytes()).hexdigest() == str(source["sha256"])
+    return (
+        source["sha256"] == _EMPTY  # what was not read has no sum
+        or not path.is_file()
+        or path.is_symlink()
+        or hashlib.sha256(path.read_bytes()).hexdigest() == str(source["sha256"])
+    )
 
 
 def _is_orphan(there: Batches, id: str) -> bool:

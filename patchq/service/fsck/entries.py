@@ -71,11 +71,11 @@ class Damage:
 def check_shapes(root: Path) -> Iterator[Damage]:
     """Everything that cannot be read as what its name says."""
     for folder in (root, *(root / name for name in (*PUBLIC, *PRIVATE, TRIES))):
-        found = list(_wrong(root, (folder, stat.S_ISDIR, _ENTER)))
+        found = list(_wrong(root, folder, stat.S_ISDIR, _ENTER))
         yield from found
         if not found and folder.is_dir():
             for place in _inside(root, folder):
-                yield from _wrong(root, place)
+                yield from _wrong(root, *place)
 
 
 def _allowed(root: Path) -> int:
@@ -86,7 +86,7 @@ def _allowed(root: Path) -> int:
 def lock(root: Path) -> Iterator[Damage]:
     """What is wrong with the queue lock, which is mended before anybody can have it: what is no
     file, nobody holds, and who held the file that was there stops."""
-    return _wrong(root, (root / _LOCK, stat.S_ISREG, _WRITE))
+    return _wrong(root, root / _LOCK, stat.S_ISREG, _WRITE)
 
 
 def _inside(root: Path, folder: Path) -> Iterator[Place]:
@@ -109,16 +109,18 @@ def _inside(root: Path, folder: Path) -> Iterator[Place]:
             yield path, stat.S_ISREG, READ
 
 
-def _wrong(root: Path, place: Place) -> Iterator[Damage]:
-    path, belongs, rights = place
+def _wrong(root: Path, path: Path, belongs: Callable[[int], bool], rights: int) -> Iterator[Damage]:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not belongs(mode):
-        mend = partial(_replace_id if path.parent == root / "ids" else aside, root, path)
-        what = f"there has to be a {_KINDS[belongs]}, and it is something else"
-        yield Damage("entry.foreign", str(path), what, mend=mend)
+        yield Damage(
+            "entry.foreign",
+            str(path),
+            f"there has to be a {_KINDS[belongs]}, and it is something else",
+            mend=partial(_replace_id if path.parent == root / "ids" else aside, root, path),
+        )
     elif rights and not os.access(path, rights & _allowed(root)):
         own = path.lstat().st_uid == os.geteuid()
         mend = partial(path.chmod, stat.S_IMODE(mode) | rights << 6)
