@@ -31,8 +31,8 @@ def run(args: Namespace) -> int:
     failing = ("fatal",) if args.before_start else ("fatal", "todo")
     wrong = any(finding.level in failing for finding in found)
     shown = [f for f in found if not args.quiet or f.level != "ok"]
-    answer = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
     if shown or args.json:
+        answer = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
         output.emit(args, answer, *_lines(shown))
     return 1 if wrong else 0
 

@@ -100,7 +100,10 @@ def _detach(args: Namespace, world: World) -> int:
     while time.monotonic() < until and child.poll() is None:
         owner = lock_owner(world.queue_root)
         if owner is not None and owner.pid == child.pid:
-            answer = {"pid": child.pid, "log": str(log)}
-            return output.emit(args, answer, f"patchq watches as process {child.pid}; log: {log}")
+            return output.emit(
+                args,
+                {"pid": child.pid, "log": str(log)},
+                f"patchq watches as process {child.pid}; log: {log}",
+            )
         time.sleep(0.02)
     raise RepositoryFault("the daemon did not start", f"see {log}")

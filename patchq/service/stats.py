@@ -262,5 +262,5 @@ class MetricsFile:
             if not self._warned:
                 _LOG.warning("%s: the statistics cannot be written: %s", self.path, error.strerror)
             self._warned = True
-            return
-        self._written, self._warned = content, False
+        else:
+            self._written, self._warned = content, False

@@ -61,7 +61,10 @@ class Manager:
         self, environ: Mapping[str, str] = os.environ, clock: Callable[[], float] = monotonic
     ) -> None:
         self._clock = clock
-        self._address = _address(environ.get("NOTIFY_SOCKET", ""))
+        named = environ.get("NOTIFY_SOCKET", "")
+        # A path, or a name in Linux' abstract space, which begins with a zero.
+        named = named.replace("@", "\0", 1) if named.startswith(("/", "@")) else ""
+        self._address = os.fsencode(named)
         self._pause = _watchdog(environ) / 3 if self._address else 0.0
         self._pinged = self._told = float("-inf")
         self._status = ""
@@ -102,13 +105,6 @@ class Manager:
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             out.settimeout(_SEND_SECONDS)
             out.sendto(text.encode(), self._address)
-
-
-def _address(named: str) -> bytes:
-    """The socket's address: a path, or a name in Linux' abstract space."""
-    if named.startswith("@"):
-        return b"\0" + os.fsencode(named[1:])
-    return os.fsencode(named) if named.startswith("/") else b""
 
 
 def _watchdog(environ: Mapping[str, str]) -> float:

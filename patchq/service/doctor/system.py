@@ -215,16 +215,16 @@ def _features(repo: Repository) -> list[str]:
 
 def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
     target = (config.target if config else None) or repo.head_branch()
+    what = f"there is no branch {target!r}" if target else "HEAD is on no branch that has a commit"
     if target and repo.branch_tip(target):
         yield Finding("repository.target", "ok", f"batches are for {target}")
-        return
-    what = f"there is no branch {target!r}" if target else "HEAD is on no branch that has a commit"
-    yield Finding(
-        "repository.target",
-        "fatal",
-        f"{what}, so there is no default target",
-        "check out a branch, or set `target` in the configuration",
-    )
+    else:
+        yield Finding(
+            "repository.target",
+            "fatal",
+            f"{what}, so there is no default target",
+            "check out a branch, or set `target` in the configuration",
+        )
 
 
 def _links(repo: Repository) -> Iterator[Finding]:

@@ -236,8 +236,7 @@ def _begin_again(root: Path, path: Path, body: Path) -> None:
 
 
 def _to_inbox(root: Path, path: Path) -> None:
-    name = path.name if not path.name.endswith(IGNORED_SUFFIXES) else f"{path.name}.txt"
-    target = root / "inbox" / name
+    target = root / "inbox" / (path.name + ".txt" * path.name.endswith(IGNORED_SUFFIXES))
     while os.path.lexists(target):
         target = target.with_name(f"again-{target.name}")
     path.rename(target)
@@ -251,8 +250,8 @@ def _put(path: Path, data: bytes) -> None:
 def _append(path: Path, line: str) -> None:
     with Folder(path.parent, lasting=False) as folder:
         data = folder.read(path.name) or b"\n"
-        torn = not data.endswith(b"\n")  # by a power cut
-        folder.append(path.name, f"\n{line}" if torn else line)
+        # A power cut may have torn the last line.
+        folder.append(path.name, line if data.endswith(b"\n") else f"\n{line}")
 
 
 def _commits(world: World, there: Batches) -> Iterator[Damage]:
