@@ -10,7 +10,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from select import select
 
 from patchq.cli import check
@@ -39,19 +39,19 @@ def possible(args: Namespace, config: Config) -> bool:
     return config.confirm and there and not args.json and not args.quiet
 
 
+@dataclass(eq=False)
 class Asker:
     """Asks about one response after the other; `stopped` tells of signals meanwhile."""
 
-    def __init__(self, world: World, stopped: Callable[[], bool] = lambda: False) -> None:
-        self.quit = False
-        self._world = world
-        self._stopped = stopped
+    world: World
+    stopped: Callable[[], bool] = lambda: False
+    quit: bool = False
 
     def __call__(self, claim: Claim) -> Choice | None:
         """How to take the response, None for as it says itself; raises `Quit`."""
         choice: Choice | None = None
         while True:
-            decision = check.preview(self._world, claim, choice)
+            decision = check.preview(self.world, claim, choice)
             dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
             if decision.state != "proposed" or dirty:  # uncommitted changes keep it from landing
                 if choice is None:
@@ -82,7 +82,7 @@ class Asker:
 
     def _chosen(self, claim: Claim) -> Choice | None:
         """The edits that the person names; None for all."""
-        edits = document.to_json(check.preview(self._world, claim).outcome())["edits"]
+        edits = document.to_json(check.preview(self.world, claim).outcome())["edits"]
         names = ", ".join(edit["id"] for edit in edits)
         only = edit_ids(self._line(f"Which of the edits {names}? "))
         try:
@@ -95,7 +95,7 @@ class Asker:
     def _line(self, question: str) -> str:
         """A line from the terminal; raises `Quit` at its end, and when a signal says to stop."""
         print(question, end="", flush=True)
-        while not self._stopped():
+        while not self.stopped():
             if select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
                 # Not through `sys.stdin`, whose buffer would hide lines from `select`.
                 data = os.read(sys.stdin.fileno(), 4096)

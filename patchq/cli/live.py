@@ -18,17 +18,16 @@ class Bar:
             TextColumn("responses"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         )
         self._task = self._progress.add_task("run", total=None)
-        self._done = 0
         self._progress.start()
         self.close = self._progress.stop
 
     def tell(self, line: str) -> None:
-        self._done += 1
         self._progress.console.print(Text(line), soft_wrap=True)
-        self._progress.update(self._task, completed=self._done)
+        self._progress.advance(self._task)
 
     def refresh(self, upkeep: Upkeep) -> None:
-        self._progress.update(self._task, total=self._done + upkeep.world.queue.depth())
+        done = self._progress.tasks[0].completed
+        self._progress.update(self._task, total=done + upkeep.world.queue.depth())
 
 
 class LiveLine:

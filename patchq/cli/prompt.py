@@ -82,8 +82,7 @@ def question(args: Namespace, repo: Repository) -> Request:
 
 def _path(name: str, args: Namespace, repo: Repository) -> str:
     """The file's path from the repository's root; one outside of the work tree stays as it is."""
-    here = Path(os.path.realpath(args.directory))
-    where = Path(os.path.abspath(here / name))
+    where = Path(os.path.abspath(Path(os.path.realpath(args.directory), name)))
     if repo.workdir is None or not where.is_relative_to(repo.workdir):
         return name
     return where.relative_to(repo.workdir).as_posix()

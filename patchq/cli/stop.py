@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from patchq.cli import output, places
 from patchq.model.errors import Busy, UsageError
-from patchq.queue.lock import Owner, lock_owner
+from patchq.queue.lock import lock_owner
 
 _WAIT_SECONDS = 60.0
 _PAUSE_SECONDS = 0.02
@@ -27,16 +27,6 @@ def run(args: Namespace) -> int:
     while owner.pid is None and time.monotonic() < until:  # it has not yet said who it is
         time.sleep(_PAUSE_SECONDS)
         owner = lock_owner(root) or owner
-    _ask(owner)
-    while time.monotonic() < until:
-        now = lock_owner(root)
-        if now is None or now.pid not in (owner.pid, None):
-            return output.emit(args, {"stopped": owner.pid}, f"process {owner.pid} has stopped")
-        time.sleep(_PAUSE_SECONDS)
-    raise Busy(f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s", "try again later")
-
-
-def _ask(owner: Owner) -> None:
     if owner.pid is None or owner.host != socket.gethostname():
         raise UsageError(
             f"the queue is served by process {owner.pid} on {owner.host}", "run the command there"
@@ -48,3 +38,9 @@ def _ask(owner: Owner) -> None:
         raise UsageError(
             f"process {owner.pid} belongs to another user", "run the command as that user"
         ) from None
+    while time.monotonic() < until:
+        now = lock_owner(root)
+        if now is None or now.pid not in (owner.pid, None):
+            return output.emit(args, {"stopped": owner.pid}, f"process {owner.pid} has stopped")
+        time.sleep(_PAUSE_SECONDS)
+    raise Busy(f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s", "try again later")

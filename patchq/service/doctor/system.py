@@ -57,7 +57,25 @@ def look_at_machine(
         for what, message, cure in _ELSEWHERE:
             yield Finding(what, "weaker", message, cure)
     yield from _clock(repo)
-    yield from _git()
+    version = command.version()
+    if not version:
+        yield Finding(
+            "git.version",
+            "todo",
+            "there is no git on the PATH: batches cannot land on a branch that is checked out, and "
+            "no `pre-commit` hook gets its work tree",
+            "install git 2.38 or later",
+        )
+    elif command.merges_trees(version):
+        yield Finding("git.version", "ok", version)
+    else:
+        yield Finding(
+            "git.version",
+            "weaker",
+            f"{version} has no `merge-tree --write-tree`: edits of a moved base are checked by "
+            "libgit2's merge, which knows fewer renames than git",
+            "install git 2.38 or later",
+        )
     if config is not None:
         yield from _commands(config)
     if queue is not None and queue.is_dir():
@@ -89,28 +107,6 @@ def _clock(repo: Repository | None) -> Iterator[Finding]:
         yield Finding("system.clock", "ok", "the clock is not behind the newest commit")
 
 
-def _git() -> Iterator[Finding]:
-    version = command.version()
-    if not version:
-        yield Finding(
-            "git.version",
-            "todo",
-            "there is no git on the PATH: batches cannot land on a branch that is checked out, and "
-            "no `pre-commit` hook gets its work tree",
-            "install git 2.38 or later",
-        )
-    elif command.merges_trees(version):
-        yield Finding("git.version", "ok", version)
-    else:
-        yield Finding(
-            "git.version",
-            "weaker",
-            f"{version} has no `merge-tree --write-tree`: edits of a moved base are checked by "
-            "libgit2's merge, which knows fewer renames than git",
-            "install git 2.38 or later",
-        )
-
-
 def _commands(config: Config) -> Iterator[Finding]:
     try:
         wrong = cannot_start(config)
@@ -135,15 +131,16 @@ def _jail(queue: Path, wanted: bool) -> Iterator[Finding]:
         jailed = False
     if jailed:
         yield Finding("hooks.jail", "ok", "hooks run in namespaces of their own, without network")
-        return
-    why, cure = _no_jail()
-    yield Finding(
-        "hooks.jail",
-        "weaker" if wanted else "ok",
-        f"hooks run as plain processes, as {why}: what they leave is ended all the same, but they "
-        "may write where patchq may, reach the network whatever `network` says, fill the disk",
-        cure,
-    )
+    else:
+        why, cure = _no_jail()
+        yield Finding(
+            "hooks.jail",
+            "weaker" if wanted else "ok",
+            f"hooks run as plain processes, as {why}: what they leave is ended all the same, but "
+            "they may write where patchq may, reach the network whatever `network` says, fill the "
+            "disk",
+            cure,
+        )
 
 
 def _no_jail() -> tuple[str, str]:

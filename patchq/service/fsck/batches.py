@@ -275,8 +275,10 @@ def _commits(world: World, there: Batches) -> Iterator[Damage]:
 
 
 def _repoint(world: World, there: Batches, report: Report, commit: str) -> None:
-    tree = world.repo.tree(commit).root
-    put(there.folders[report["id"]], {**report, "commit": commit, "tree": tree})
+    put(
+        there.folders[report["id"]],
+        {**report, "commit": commit, "tree": world.repo.tree(commit).root},
+    )
 
 
 def _marks(world: World, there: Batches) -> Iterator[Damage]:

@@ -267,8 +267,10 @@ def _tip(world: World, name: str) -> str | None:
     if id == name or world.repo.ref_target(records.DISCARDED + id):
         return None
     report = world.queue.load(id)
-    reported = report["commit"] if report and report["state"] == "proposed" else None
-    tips = (world.repo.ref_target(records.WAITING + id), reported)
+    tips = (
+        world.repo.ref_target(records.WAITING + id),
+        report["commit"] if report and report["state"] == "proposed" else None,
+    )
     return next((tip for tip in tips if tip and world.repo.resolve_commit(tip)), None)
 
 
