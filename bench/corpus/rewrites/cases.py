@@ -37,8 +37,8 @@ class Case:
 
     def outcome_of(self, landed: Files) -> Outcome:
         """What a result is that has landed, or would."""
-        if landed == self.after:
-            return "exact" if "exact" in self.allowed else "wrong"
+        if landed == self.after and "exact" in self.allowed:
+            return "exact"
         partial = [*self.rewrite.losses, *losses(self.brief.task.before, self.brief.changes)]
         return "lost" if landed in partial else "wrong"
 

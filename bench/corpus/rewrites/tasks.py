@@ -162,12 +162,13 @@ def _is_sound(path: str, old: str | None, new: str | None) -> bool:
     if old is None or new is None:
         return True
     if path.endswith(".py"):
-        return _is_python(new) or not _is_python(old)
+        return is_python(new) or not is_python(old)
     depths = [[text.count(a) - text.count(b) for a, b in _BRACKETS] for text in (old, new)]
     return depths[0] == depths[1]
 
 
-def _is_python(text: str) -> bool:
+def is_python(text: str) -> bool:
+    """Whether this Python can parse it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

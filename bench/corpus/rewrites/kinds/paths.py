@@ -58,7 +58,7 @@ def _backslashes(brief: Brief) -> Rewrite | None:
 
 @kind("path: absolute", "paths")
 def _absolute(brief: Brief) -> Rewrite | None:
-    if brief.form.family == "patch" and brief.form.name != "v4a":
+    if brief.form.family in {"patch", "mail"} and brief.form.name != "v4a":
         return None
     return exact(brief.response(style=PathStyle(spell=lambda p: f"{brief.root}/{p}")))
 

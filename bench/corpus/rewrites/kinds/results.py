@@ -14,7 +14,7 @@ from bench.corpus.rewrites.registry import (
     nothing_new,
     refuse,
 )
-from bench.corpus.rewrites.tasks import Change, applied, lines_of
+from bench.corpus.rewrites.tasks import Change, applied, is_python, lines_of
 
 COMMENTS = {
     ".py": "# {}",
@@ -94,7 +94,7 @@ def _again(brief: Brief) -> Rewrite | None:
         return None
     c = able[0]
     lines = lines_of(c.old or "")
-    row = next((x for x in reversed(lines) if x.strip()), None)
+    row = next((x for x in reversed(lines) if x.strip() and not set(x) & set("()[]{}")), None)
     if row is None or c.path.endswith(".py"):
         return None
     other = replace(c, new=(c.old or "") + row)
@@ -120,7 +120,11 @@ def _broken(brief: Brief) -> Rewrite | None:
     able = [c for c in brief.replacements() if c.path.endswith(".py")]
     if not able or brief.form.family == "files":
         return None
-    return refuse(brief.response([replace(able[0], new=(able[0].new or "") + "def broken(:\n")]))
+    broken = replace(able[0], new=(able[0].new or "") + "def broken(:\n")
+    before, after = brief.task.before, applied(brief.task.before, [broken])
+    if not is_python(before[broken.path]) or is_python(after[broken.path]):
+        return None
+    return refuse(brief.response([broken]))
 
 
 TOMORROW = (

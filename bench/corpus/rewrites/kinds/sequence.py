@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from bench.corpus.rewrites.registry import Brief, Files, Rewrite, exact, kind, refuse
@@ -10,6 +11,11 @@ from bench.corpus.rewrites.tasks import Change, applied, is_plain, lines_of
 
 def _without(brief: Brief, change: Change) -> list[Change]:
     return [other for other in brief.changes if other is not change]
+
+
+def _takes(change: Change) -> bool:
+    """Whether it takes a line away: what only adds contradicts nothing."""
+    return bool(Counter(lines_of(change.old or "")) - Counter(lines_of(change.new or "")))
 
 
 @kind("shuffled", "order")
@@ -31,7 +37,7 @@ def _twice(brief: Brief) -> Rewrite | None:
 
 @kind("two results of one place", "order")
 def _contradiction(brief: Brief) -> Rewrite | None:
-    able = brief.replacements()
+    able = [change for change in brief.replacements() if _takes(change)]
     if not able or brief.form.family in {"patch", "mail"}:
         return None
     c = brief.dice.choice(able)
@@ -102,7 +108,7 @@ def _claim(brief: Brief) -> Rewrite | None:
 
 @kind("an unchanged quote of changed lines", "order")
 def _false_claim(brief: Brief) -> Rewrite | None:
-    able = [c for c in brief.replacements() if lines_of(c.old or "") and c.new is not None]
+    able = [change for change in brief.replacements() if _takes(change)]
     if not able or brief.form.family in {"patch", "mail", "files"}:
         return None
     c = brief.dice.choice(able)
