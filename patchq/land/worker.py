@@ -10,7 +10,9 @@ what git remembers of the intended commit (`traces`) decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -52,7 +54,9 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     for report in finished:
         tell(report)
         world.tell(report)
-    work(once_more([claim for claim in rest if not claim.held], world), world, tell)
+    left = [claim for claim in rest if not claim.held]
+    _forget_others(world.queue_root, {claim.token for claim in left})
+    work(left, world, tell, attempt=partial(_attempt, world.queue_root))
 
 
 def turn(world: World, tell: Tell) -> int:
@@ -68,8 +72,15 @@ def look_at_held(world: World, tell: Tell) -> int:
     return work(world.queue.held(), world, tell)
 
 
-def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | None = None) -> int:
-    """Give every claim its verdict, in order; how many got one that ends it.
+def work(
+    claims: Iterable[Claim],
+    world: World,
+    tell: Tell,
+    choice: Choice | None = None,
+    attempt: Callable[[Claim], AbstractContextManager[Claim]] = nullcontext,
+) -> int:
+    """Give every claim its verdict, in order; how many got one that ends it.  `attempt` is round
+    deciding on a claim, and round nothing else: a death while others land is none of its doing.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     The same bytes twice are two groups: the second is recognised by the report of the first.  So
@@ -94,13 +105,14 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
             settle()
         if world.ask and choice is None:
             settle()
-        decision = _decide(claim, world, tips, choice)
+        with attempt(claim) as tried:
+            decision = _decide(tried, world, tips, choice)
         if decision.state == "held" and claim.held:
             landing.hold_on(decision, world)
             continue
         if _sees_what_has_not_landed(decision, group):
             settle()
-            decision = _decide(claim, world, tips, decision.choice)
+            decision = _decide(tried, world, tips, decision.choice)
         group.append(decision)
         if decision.follows and not world.hooks.parallel:
             settle()
@@ -233,18 +245,15 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
     return [report for _, report in landed], rest
 
 
-def once_more(claims: Iterable[Claim], world: World) -> Iterator[Claim]:
-    """The claims, to be decided one after the other, each noted while it is: one on which process
-    after process dies is refused in the end, and keeps nobody from starting.
-    """
-    claims = list(claims)
-    _forget_others(world.queue_root, {claim.token for claim in claims})
-    for claim in claims:
-        tries = _note(world.queue_root, claim.token)
-        try:
-            yield claim if tries < MOST_TRIES else replace(claim, problem=_DEADLY)
-        finally:  # a fault is no death
-            (world.queue_root / TRIES / claim.token).unlink(missing_ok=True)
+@contextmanager
+def _attempt(root: Path, claim: Claim) -> Iterator[Claim]:
+    """The claim, noted while it is decided on: one on which process after process dies is refused
+    in the end, and keeps nobody from starting."""
+    tries = _note(root, claim.token)
+    try:
+        yield claim if tries < MOST_TRIES else replace(claim, problem=_DEADLY)
+    finally:  # a fault is no death
+        (root / TRIES / claim.token).unlink(missing_ok=True)
 
 
 @disk_faults

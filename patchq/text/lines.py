@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -192,15 +193,21 @@ class View:
         return self._joined[1:-1].split(b"\n") if len(self._joined) > 1 else []
 
     @cached_property
-    def _places(self) -> dict[bytes, list[int]]:
-        places: dict[bytes, list[int]] = {}
-        for i, line in enumerate(self.lines):
-            places.setdefault(line, []).append(i)
-        return places
+    def _index(self) -> tuple[dict[bytes, int], dict[bytes, list[int]]]:
+        """The last place of each line, and all places of those that stand there more than once:
+        most stand once, and a list for each would cost more than all else."""
+        last = dict(zip(self.lines, range(len(self.lines)), strict=True))
+        counts = Counter(self.lines) if len(last) < len(self.lines) else Counter[bytes]()
+        repeated: dict[bytes, list[int]] = {line: [] for line, n in counts.items() if n > 1}
+        for i, line in enumerate(self.lines) if repeated else ():
+            if line in repeated:
+                repeated[line].append(i)
+        return last, repeated
 
     def where(self, line: bytes) -> Sequence[int]:
         """The indices (0-based) of all lines that are equal to `line`."""
-        return self._places.get(line, ())
+        last, repeated = self._index
+        return repeated.get(line) or ((last[line],) if line in last else ())
 
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""

@@ -196,6 +196,31 @@ sys.exit(main(["run"]))
 """
 
 
+DIES_LANDING = """
+import os, signal, sys
+from patchq.land import landing
+from patchq.cli import main
+whole = landing.land
+def land(decisions, *rest):
+    if decisions:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return whole(decisions, *rest)
+landing.land = land
+sys.exit(main(["run"]))
+"""
+
+
+def test_p10_who_dies_while_it_lands_is_no_proof_against_the_next(repo: Path) -> None:
+    """The second delivery is decided on once the first has landed."""
+    drop(repo / ".patchq", {"first.md": new_file(1), "second.md": new_file(1)})
+    for _ in range(MOST_TRIES + 2):
+        done = subprocess.run([sys.executable, "-c", DIES_LANDING], cwd=repo, check=False)
+        assert done.returncode == -signal.SIGKILL
+    assert fresh("run", cwd=repo).code == 0
+    states = [told_of(repo / ".patchq", id)["state"] for id in ("first", "second")]
+    assert states == ["proposed", "duplicate"]
+
+
 def test_p10_a_response_that_kills_process_after_process_is_refused(repo: Path) -> None:
     drop(repo / ".patchq", {"deadly.md": EDIT})
 
