@@ -114,12 +114,12 @@ class _Text(_Formatter):
 
 class _Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        report: dict[str, Any] = {
+        event: dict[str, Any] = {
             "time": self.when(record),
             "level": record.levelname.lower(),
             "message": self.line(record.getMessage()),
             **self.fields(record),
         }
         if record.exc_info:
-            report["traceback"] = self.line(self.formatException(record.exc_info))
-        return json.dumps(report, ensure_ascii=False)
+            event["traceback"] = self.line(self.formatException(record.exc_info))
+        return json.dumps(event, ensure_ascii=False)
