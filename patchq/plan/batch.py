@@ -273,7 +273,7 @@ def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied
     """An edit that counts, or is there already, where it was found; only lines of the base are
     told."""
     lines = (found.start + 1, found.end) if on_base else None
-    return replace(outcome(edit, state), match=found.rung, lines=lines)
+    return outcome(edit, state, match=found.rung, lines=lines)
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:

@@ -224,11 +224,17 @@ def clash(edit: Edit, file: File | None, what: str) -> Refused:
     )
 
 
-def outcome(edit: Edit, state: EditState, cancelled_by: str | None = None) -> EditOutcome:
-    """What became of an edit, wherever its place is."""
+def outcome(
+    edit: Edit,
+    state: EditState,
+    cancelled_by: str | None = None,
+    match: str | None = None,
+    lines: tuple[int, int] | None = None,
+) -> EditOutcome:
+    """What became of an edit, at which rung and lines."""
     return EditOutcome(
-        edit.id, edit.format, edit.at, edit.path, op_name(edit), state, cancelled_by=cancelled_by,
-        confidence=edit.confidence, description=edit.description,
+        edit.id, edit.format, edit.at, edit.path, op_name(edit), state, match, lines,
+        cancelled_by=cancelled_by, confidence=edit.confidence, description=edit.description,
     )  # fmt: skip
 
 

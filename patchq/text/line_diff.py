@@ -43,8 +43,12 @@ def line_diff(
     while back < shorter - front and a[-1 - back] == b[-1 - back]:
         back += 1
     a, b = a[front : len(a) - back], b[front : len(b) - back]
-    blocks = _between(_Matcher(a, b).run(), 0, len(a), 0, len(b))
-    shifted = ((front + i, front + x, front + j, front + y) for i, x, j, y in blocks)
+    if set(a).isdisjoint(b):  # most often so, with a line or two left of each
+        return [(front, front + len(a), front, front + len(b))] if a or b else []
+    shifted = (
+        (front + i, front + x, front + j, front + y)
+        for i, x, j, y in _between(_Matcher(a, b).run(), 0, len(a), 0, len(b))
+    )
     return [block for block in shifted if block[0] < block[1] or block[2] < block[3]]
 
 

@@ -213,8 +213,8 @@ class View:
         """The index (0-based) of every line at which `quote` begins, in order."""
         self._searches += 1
         if self._searches > _SCANS:
-            rarest = min(range(len(quote)), key=lambda k: len(self.where(quote[k])))
-            at = self.where(quote[rarest])
+            places = enumerate(map(self.where, quote[:_FEW]))
+            rarest, at = min(places, key=lambda place: len(place[1]))
             if len(at) <= _FEW:
                 starts = (i - rarest for i in at if i >= rarest)
                 return (i for i in starts if self.lines[i : i + len(quote)] == quote)
