@@ -211,7 +211,7 @@ def judge(text: str, files: Files) -> str:
     opened = open_response(text.encode("utf-8", "surrogatepass"))
     if not isinstance(opened, Envelope):
         return "refused"
-    parsed = formats.parse(opened.text, files.known, opened.header.file, opened.first_line)
+    parsed = formats.parse(opened.text, files.known, opened.header, opened.first_line)
     _check_parsed(parsed, opened)
     if not parsed.edits:
         return "refused" if parsed.problems else "no edits"

@@ -7,15 +7,15 @@ loaded with the first response, so that commands which read none start sooner.
 from __future__ import annotations
 
 from patchq.formats.marks.paths import Known
-from patchq.model.values import Parsed
+from patchq.model.values import Header, Parsed
 
 
-def parse(text: str, known: Known, default_path: str | None = None, first_line: int = 1) -> Parsed:
+def parse(text: str, known: Known, header: Header | None = None, first_line: int = 1) -> Parsed:
     """Every edit of a response's text, in order, or the problems that refuse the response.
 
-    `known` tells whether the base has a path; `default_path` is the front matter's `file`.
+    `known` tells whether the base has a path; `header` is what the front matter says.
     `first_line` is the line of the response on which the text begins.
     """
     from patchq.formats import registry
 
-    return registry.parse(text, known, default_path, first_line)
+    return registry.parse(text, known, header or Header(), first_line)

@@ -45,6 +45,8 @@ class Document:
     lines: list[str]
     base_has: Known
     default_path: str | None = None
+    whole_files: bool = False
+    """Whether the front matter says that a path line over a fence replaces the file."""
     path: str | None = None
     """The path of the last edit, for one that names none."""
     low: int = 0

@@ -40,7 +40,7 @@ from patchq.formats.marks.paths import (
     undress,
 )
 from patchq.model.ops import Create, Rename, Write
-from patchq.model.values import Edit, Problem
+from patchq.model.values import Edit, Header, Problem
 
 _HINT_FILE = (
     "to write the file, put its path into the fence's info behind a colon (```python:path/to/file);"
@@ -72,7 +72,7 @@ class Reading:
         self.warnings += part.warnings
 
 
-def read(text: str, formats: Catalogue, known: Known, default_path: str | None = None) -> Reading:
+def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading:
     """The edits of `text` in order, and the prose round them; raises `UnreadableEdit`.
 
     A text all of whose lines end in CRLF got these on its way: they are no part of the edits.  (The
@@ -82,7 +82,7 @@ def read(text: str, formats: Catalogue, known: Known, default_path: str | None =
         text = text.replace("\r\n", "\n")
     begins = cache(formats.begins)
     for quoting in (False, True):
-        doc = Document(text.split("\n"), known, default_path)
+        doc = Document(text.split("\n"), known, header.file, header.whole_files)
         reader = _ResponseReader(doc, formats.signs, begins, quoting=quoting)
         reader.read()
         if reader.found.edits or not reader.quotes:
@@ -231,7 +231,7 @@ class _ResponseReader:
         self.left_out = [range(i)]
         if not self.drafted:  # what the draft opened is not open in the answer
             lines[:i] = [""] * i
-            self.doc = Document(lines, old.base_has, old.default_path, low=i)
+            self.doc = Document(lines, old.base_has, old.default_path, old.whole_files, low=i)
             self.found = Reading()
         self.drafted = True
 

@@ -13,7 +13,7 @@ from patchq.formats.json import JSON_FORMATS, read_call
 from patchq.formats.marks.paths import Known
 from patchq.formats.reader import Reading
 from patchq.formats.relations import related
-from patchq.model.values import Parsed, Problem
+from patchq.model.values import Header, Parsed, Problem
 
 FORMATS = Catalogue(
     (
@@ -27,14 +27,14 @@ FORMATS = Catalogue(
 )
 
 
-def parse(text: str, known: Known, default_path: str | None = None, first_line: int = 1) -> Parsed:
+def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
     """See `patchq.formats.parse`."""
     try:
         answer = open_api(text)
         if answer is None:
-            reading = reader.read("\n" * (first_line - 1) + text, FORMATS, known, default_path)
+            reading = reader.read("\n" * (first_line - 1) + text, FORMATS, known, header)
         else:
-            reading = _answer_read(answer, known, default_path, first_line)
+            reading = _answer_read(answer, known, header, first_line)
         edits, warnings = related(reading.edits, reading.stated)
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
@@ -42,9 +42,7 @@ def parse(text: str, known: Known, default_path: str | None = None, first_line: 
     return Parsed(edits, reading.prose, problems, reading.summary, reading.author)
 
 
-def _answer_read(
-    answer: ApiAnswer, known: Known, default_path: str | None, first_line: int
-) -> Reading:
+def _answer_read(answer: ApiAnswer, known: Known, header: Header, first_line: int) -> Reading:
     """The edits of an API's answer: those in its text, and its tool calls."""
     if answer.cut is not None:
         raise UnreadableEdit.of(
@@ -55,12 +53,12 @@ def _answer_read(
             )
         )
     whole, prose = Reading(), list[str]()
-    doc = Document([], known, default_path)
+    doc = Document([], known, header.file, header.whole_files)
     for part in answer.parts:
         lines = part.at[0] + first_line - 1, part.at[1] + first_line - 1
         if isinstance(part, ApiText):
             try:
-                reading = reader.read(part.text, FORMATS, known, default_path)
+                reading = reader.read(part.text, FORMATS, known, header)
             except UnreadableEdit as error:
                 raise error.moved(lines[0]) from None
             whole.add(reading, lines)

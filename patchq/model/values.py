@@ -49,6 +49,8 @@ class Header:
     file: str | None = None
     retries: str | None = None
     depends_on: tuple[str, ...] = ()
+    whole_files: bool = False
+    """Whether a path line over a fence replaces the file."""
 
 
 @dataclass(frozen=True, slots=True)

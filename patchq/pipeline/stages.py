@@ -135,7 +135,7 @@ def parse(based: Based) -> Read | Decision:
         return entry is not None and entry.kind != "tree"
 
     envelope, candidates = based.envelope, based.generation.candidates
-    parsed = formats.parse(envelope.text, known, based.header.file, envelope.first_line)
+    parsed = formats.parse(envelope.text, known, based.header, envelope.first_line)
     based = based.timed("parse_ms", began)
     if any(problem.severity == "error" for problem in parsed.problems):
         return based.refuse(*parsed.problems)

@@ -44,6 +44,7 @@ def test_every_key_arrives() -> None:
         "file: src/login.py",
         "retries: fix-login-41",
         "depends_on: [schema-7, 8]",
+        "whole_files: true",
         f"bytes: {len(BODY)}",
         f"sha256: {digest}",
     )
@@ -59,9 +60,10 @@ def test_every_key_arrives() -> None:
             file="src/login.py",
             retries="fix-login-41",
             depends_on=("schema-7", "8"),
+            whole_files=True,
         ),
         BODY,
-        first_line=16,
+        first_line=17,
     )
 
 
@@ -142,6 +144,7 @@ def test_what_opens_front_matter(text: str, body: str, first_line: int) -> None:
         (["depends_on: a"], "value", 2, "`depends_on`: expected a list of batch ids"),
         (["depends_on: [[a]]"], "value", 2, "`depends_on`: expected text"),
         (["depends_on: [a, ]", "bytes: many"], "value", 3, "`bytes`: expected a whole number"),
+        (["whole_files: yes"], "value", 2, "`whole_files`: expected `true` or `false`"),
         (["bytes: -1"], "value", 2, "`bytes`: expected a whole number"),
         (["bytes: true"], "value", 2, "`bytes`: expected a whole number"),
         (["sha256: abc"], "value", 2, "`sha256`: expected 64 hexadecimal digits"),

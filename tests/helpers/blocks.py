@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from patchq.formats import parse
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.model.values import Parsed
+from patchq.model.values import Header, Parsed
 
 BASE = {"src/a.py", "src/b.py", "Makefile", "CHANGES", "docs/my file.md", "README.md"}
 
@@ -21,7 +21,7 @@ RENAME = "<<<<<<< RENAME\nsrc/c.py\n>>>>>>> RENAME\n"
 
 
 def read(text: str, default_path: str | None = None) -> Parsed:
-    return parse(text, BASE.__contains__, default_path)
+    return parse(text, BASE.__contains__, Header(file=default_path))
 
 
 def said(text: str) -> list[tuple[str, Op]]:

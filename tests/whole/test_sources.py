@@ -30,7 +30,7 @@ Files = Mapping[str, str]
 def parsed(response: str, known: Files) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
     opened = open_response(response.encode())
     assert isinstance(opened, Envelope)
-    told = formats.parse(opened.text, known.__contains__, None, opened.first_line)
+    told = formats.parse(opened.text, known.__contains__, opened.header, opened.first_line)
     return told.edits, told.problems
 
 

@@ -29,7 +29,7 @@ MAX_VALUE_BYTES = 16_384
 TEXT_KEYS = (
     "id", "target", "base", "message", "author", "agent", "model", "file", "retries",
 )  # fmt: skip
-KEYS = (*TEXT_KEYS, "depends_on", "bytes", "sha256")
+KEYS = (*TEXT_KEYS, "depends_on", "whole_files", "bytes", "sha256")
 
 _MARKER = re.compile(rb"---[ \t]*\r?\n?")
 _LINE = re.compile(rb"\s*(?:#.*|-(?:\s.*)?|[^\s:#-][^:]*:(?:\s.*)?)", re.DOTALL)
@@ -151,11 +151,15 @@ def _problem(flaw: yamlio.EntryFlaw) -> Problem:
     return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
 
 
-def _value(name: str, node: yamlio.Node) -> str | int | tuple[str, ...]:
+def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...]:
     if name == "bytes":
         if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
             return node.value
         raise Misfit("a whole number, not negative")
+    if name == "whole_files":
+        if isinstance(node, yamlio.Scalar) and type(node.value) is bool:
+            return node.value
+        raise Misfit("`true` or `false`")
     if name == "depends_on":
         if not isinstance(node, yamlio.Sequence):
             raise Misfit("a list of batch ids, `[schema-7, api-3]`")
