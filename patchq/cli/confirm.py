@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from select import select
 
@@ -26,7 +26,7 @@ from patchq.report import document
 from patchq.text.quote import visible
 
 _LOOK_SECONDS = 0.2
-_ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [q]uit"
+_ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [e]ach edit by itself, [q]uit"
 
 
 class Quit(Exception):
@@ -69,7 +69,10 @@ class Asker:
                 self.quit = True
                 raise Quit
             if answer == "c":
-                choice = self._chosen(claim)
+                names = edit_ids(self._line(f"Which of the edits {self._names(claim)}? "))
+                choice = self._choice(self._edits(claim), names)
+            if answer == "e":
+                choice = self._each(claim)
 
     def _show(self, decision: Decision) -> None:
         report = document.to_json(decision.outcome())
@@ -80,17 +83,48 @@ class Asker:
             report["diff"].removesuffix("\n"),
         )
 
-    def _chosen(self, claim: Claim) -> Choice | None:
-        """The edits that the person names; None for all."""
-        edits = document.to_json(check.preview(self.world, claim).outcome())["edits"]
-        names = ", ".join(edit["id"] for edit in edits)
-        only = edit_ids(self._line(f"Which of the edits {names}? "))
+    def _edits(self, claim: Claim) -> Sequence[EditEntry]:
+        """The batch's edits, if all of them were taken."""
+        return document.to_json(check.preview(self.world, claim).outcome())["edits"]
+
+    def _names(self, claim: Claim) -> str:
+        return ", ".join(edit["id"] for edit in self._edits(claim))
+
+    def _choice(self, edits: Sequence[EditEntry], only: frozenset[str]) -> Choice | None:
+        """To take the edits that the person names; None for all, where that cannot be."""
         try:
             chosen = selection.select(edits, only, frozenset())
         except UsageError as error:
             self._say(error.message)
             return None
         return Choice(edits=chosen.taken, left=chosen.left)
+
+    def _each(self, claim: Claim) -> Choice | None:
+        """Ask about one edit after the other, with the change that it makes by itself; one that
+        needs another that is left out is left out, too."""
+        edits = self._edits(claim)
+        asked = [edit for edit in edits if edit["state"] in USABLE]
+        taken: set[str] = {edit["id"] for edit in edits} - {edit["id"] for edit in asked}
+        for number, edit in enumerate(asked, 1):
+            missing = sorted({*edit["needs"]} - taken)
+            if missing:
+                self._say(f"  edit {_edit(edit)}", f"  left out: it needs {', '.join(missing)}")
+                continue
+            alone = self._choice(edits, frozenset({edit["id"]}))
+            if alone is None:
+                return None
+            report = document.to_json(check.preview(self.world, claim, alone).outcome())
+            self._say(f"\n  edit {_edit(edit)}", report["diff"].removesuffix("\n"))
+            question = f"Take edit {edit['id']} ({number} of {len(asked)})? [y]es, [n]o, [q]uit: "
+            answer = ""
+            while answer not in ("y", "n", "q"):
+                answer = self._line(question).strip().lower()[:1]
+            if answer == "q":
+                self.quit = True
+                raise Quit
+            if answer == "y":
+                taken.add(edit["id"])
+        return self._choice(edits, frozenset(taken))
 
     def _line(self, question: str) -> str:
         """A line from the terminal; raises `Quit` at its end, and when a signal says to stop."""

@@ -7,11 +7,11 @@ from argparse import Namespace
 from pathlib import Path
 
 from patchq.cli import opening, output
-from patchq.cli.arguments import Argument, positive
+from patchq.cli.arguments import Argument, positive, read_response
 from patchq.git.repository import Repository
 from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
-from patchq.llm.request import Request
+from patchq.llm.request import Request, RequestedFile
 from patchq.model.errors import UsageError
 from patchq.pipeline.requests import query_of
 
@@ -22,6 +22,13 @@ REQUEST = (
     Argument(
         "--line", metavar="[FILE:]N", action="append", default=[], help="where the change is to be"
     ),
+    Argument(
+        "--reach",
+        metavar="N",
+        type=positive,
+        help="show N lines before and behind --line, and no others",
+    ),
+    Argument("--reference", metavar="PATCH", help="a patch that shows what is meant (- for stdin)"),
     Argument("--test", metavar="FILE", action="append", default=[], help="to show, too"),
     Argument("--target", metavar="B", help="the branch that the change is for"),
     Argument("--base", metavar="C", help="show the files as of this commit"),
@@ -69,15 +76,30 @@ def question(args: Namespace, repo: Repository) -> Request:
         if path not in files:
             raise UsageError(f"--line {place}: {name} is not one of the files", "name it as a FILE")
         lines[path] = int(number)
+    if args.reach is not None and not lines:
+        raise UsageError("--reach: from which line?", "say --line FILE:N, too")
     return Request(
-        tuple((path, lines.get(path)) for path in dict.fromkeys(files)),
+        tuple(
+            RequestedFile(path, lines.get(path), args.reach if path in lines else None)
+            for path in dict.fromkeys(files)
+        ),
         args.task,
         args.form,
         getattr(args, "mode", None),
         args.target,
         args.base,
         tuple(_path(name, args, repo) for name in args.test),
+        _reference(args.reference) if args.reference else "",
     )
+
+
+def _reference(name: str) -> str:
+    data, _ = read_response(name)
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"--reference {name}: not UTF-8 text (byte {error.start})"
+        raise UsageError(message, "send the patch as UTF-8") from None
 
 
 def _path(name: str, args: Namespace, repo: Repository) -> str:

@@ -1,13 +1,16 @@
 """A request: what to ask the configured model for, as `NAME.request.yaml` in the inbox says it; and
 asking for a response until there is one that can be read.
 
-    files: [src/login.py, {path: src/big.py, line: 340}]
+    files: [src/login.py, {path: src/big.py, line: 340, reach: 40}]
     task: Lock an account after five wrong passwords
-    form: auto            # diff, edit-script, whole
+    form: auto            # diff, edit-script, indexed, contextual, whole
     mode: review          # never apply it unseen; `auto` is the configuration's to allow
     target: main
     base: 3f2a9c1         # default: the target's tip
     tests: [tests/test_login.py]
+    reference: |          # a patch that shows what is meant
+      --- a/src/login.py
+      ...
 
 `retries: ID`, instead of files and a task, sends the retry prompt of a refused batch.
 
@@ -37,28 +40,43 @@ from patchq.text import yamlio
 from patchq.text.quote import clip, visible
 from patchq.text.yamlio import Misfit
 
-KEYS = ("files", "task", "form", "mode", "target", "base", "tests", "retries")
+KEYS = ("files", "task", "form", "mode", "target", "base", "tests", "reference", "retries")
 MOST_FILES = 50
 _LONGEST_TASK = 64 * 1024
+_LONGEST_REFERENCE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedFile:
+    """A file to change: `line` (1-based) is where, and `reach` how many lines before and behind it
+    the model is shown, if they are named."""
+
+    path: str
+    line: int | None = None
+    reach: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for; `files` are paths with the line that the change is at, if one is named."""
+    """What is asked for."""
 
-    files: tuple[tuple[str, int | None], ...] = ()
+    files: tuple[RequestedFile, ...] = ()
     task: str = ""
     form: str = "auto"
     mode: str | None = None
     target: str | None = None
     base: str | None = None
     tests: tuple[str, ...] = ()
+    reference: str = ""
     retries: str | None = None
 
 
 def write(request: Request) -> bytes:
     """The request as a file; `read` gives it back."""
-    files = [{"path": path, "line": line} if line else path for path, line in request.files]
+    files = [
+        {key: value for key, value in asdict(file).items() if value is not None}
+        for file in request.files
+    ]
     lines = asdict(request) | {"files": files}
     return "".join(f"{k}: {json.dumps(v)}\n" for k, v in lines.items() if v).encode()
 
@@ -115,11 +133,11 @@ def _flaw(message: str, line: int) -> Problem:
     return Problem("frontmatter.value", message, hint, line=line)
 
 
-def _text(node: yamlio.Node, what: str = "text") -> str:
+def _text(node: yamlio.Node, what: str = "text", most: int = _LONGEST_TASK) -> str:
     if not isinstance(node, yamlio.Scalar) or node.value is None or not node.text.strip():
         raise Misfit(what)
-    if len(node.text) > _LONGEST_TASK or "\0" in node.text:
-        raise Misfit(f"at most {_LONGEST_TASK} characters, none of them NUL")
+    if len(node.text) > most or "\0" in node.text:
+        raise Misfit(f"at most {most} characters, none of them NUL")
     return node.text
 
 
@@ -129,9 +147,9 @@ def _word(node: yamlio.Node, words: Sequence[str]) -> str:
     return node.text
 
 
-def _files(node: yamlio.Node) -> tuple[tuple[str, int | None], ...]:
+def _files(node: yamlio.Node) -> tuple[RequestedFile, ...]:
     found = tuple(map(_file, _items(node)))
-    if len({path for path, _ in found}) < len(found):
+    if len({file.path for file in found}) < len(found):
         raise Misfit("each file once")
     return found
 
@@ -143,20 +161,26 @@ def _items(node: yamlio.Node) -> tuple[yamlio.Node, ...]:
     return items
 
 
-def _file(node: yamlio.Node) -> tuple[str, int | None]:
+def _file(node: yamlio.Node) -> RequestedFile:
     if not isinstance(node, yamlio.Mapping):
-        return _text(node, "paths"), None
+        return RequestedFile(_text(node, "paths"))
     entries = {key.text: value for key, value in node.entries}
-    line = entries.get("line")
-    number = line.value if isinstance(line, yamlio.Scalar) else None
-    is_line = isinstance(number, int) and not isinstance(number, bool) and number > 0
+    numbers = {key: _number(entries[key]) for key in ("line", "reach") if key in entries}
     if (
-        entries.keys() - {"path", "line"}
+        entries.keys() - {"path", "line", "reach"}
         or "path" not in entries
-        or (line is not None and not is_line)
+        or None in numbers.values()
+        or ("reach" in numbers and "line" not in numbers)
     ):
-        raise Misfit("`{path: …, line: …}` with a line from 1")
-    return _text(entries["path"], "a path"), number if isinstance(number, int) else None
+        raise Misfit("`{path: …, line: …, reach: …}` with numbers from 1, `reach` only with `line`")
+    return RequestedFile(_text(entries["path"], "a path"), **numbers)
+
+
+def _number(node: yamlio.Node) -> int | None:
+    """The whole number from 1 that a value is, None if it is anything else."""
+    value = node.value if isinstance(node, yamlio.Scalar) else None
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if is_number and isinstance(value, int) else None
 
 
 _READ: dict[str, Callable[[yamlio.Node], Any]] = {
@@ -166,6 +190,7 @@ _READ: dict[str, Callable[[yamlio.Node], Any]] = {
     "mode": partial(_word, words=("review", "auto")),
     "target": _text,
     "base": _text,
+    "reference": partial(_text, most=_LONGEST_REFERENCE),
     "tests": lambda node: tuple(_text(item, "paths") for item in _items(node)),
     "retries": _text,
 }

@@ -14,7 +14,7 @@ drops a response reads its report and answers it, and may not want another model
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -23,7 +23,7 @@ from patchq.llm import request
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Model
 from patchq.llm.prompts import ShownFile, Task, aimed
-from patchq.llm.request import Query, Reply, Request
+from patchq.llm.request import Query, Reply, Request, RequestedFile
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
 from patchq.model.values import Generation, Problem, Tree
@@ -183,12 +183,15 @@ def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
         message = f"there is no {'commit' if asked.base else 'branch'} {what[1]!r}"
         return (Problem(f"frontmatter.{what[0]}", message, f"correct `{what[0]}`"),)
     tree, problems = world.repo.tree(base), list[Problem]()
-    files = _files(world, tree, [*asked.files], problems)
-    tests = _files(world, tree, [(path, None) for path in asked.tests], problems)
+    files = _files(world, tree, asked.files, problems)
+    tests = _files(world, tree, map(RequestedFile, asked.tests), problems)
     for file in tests:
         if file.text is None:
             message = f"there is no file {file.path} in the base"
             problems.append(Problem("path.not_found", message, "name a test that exists"))
+    if secrecy.in_text(asked.reference, ""):
+        message = "the reference holds a secret, which is sent to nobody"
+        problems.append(Problem("frontmatter.value", message, "take the secret out of it"))
     if problems:
         return tuple(problems)
     large = world.config.large_file
@@ -200,6 +203,7 @@ def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
         tuple(tests),
         large.lines,
         large.bytes,
+        asked.reference,
     )
     known = frozenset(file.path for file in (*files, *tests) if file.text is not None)
     return Query(
@@ -215,13 +219,14 @@ def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
 
 
 def _files(
-    world: World, tree: Tree, paths: list[tuple[str, int | None]], problems: list[Problem]
+    world: World, tree: Tree, files: Iterable[RequestedFile], problems: list[Problem]
 ) -> list[ShownFile]:
     """The files to show; a path that no response may touch is shown to no model either."""
     found = []
-    for path, line in paths:
+    for file in files:
         try:
-            found.append(ShownFile(path, _text(world, tree, path), line))
+            text = _text(world, tree, file.path)
+            found.append(ShownFile(file.path, text, file.line, file.reach))
         except Refused as refused:
             problems.append(refused.problem)
     return found

@@ -210,15 +210,24 @@ class Ranked:
     score: int
 
 
-def ranked(path: str, source: str, target: int | None = None) -> list[Ranked]:
-    """The candidates of the file, the best first; those of equal score in the file's order."""
+def ranked(
+    path: str, source: str, target: int | None = None, reach: int | None = None
+) -> list[Ranked]:
+    """The candidates of the file, the best first; those of equal score in the file's order.
+
+    With a `target` line, other lines than definitions are candidates near it; `reach` is how many
+    lines away any candidate may be.
+    """
     lines = source.split("\n")
     counts = Counter(line.strip() for line in lines)
     found = parts(path, source) or []
     headers = {part.header for part in found}
     near = range(len(lines))
     if target is not None:
-        near = range(max(target - 1 - _REACH, 0), min(target + _REACH, len(lines)))
+        around = _REACH if reach is None else reach
+        near = range(max(target - 1 - around, 0), min(target + around, len(lines)))
+        if reach is not None:
+            found = [part for part in found if part.header in near]
     others = [i for i in near if lines[i].strip() and i not in headers]
     candidates = []
     for part in (*found, *(Part.of_lines("line_pattern", None, i, i + 1) for i in others)):

@@ -209,3 +209,51 @@ def test_no_backup_where_no_file_is_updated(kept: Path) -> None:
     )
     patchq("apply", "-", cwd=kept, stdin=block("a.txt", "one\n", "1\n"))
     assert not [*kept.rglob("*.bak*")]
+
+
+def test_each_edit_by_itself(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": TWO + OTHER})
+    with on_a_terminal(repo, "run") as terminal:
+        answer(terminal, "e", "y", "what", "n", "y", "y")
+        text = ends(terminal, 0)
+    lines = text.replace("\r", "").splitlines()
+    first = lines.index("Take edit 1 (1 of 3)? [y]es, [n]o, [q]uit: y")
+    second = lines.index("Take edit 2 (2 of 3)? [y]es, [n]o, [q]uit: what")
+    start = max(n for n, line in enumerate(lines[:first]) if line.startswith("  edit 1"))
+    assert {"-one", "+1"} <= {*lines[start:first]}
+    assert not {"+B", "+c"} & {*lines[start:first]}
+    assert {"-b", "+B"} <= {*lines[first:second]}
+    assert "+1" not in lines[first:second]
+    names = ("a.txt", "b.txt", "c.txt")
+    assert [git("show", f"main:{name}", cwd=repo) for name in names] == ["1\ntwo", "b", "c"]
+    told = report(repo / ".patchq", "x")
+    assert [edit["state"] for edit in told["edits"]] == ["applied", "skipped", "applied"]
+
+
+def test_an_edit_that_needs_one_left_out_is_not_asked_about(repo: Path) -> None:
+    later = block("a.txt", "1\n", "uno\n")
+    drop(repo / ".patchq", {"x.md": TWO + later})
+    with on_a_terminal(repo, "run") as terminal:
+        answer(terminal, "e", "n", "y", "y")
+        text = ends(terminal, 0)
+    assert "left out: it needs 1" in text
+    assert "(3 of 3)" not in text
+    assert git("show", "main:a.txt", cwd=repo) == "one\ntwo"
+    assert git("show", "main:b.txt", cwd=repo) == "B"
+
+
+def test_none_of_the_edits_asks_again(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": TWO})
+    with on_a_terminal(repo, "run") as terminal:
+        answer(terminal, "e", "n", "n", "n")
+        text = ends(terminal, 0)
+    assert "no edit would be left" in text
+    assert state(repo, "x") == "proposed"
+
+
+def test_quit_between_two_edits(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": TWO})
+    with on_a_terminal(repo, "run") as terminal:
+        answer(terminal, "e", "y", "q")
+        ends(terminal, 130)
+    assert not [*(repo / ".patchq").glob("*/*.report.json")]

@@ -61,6 +61,29 @@ FORMS = {
     "small as diff": ((ShownFile("a.py", SMALL),), "diff", {"find_replace"}, "diff"),
     "large as whole": ((ShownFile("a.py", LARGE),), "whole", {"whole_file"}, "whole"),
     "script": ((ShownFile("a.py", SMALL),), "edit-script", {"edit_script"}, "edit-script"),
+    "indexed": ((ShownFile("a.md", SMALL),), "indexed", {"indexed"}, "indexed"),
+    "contextual": ((ShownFile("a.md", LARGE),), "contextual", {"contextual"}, "contextual"),
+    "indexed and new": (
+        (ShownFile("a.md", SMALL), NEW),
+        "indexed",
+        {"indexed", "whole_file"},
+        "indexed",
+    ),
+    "indexed, of which a part is shown": (
+        (ShownFile("a.md", LARGE, 9, 9),),
+        "indexed",
+        {"contextual"},
+        "contextual",
+    ),
+    "within reach": ((ShownFile("a.py", LARGE[:99], 1, 1),), "auto", {"find_replace"}, "diff"),
+    "all within reach": ((ShownFile("a.py", SMALL, 1, 1),), "auto", {"whole_file"}, "whole"),
+    "a line behind the end": (
+        (ShownFile("a.py", SMALL, 99, 1),),
+        "auto",
+        {"find_replace"},
+        "diff",
+    ),
+    "reach without a line": ((ShownFile("a.py", SMALL, None, 1),), "auto", {"whole_file"}, "whole"),
 }
 
 
@@ -124,6 +147,40 @@ def test_a_script_selects_from_the_ranked_candidates() -> None:
     assert offered[:2] == ("def f100():", "f100")
     assert '{"type": "function_definition", "selected": "def f100():"' in prompt.text
     assert "return 199" not in offered
+
+
+def test_only_what_is_within_reach_is_shown() -> None:
+    text = build(task(ShownFile("a.py", LARGE, 401, 2))).text
+    assert "lines 399-403 of 800" in text
+    assert "Left out here, and to stay as they are: lines 1-398 and 404-800." in text
+    assert "def f99" not in text
+    prompt = build(task(ShownFile("a.py", LARGE, 401, 6)), form="edit-script")
+    (offered,) = prompt.candidates.values()
+    assert set(offered) == {
+        *(f"def f{n}():" for n in (99, 100, 101)),
+        *(f"f{n}" for n in (99, 100, 101)),
+        *(f"return {n}" for n in (99, 100, 101)),
+    }
+
+
+def test_a_file_that_is_asked_for_whole_is_shown_beyond_the_reach() -> None:
+    assert LARGE in build(task(ShownFile("a.py", LARGE, 401, 2)), form="whole").text
+
+
+PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n"
+
+
+def test_a_reference_patch_is_shown() -> None:
+    text = build(task(ShownFile("a.py", SMALL), reference=PATCH)).text
+    assert "## A patch for reference\n\n" in text
+    assert f"```\n{PATCH}```" in text
+    assert "for reference" not in build(task(ShownFile("a.py", SMALL), reference="\n")).text
+
+
+def test_of_a_long_reference_the_beginning_is_shown() -> None:
+    text = build(task(ShownFile("a.py", SMALL), reference="+0123456\n" * 2000)).text
+    assert "## A patch for reference, the first 888 of its 2000 lines" in text
+    assert text.count("+0123456\n") == 888
 
 
 def test_what_was_wrong_is_said() -> None:
@@ -192,11 +249,21 @@ WRONG = {
     "line zero": (["src/a.py", "--line", "0"], "expected FILE:N"),
     "base": (["src/a.py", "--base", "feed"], "frontmatter.base"),
     "target": (["src/a.py", "--target", "none"], "frontmatter.target"),
+    "reach of no line": (["src/a.py", "--reach", "3"], "--reach: from which line?"),
+    "reach zero": (["src/a.py", "--line", "1", "--reach", "0"], "--reach"),
+    "reference that is not there": (["src/a.py", "--reference", "x.diff"], "cannot read x.diff"),
+    "reference with a secret": (
+        ["src/a.py", "--reference", "secret.diff"],
+        "the reference holds a secret",
+    ),
+    "reference that is no text": (["src/a.py", "--reference", "bin.diff"], "not UTF-8 text"),
 }
 
 
 @pytest.mark.parametrize(("words", "said"), WRONG.values(), ids=WRONG)
 def test_usage(words: list[str], said: str, repo: Path) -> None:
+    (repo / "secret.diff").write_text(f"+token = 'ghp_{'a1B2c3D4e5F6' * 3}'\n")
+    (repo / "bin.diff").write_bytes(b"+\xff\n")
     done = patchq("prompt", *words, "--task", "x", cwd=repo, code=2)
     assert said in done.err
 
@@ -207,6 +274,15 @@ ANSWERS = {
     "REPLACE WITH:\n```python\n    return 2\n```\n",
     "edit-script": '{"file": "src/a.py", "edits": [{"type": "replace", "anchor": {"type": '
     '"line_pattern", "selected": "return 1"}, "content": "    return 2\\n"}]}\n',
+    "indexed": '{"edits": [{"id": "edit-1", "type": "modification", "file": "src/a.py", "target": '
+    '"return 1", "replacement": "return 2", "occurrences": [1], "confidence": 0.9}]}\n',
+    "contextual": '{"contextualEdits": [{"id": "1", "type": "modification", "file": "src/a.py", '
+    '"searchPattern": {"before": "return ", "target": "1", "after": "\\n"}, '
+    '"replacement": "2"}]}\n',
+    "both": '{"edits": [{"id": "edit-1", "type": "modification", "file": "src/a.py", "target": '
+    '"return one", "replacement": "return two"}], "contextualEdits": [{"id": "edit-1", "type": '
+    '"modification", "file": "src/a.py", "searchPattern": {"before": "return ", "target": "1", '
+    '"after": "\\n"}, "replacement": "2"}]}\n',
 }
 
 
@@ -215,7 +291,8 @@ def test_an_answer_in_the_form_asked_for_is_applied(form: str, repo: Path) -> No
     """What a person does who has no model configured: print, paste, drop."""
     (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
     patchq("init", cwd=repo)
-    prompt = patchq("prompt", "src/a.py", "--form", form, "--task", "x", cwd=repo).out
+    asked = "indexed" if form == "both" else form
+    prompt = patchq("prompt", "src/a.py", "--form", asked, "--task", "x", cwd=repo).out
     header = re.search(r"^---\nbase: \w+\n---\n", prompt, re.MULTILINE)
     assert header
     drop(repo / ".patchq", {"hand.md": f"{header[0]}\n{ANSWERS[form]}"})

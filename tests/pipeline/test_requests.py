@@ -101,6 +101,18 @@ def test_a_request_becomes_a_commit(tmp_path: Path) -> None:
         assert f"\n{SMALL}" in asked.question
 
 
+def test_a_request_with_a_reach_and_a_reference(tmp_path: Path) -> None:
+    with place(tmp_path, "nothing") as at:
+        at.request(
+            "files: [{path: big.py, line: 21, reach: 1}]\ntask: Change it\nform: indexed\n"
+            "reference: |\n  -old\n  +new\n"
+        )
+        first = at.server.requests[0].question
+        assert re.search(r"`big.py`, lines 20-22 of \d+\n", first)
+        assert "```\n-old\n+new\n```" in first
+        assert '"contextualEdits"' in first
+
+
 def test_what_a_model_says_of_itself_is_not_believed(tmp_path: Path) -> None:
     header = "---\nid: other\ntarget: elsewhere\nbase: 1234\nagent: boss\nmessage: Greet\n---\n"
     with place(tmp_path, header + WHOLE) as at:
@@ -201,6 +213,13 @@ BAD = {
     "outside": ("files: [../a.py]\ntask: x\n", "path.outside"),
     "test": ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
     "retries": ("retries: nothing\n", "frontmatter.value"),
+    "line zero": ("files: [{path: a.py, line: 0}]\ntask: x\n", "frontmatter.value"),
+    "reach of no line": ("files: [{path: a.py, reach: 2}]\ntask: x\n", "frontmatter.value"),
+    "reference": ("files: [a.py]\ntask: x\nreference: [a]\n", "frontmatter.value"),
+    "secret reference": (
+        f"files: [a.py]\ntask: x\nreference: ghp_{'a1B2c3D4e5F6' * 3}\n",
+        "frontmatter.value",
+    ),
 }
 
 

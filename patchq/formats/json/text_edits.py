@@ -51,8 +51,28 @@ Answer with one JSON object:
 
 `occurrences` counts where the target stands in the file as it is now, from 1; leave it out for a
 target that stands there once. `type` is `modification`, `deletion` (no `replacement`) or `addition`
-(`afterText`, `occurrence` and `insertion` instead). Copy all texts exactly. An edit that must not
-be made when another one is names it as `"dependsOn": "edit-1"`.
+(`afterText`, `occurrence` and `insertion` instead). Copy all texts exactly.
+
+Group related changes under one id: the same change at several places is one edit with all its
+`occurrences`, which people accept or leave out as one. `confidence`, from 0 to 1, says how clear
+the context makes the change; edits below the threshold are left out. An edit that must not be made
+when another one is names it as `"dependsOn": "edit-1"`. For a complex change, whose places are
+hard to count, give both forms: beside the indexed edit, in the same object, a contextual one with
+the same id as its backup, which is taken where the indexed one has no place:
+
+  "contextualEdits": [
+    {
+      "id": "edit-1",
+      "type": "modification",
+      "file": "path/to/file.md",
+      "searchPattern": {
+        "before": "the text right before it",
+        "target": "the text to change",
+        "after": "the text right behind it"
+      },
+      "replacement": "the text that takes its place"
+    }
+  ]
 """
 
 _OCCURRENCES_HINT = "send `target`, `replacement` and `occurrences`; see `patchq formats indexed`"
@@ -82,7 +102,8 @@ Answer with one JSON object:
 `insertion`). Copy all texts exactly. Instead of `before` and `after`, `"paragraph": "contains('x')
 && !contains('y')"` seeks the target in such paragraphs, `maxDistance` characters from `x` at most;
 without a target, `"sentences": 2` names the two sentences that hold `x`. `"all": true` changes
-every match; otherwise there must be one.
+every match, so that related changes stand under one id; otherwise there must be one. `confidence`,
+from 0 to 1, says how clear the context makes the change; edits below the threshold are left out.
 """
 
 TYPES = ("modification", "deletion", "addition")
