@@ -24,7 +24,8 @@ from patchq.model.values import (  # fmt: skip
     Tree,
 )
 from patchq.plan import guards, selection
-from patchq.plan.files import File, Files, Footprint, clash, outcome
+from patchq.plan.files import File, Files, clash, outcome
+from patchq.plan.overlay import Footprint
 from patchq.plan.targets import Refused, Rules, check_text
 from patchq.resolve import refusals
 from patchq.resolve.ladder import Found, Missed

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.model.values import Hunk
-from patchq.plan.files import Footprint, Overlay
+from patchq.plan.overlay import Footprint, Overlay
 
 BASE = b"0123456789"
 
