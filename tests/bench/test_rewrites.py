@@ -27,6 +27,7 @@ SHARES = "".join(
 BEFORE = {
     "pkg/total.py": TOTAL + SHARES,
     "pkg/names.toml": "".join(f"[section_{n}]\nname = 'n{n}'\nsize = {n}\n" for n in range(12)),
+    "docs/notes.txt": "".join(f"Note {n}: nothing.\n" for n in range(9)),
     "docs/guide.txt": "".join(f"Line {n} of the guide says {n * n}.\n" for n in range(40)),
 }
 AFTER = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bench.corpus.rewrites.forms import Form
 from bench.corpus.rewrites.registry import Brief, Files, Kind, Outcome, Rewrite
-from bench.corpus.rewrites.tasks import Task, losses
+from bench.corpus.rewrites.tasks import Task, is_sound, losses
 
 _FENCE = re.compile(r"^\s*(`{3}|~{3})|^(END )?FILE\b", re.MULTILINE)
 
@@ -56,8 +56,11 @@ def cases_of(
             brief = Brief(task, form, dice, root)
             if not _fits(form, task) or not (rewrite := kind.write(brief)):
                 continue
+            case = Case(kind, brief, rewrite)
+            if "exact" in case.allowed and not is_sound(case.before, case.after):
+                continue
             left -= 1
-            yield Case(kind, brief, rewrite)
+            yield case
 
 
 def _fits(form: Form, task: Task) -> bool:

@@ -77,6 +77,11 @@ class Brief:
         """The changes that replace lines of a file."""
         return [change for change in self.changes if change.replaces]
 
+    @property
+    def ends_open(self) -> bool:
+        """Whether the last edit is fenced Markdown, whose end a further fence puts in doubt."""
+        return self.form.family == "find" and self.changes[-1].path.endswith(".md")
+
     def response(self, changes: Sequence[Change] | None = None, style: PathStyle = AS_IT_IS) -> str:
         """The changes, or all of the task, in the form."""
         return self.form.write(self.changes if changes is None else changes, style)

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import ast
 import difflib
+import json
 import re
+import tomllib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import PurePosixPath
+
+import yaml
 
 from bench.corpus.cases import Case
 
@@ -64,6 +69,14 @@ class Task:
 
 def lines_of(text: str) -> list[str]:
     return text.splitlines(keepends=True)
+
+
+def stands(quote: str, text: str) -> bool:
+    """Whether the quoted lines stand in a text, whatever blanks are round each of them."""
+    wanted = [line.strip() for line in lines_of(quote)]
+    found = [line.strip() for line in lines_of(text)]
+    size = len(wanted)
+    return any(found[at : at + size] == wanted for at in range(len(found) - size + 1))
 
 
 def is_plain(text: str) -> bool:
@@ -152,30 +165,53 @@ def _is_certain(task: Task) -> bool:
     return (
         all(is_plain(half or "") for change in changes for half in (change.old, change.new))
         and all(text.endswith("\n") for text in texts if text)
-        and all(_is_sound(path, task.before.get(path), result.get(path)) for path in paths)
+        and is_sound(task.before, result)
         and result != task.before
     )
 
 
+def is_sound(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether every file that changes stays as readable as it was; a part of them may not."""
+    return all(
+        _is_sound(path, before[path], after[path])
+        for path in before.keys() & after.keys()
+        if before[path] != after[path]
+    )
+
+
 def _is_sound(path: str, old: str | None, new: str | None) -> bool:
-    """Whether a change leaves its file as readable as it was: one of several may not."""
     if old is None or new is None:
         return True
-    if path.endswith(".py"):
-        return is_python(new) or not is_python(old)
+    suffix = PurePosixPath(path).suffix
+    if suffix in _PARSERS:
+        return can_be_parsed(suffix, new) or not can_be_parsed(suffix, old)
     depths = [[text.count(a) - text.count(b) for a, b in _BRACKETS] for text in (old, new)]
     return depths[0] == depths[1]
 
 
-def is_python(text: str) -> bool:
-    """Whether this Python can parse it."""
+def can_be_parsed(suffix: str, text: str) -> bool:
+    """Whether the language's own parser takes it: of a language that has one here."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError):
+            _PARSERS[suffix](text)
+    except (ValueError, SyntaxError, yaml.YAMLError):
         return False
     return True
+
+
+def is_judged(text: str) -> bool:
+    """Whether a text is no template, which no parser can judge."""
+    return not re.search(r"\{\{|\{%|<%", text)
+
+
+_PARSERS: Mapping[str, Callable[[str], object]] = {
+    ".py": ast.parse,
+    ".toml": tomllib.loads,
+    ".json": json.loads,
+    ".yml": lambda text: list(yaml.parse(text)),
+    ".yaml": lambda text: list(yaml.parse(text)),
+}
 
 
 def _changes(path: str, old: str, new: str) -> list[Change]:

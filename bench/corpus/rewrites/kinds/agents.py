@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bench.corpus.rewrites.forms import PathStyle, calls
-from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind, refuse
+from bench.corpus.rewrites.registry import Brief, Rewrite, either, exact, kind, refuse
 from bench.corpus.rewrites.tasks import applied
 
 
@@ -105,4 +105,5 @@ def _delete_call(brief: Brief) -> Rewrite | None:
     message: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice: dict[str, object] = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     after = {p: x for p, x in brief.task.before.items() if p != path}
-    return exact(json.dumps({"object": "chat.completion", "choices": [choice]}), after)
+    # A tool that nobody has listed: read as what it says, or refused; never left out.
+    return either(json.dumps({"object": "chat.completion", "choices": [choice]}), after)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bench.corpus.rewrites.registry import Brief, Rewrite, either, exact, kind, refuse
-from bench.corpus.rewrites.tasks import Change, is_plain, lines_of
+from bench.corpus.rewrites.tasks import Change, applied, is_plain, lines_of, stands
 
 Damage = Callable[[Change, random.Random], Change | None]
 
@@ -60,11 +60,12 @@ def _dedented(brief: Brief) -> Rewrite | None:
             x.startswith("  ") or not x.strip() for x in both
         ):
             return None
-        return replace(
-            c,
-            old="".join(x[2:] if x.strip() else x for x in lines_of(c.old or "")),
-            new="".join(x[2:] if x.strip() else x for x in lines_of(c.new or "")),
+        old, new = (
+            "".join(x[2:] if x.strip() else x for x in lines_of(half or ""))
+            for half in (c.old, c.new)
         )
+        # One that stands so, behind its line's indentation, is meant literally.
+        return None if old in brief.task.before[c.path] else replace(c, old=old, new=new)
 
     return _damaged(brief, damage)
 
@@ -98,6 +99,13 @@ def _misremembered(brief: Brief) -> Rewrite | None:
         line = lines[i]
         changed = [*lines]
         changed[i] = line[: m.start()] + m[0][::-1] + "x" + line[m.end() :]
+        rest = [other for other in brief.changes if other is not c]
+        # What the edit would give must not stand there: that would be an edit applied already.
+        if any(
+            stands(c.new or "", f[c.path])
+            for f in (brief.task.before, applied(brief.task.before, rest))
+        ):
+            return None
         return replace(c, old="".join(changed))
 
     rewrite = _damaged(brief, damage)
@@ -121,9 +129,17 @@ def _ambiguous(brief: Brief) -> Rewrite | None:
 
 @kind("escaped entities", "escapes")
 def _entities(brief: Brief) -> Rewrite | None:
+    """The markers too; only a quote that the entities stand for shows that it was on the way."""
     if brief.form.family != "blocks":
         return None
-    return either(html.escape(brief.response(), quote=False))
+    response = html.escape(brief.response(), quote=False)
+    if response == brief.response():
+        return None
+    if brief.form.name == "search_replace_dashes" or any(c.new is None for c in brief.changes):
+        return either(response)
+    shown = any(html.escape(c.old or "", quote=False) != c.old for c in brief.replacements())
+    known = shown and len(brief.replacements()) == len(brief.changes)
+    return exact(response) if known else refuse(response)
 
 
 @kind("lone CR", "escapes")

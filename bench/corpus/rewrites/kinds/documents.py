@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.corpus.rewrites.forms import language
-from bench.corpus.rewrites.registry import Brief, Rewrite, either, exact, kind
+from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind
 from bench.corpus.rewrites.tasks import is_plain, lines_of
 
 PAGE = "docs/about-this-format.md"
@@ -29,13 +29,13 @@ def _document_line(brief: Brief) -> Rewrite | None:
     if brief.form.family in {"api", "mail"}:
         return None
     text = _page(brief)
-    return either(f"{PAGE}\n````````markdown\n{text}````````\n", {**brief.task.before, PAGE: text})
+    return exact(f"{PAGE}\n````````markdown\n{text}````````\n", {**brief.task.before, PAGE: text})
 
 
 @kind("an excerpt beside the edits", "documents")
 def _excerpt(brief: Brief) -> Rewrite | None:
     able = brief.replacements()
-    if not able or not brief.form.in_text or brief.form.family in {"files", "json", "calls"}:
+    if not able or not brief.form.in_text:
         return None
     c = able[0]
     lines = lines_of(brief.task.before[c.path])
@@ -51,7 +51,8 @@ def _excerpt(brief: Brief) -> Rewrite | None:
 
 @kind("whole_files: true", "whole files")
 def _whole_files(brief: Brief) -> Rewrite | None:
-    if brief.form.name != "whole_file":
+    words = [c.path for c in brief.changes if "/" not in c.path and "." not in c.path]
+    if brief.form.name != "whole_file" or words:
         return None
     parts = "\n".join(f"{c.path}\n````{language(c.path)}\n{c.new}````\n" for c in brief.changes)
     return exact(f"---\nwhole_files: true\n---\n{parts}")
@@ -60,7 +61,7 @@ def _whole_files(brief: Brief) -> Rewrite | None:
 @kind("the whole old file beside the edits", "documents")
 def _whole_quotation(brief: Brief) -> Rewrite | None:
     able = brief.replacements()
-    if not able or brief.form.family not in {"blocks", "find", "patch"}:
+    if not able or not brief.form.in_text:
         return None
     c = able[0]
     text = brief.task.before[c.path]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from bench.corpus.rewrites.forms import PathStyle
-from bench.corpus.rewrites.registry import Brief, Rewrite, Writer, either, exact, kind, refuse
-from bench.corpus.rewrites.tasks import applied
+from bench.corpus.rewrites.registry import Brief, Rewrite, Writer, exact, kind, refuse
+from bench.corpus.rewrites.tasks import applied, stands
 
 DRESSES: Mapping[str, Callable[[str], str]] = {
     "backticks": lambda p: f"`{p}`",
@@ -41,9 +42,21 @@ for _name in DRESSES:
     kind(f"path: {_name}", "paths")(_dressed(_name))
 
 
+def _spelt(brief: Brief, spell: Callable[[str], str]) -> str | None:
+    """The changes under other paths; as a diff without prefixes, and never as a mail, whose paths
+    git itself has written."""
+    if brief.form.family == "mail":
+        return None
+    response = brief.response(style=PathStyle(spell=spell))
+    if brief.form.family == "patch":
+        response = re.sub(r"^(---|\+\+\+) [ab]/", r"\1 ", response, flags=re.MULTILINE)
+    return response
+
+
 @kind("path: ./", "paths")
 def _dot(brief: Brief) -> Rewrite | None:
-    return exact(brief.response(style=PathStyle(spell=lambda p: f"./{p}")))
+    response = _spelt(brief, lambda p: f"./{p}")
+    return exact(response) if response else None
 
 
 @kind("path: backslashes", "paths")
@@ -53,7 +66,10 @@ def _backslashes(brief: Brief) -> Rewrite | None:
     directories = {p.rpartition("/")[0] for p in brief.task.before}
     if any(c.old is None and c.path.rpartition("/")[0] not in directories for c in brief.changes):
         return None
-    return exact(brief.response(style=PathStyle(spell=lambda p: p.replace("/", "\\"))))
+    if any("." not in c.path.rpartition("/")[2] for c in brief.changes):
+        return None
+    response = _spelt(brief, lambda p: p.replace("/", "\\"))
+    return exact(response) if response else None
 
 
 @kind("path: absolute", "paths")
@@ -93,10 +109,10 @@ def _prefixed(lead: str, first: str | None = None) -> Writer:
 kind("block in a quotation", "paths")(_prefixed("> "))
 
 
-kind("block in a list", "paths")(_prefixed("    ", "1.  "))
+kind("block in a list", "paths")(_prefixed("    ", "1.  Change this:\n\n    "))
 
 
-kind("block in a bullet", "paths")(_prefixed("  ", "- "))
+kind("block in a bullet", "paths")(_prefixed("  ", "- This one:\n\n  "))
 
 
 @kind("two paths above one block", "paths")
@@ -108,12 +124,24 @@ def _two_paths(brief: Brief) -> Rewrite | None:
     both = [able[0]]
     other = brief.dice.choice(others)
     assert able[0].old
-    if able[0].old in brief.task.before[other]:
+    if stands(able[0].old, brief.task.before[other]):
         return None
     text = f"### {other}\n\nNow the lines in `{able[0].path}` change:\n\n"
     block = brief.response(both).partition("\n")[2]
-    after = {**brief.task.before, able[0].path: applied(brief.task.before, both)[able[0].path]}
-    return either(text + block, after)
+    return exact(text + block, applied(brief.task.before, both))
+
+
+@kind("two paths above one block that stands in both files", "paths")
+def _two_homes(brief: Brief) -> Rewrite | None:
+    able = brief.replacements()
+    if brief.form.family != "blocks" or not able:
+        return None
+    c = able[0]
+    folder, _, name = c.path.rpartition("/")
+    other = f"{folder}/other_{name}" if folder else f"other_{name}"
+    text = f"### {other}\n\nNow the lines in `{c.path}` change:\n\n"
+    before = {**brief.task.before, other: brief.task.before[c.path]}
+    return refuse(text + brief.response([c]).partition("\n")[2], before=before)
 
 
 @kind("prose names another file between blocks", "paths")
@@ -123,6 +151,7 @@ def _another_file(brief: Brief) -> Rewrite | None:
         return None
     first, second = able[0], able[1]
     others = [p for p in brief.task.before if p not in (first.path, second.path) and "/" in p]
+    others = [p for p in others if not stands(second.old or "", brief.task.before[p])]
     if first.path != second.path or not others:
         return None
     text = brief.response([first]) + f"\nNow `{brief.dice.choice(others)}`, which uses it:\n\n"

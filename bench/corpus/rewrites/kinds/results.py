@@ -14,7 +14,7 @@ from bench.corpus.rewrites.registry import (
     nothing_new,
     refuse,
 )
-from bench.corpus.rewrites.tasks import Change, applied, is_python, lines_of
+from bench.corpus.rewrites.tasks import Change, applied, can_be_parsed, is_judged, lines_of, stands
 
 COMMENTS = {
     ".py": "# {}",
@@ -82,9 +82,12 @@ def _there(brief: Brief) -> Rewrite | None:
         or len(brief.replacements()) != len(brief.changes)
     ):
         return None
+    result = brief.task.result()
     if any(len((c.new or "").strip()) < 8 for c in brief.changes):
         return None
-    return nothing_new(brief.response(), brief.task.result())
+    if any(stands(c.old or "", result[c.path].replace(c.new or "", "")) for c in brief.changes):
+        return None
+    return nothing_new(brief.response(), result)
 
 
 @kind("a row again, on a declared base", "there already")
@@ -95,7 +98,7 @@ def _again(brief: Brief) -> Rewrite | None:
     c = able[0]
     lines = lines_of(c.old or "")
     row = next((x for x in reversed(lines) if x.strip() and not set(x) & set("()[]{}")), None)
-    if row is None or c.path.endswith(".py"):
+    if row is None or c.path.endswith(".py"):  # a row of code again may mean something else
         return None
     other = replace(c, new=(c.old or "") + row)
     text = f"---\nbase: {BASE}\n---\n" + brief.response([other])
@@ -122,7 +125,8 @@ def _broken(brief: Brief) -> Rewrite | None:
         return None
     broken = replace(able[0], new=(able[0].new or "") + "def broken(:\n")
     before, after = brief.task.before, applied(brief.task.before, [broken])
-    if not is_python(before[broken.path]) or is_python(after[broken.path]):
+    parsed = [can_be_parsed(".py", files[broken.path]) for files in (before, after)]
+    if parsed != [True, False] or not all(is_judged(f[broken.path]) for f in (before, after)):
         return None
     return refuse(brief.response([broken]))
 

@@ -30,7 +30,7 @@ def _shuffled(brief: Brief) -> Rewrite | None:
 @kind("the same edit twice", "order")
 def _twice(brief: Brief) -> Rewrite | None:
     able = brief.replacements()
-    if not able or brief.form.family in {"patch", "mail", "json"}:
+    if not able or brief.form.family in {"patch", "mail"}:
         return None
     return exact(brief.response([*brief.changes, brief.dice.choice(able)]))
 
@@ -119,11 +119,7 @@ def _false_claim(brief: Brief) -> Rewrite | None:
 @kind("delete and create", "order")
 def _replaced(brief: Brief) -> Rewrite | None:
     path = next((c.path for c in brief.task.changes if c.replaces), None)
-    if (
-        path is None
-        or not (brief.form.deletes and brief.form.creates)
-        or brief.form.family != "blocks"
-    ):
+    if path is None or not (brief.form.deletes and brief.form.creates) or not brief.form.in_text:
         return None
     text = brief.task.result()[path]
     before = brief.task.before[path]
@@ -131,8 +127,8 @@ def _replaced(brief: Brief) -> Rewrite | None:
     if 2 * len(kept) < len(set(lines_of(before))) + 4:
         return None
     rest = [c for c in brief.task.changes if c.path != path]
-    pair = [Change(path, before, None), Change(path, None, text)]
-    return exact(brief.response([*rest, *pair]))
+    parts = [Change(path, before, None)], [Change(path, None, text)], rest
+    return exact("\n".join(brief.response(part) for part in parts if part))
 
 
 @kind("repeated chunks in order", "chains")
@@ -186,6 +182,8 @@ def _swapped(brief: Brief) -> Rewrite | None:
     if brief.form.name != "search_replace" or len(paths) < 2:
         return None
     one, two = brief.dice.sample(paths, 2)
+    if one.rpartition(".")[2] != two.rpartition(".")[2]:
+        return None
     after = {**brief.task.before, one: brief.task.before[two], two: brief.task.before[one]}
     if after[one] == after[two]:
         return None
@@ -198,6 +196,8 @@ def _rename_chain(brief: Brief) -> Rewrite | None:
     if brief.form.name != "search_replace" or len(paths) < 2:
         return None
     one, two = brief.dice.sample(paths, 2)
+    if one.rpartition(".")[2] != two.rpartition(".")[2]:
+        return None
     three = two + ".old"
     after = {p: x for p, x in brief.task.before.items() if p != one}
     after[three], after[two] = brief.task.before[two], brief.task.before[one]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.corpus.rewrites.forms import language
 from bench.corpus.rewrites.kinds.results import COMMENTS
-from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind, refuse
+from bench.corpus.rewrites.registry import Brief, Rewrite, either, exact, kind, refuse
 from bench.corpus.rewrites.tasks import Change, is_plain, lines_of
 
 TALK = (
@@ -28,7 +28,9 @@ TALK = (
 def _talk(brief: Brief) -> Rewrite | None:
     if brief.form.name != "search_replace":
         return None
-    paths = list(brief.task.before)
+    paths = [path for path, text in brief.task.before.items() if text.strip()]
+    if not paths:
+        return None
     text = brief.dice.choice(TALK)
     text = text.replace("{one}", paths[0]).replace("{two}", paths[-1])
     return refuse(text)
@@ -59,13 +61,15 @@ def _bare_list(brief: Brief) -> Rewrite | None:
 
 @kind("a placeholder path", "talk")
 def _placeholder(brief: Brief) -> Rewrite | None:
-    if not brief.form.in_text or brief.form.family not in {"blocks", "files", "find", "calls"}:
+    """A file's text under a prompt's own example writes nothing; a block or call that creates one
+    says what it says, or is refused."""
+    if not brief.form.in_text or not brief.form.creates:
         return None
     spot = brief.dice.choice(["path/to/file.py", "path/to/your/module.py", "your_file.py"])
-    creation = Change(spot, None, "print('hello')\n")
-    if not brief.form.creates:
-        return None
-    return refuse(brief.response([creation]))
+    response = brief.response([Change(spot, None, "print('hello')\n")])
+    if brief.form.family == "files":
+        return refuse(response)
+    return either(response, {**brief.task.before, spot: "print('hello')\n"})
 
 
 @kind("a root twin of a file", "talk")
@@ -98,14 +102,16 @@ def _shell(brief: Brief, commands: Sequence[str]) -> str:
     path = brief.dice.choice(list(brief.task.before))
     command = brief.dice.choice(commands).replace("{}", path)
     info = brief.dice.choice(["bash", "sh", "shell", "console"])
-    return f"```{info}\n{command}\n```\n"
+    prompt = "$ " if info == "console" else ""
+    return f"```{info}\n{prompt}{command}\n```\n"
 
 
 @kind("commands that run", "shell")
 def _runs(brief: Brief) -> Rewrite | None:
     if not brief.form.in_text:
         return None
-    return exact(f"{brief.response()}\nThen run:\n\n{_shell(brief, RUNS)}")
+    response = f"{brief.response()}\nThen run:\n\n{_shell(brief, RUNS)}"
+    return either(response) if brief.ends_open else exact(response)
 
 
 @kind("commands that change files", "shell")
