@@ -13,8 +13,8 @@ from patchq.model.values import Header, Parsed
 def parse(text: str, known: Known, header: Header | None = None, first_line: int = 1) -> Parsed:
     """Every edit of a response's text, in order, or the problems that refuse the response.
 
-    `known` tells whether the base has a path; `header` is what the front matter says.
-    `first_line` is the line of the response on which the text begins.
+    `known` tells whether the base has a path, or, as `BasePaths`, more; `header` is what the front
+    matter says.  `first_line` is the line of the response on which the text begins.
     """
     from patchq.formats import registry
 

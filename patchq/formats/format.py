@@ -25,11 +25,11 @@ its lines, which nobody else looks at again.  What nobody takes is prose.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 from patchq.formats.marks.lines import Fence, OpenFences
-from patchq.formats.marks.paths import Known, mentions_other
+from patchq.formats.marks.paths import Known, KnownPaths, mentions_other
 from patchq.model.values import Edit, Problem
 
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
@@ -43,7 +43,8 @@ class Document:
     """The lines (without `\\n`) and what is known while they are read."""
 
     lines: list[str]
-    base_has: Known
+    base: InitVar[Known]
+    """Whether the base has a path; `BasePaths` know more."""
     default_path: str | None = None
     whole_files: bool = False
     """Whether the front matter says that a path line over a fence replaces the file."""
@@ -51,13 +52,14 @@ class Document:
     """The path of the last edit, for one that names none."""
     low: int = 0
     """The first line (index) behind the last edit: headings are not sought before it."""
-    created: set[str] = field(default_factory=set)
-    """Paths that earlier edits create."""
     open_fences: OpenFences = field(default_factory=OpenFences)
     """All fences outside of edits, as the reader has met them."""
+    known: KnownPaths = field(init=False)
+    """Whether the base has a path, or an earlier edit makes it."""
     memory: Memory = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, base: Known) -> None:
+        self.known = KnownPaths.of(base)
         self.memory = Memory(self)
 
     def carried_path(self, between: Iterable[str]) -> str | None:
@@ -66,10 +68,6 @@ class Document:
         path = self.path or self.default_path
         others = path and any(mentions_other(line, path, self.known) for line in between)
         return None if others else path
-
-    def known(self, path: str) -> bool:
-        """Whether the base has the path, or an earlier edit makes it."""
-        return path in self.created or self.base_has(path)
 
 
 class Memory(dict[type, Any]):

@@ -184,7 +184,7 @@ class _ResponseReader:
         doc = self.doc
         for edit in piece.edits:
             if isinstance(edit.op, Create | Write | Rename):
-                doc.created.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
+                doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
         self.left_out.append(range(i if piece.top is None else piece.top, piece.end))
         self.kept.update(piece.kept)
@@ -231,7 +231,7 @@ class _ResponseReader:
         self.left_out = [range(i)]
         if not self.drafted:  # what the draft opened is not open in the answer
             lines[:i] = [""] * i
-            self.doc = Document(lines, old.base_has, old.default_path, old.whole_files, low=i)
+            self.doc = Document(lines, old.known.base, old.default_path, old.whole_files, low=i)
             self.found = Reading()
         self.drafted = True
 

@@ -5,12 +5,15 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from patchq.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
 from patchq.formats.catalogue import Catalogue
 from patchq.formats.envelope.api_json import ApiAnswer, ApiText, open_api
 from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
-from patchq.formats.marks.paths import Known
+from patchq.formats.marks.paths import Known, KnownPaths
+from patchq.formats.names import settled
 from patchq.formats.reader import Reading
 from patchq.formats.relations import related
 from patchq.model.values import Header, Parsed, Problem
@@ -29,13 +32,15 @@ FORMATS = Catalogue(
 
 def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
     """See `patchq.formats.parse`."""
+    paths = KnownPaths.of(known)
+    header = replace(header, file=header.file and paths.meant(header.file))
     try:
         answer = open_api(text)
         if answer is None:
-            reading = reader.read("\n" * (first_line - 1) + text, FORMATS, known, header)
+            reading = reader.read("\n" * (first_line - 1) + text, FORMATS, paths, header)
         else:
-            reading = _answer_read(answer, known, header, first_line)
-        edits, warnings = related(reading.edits, reading.stated)
+            reading = _answer_read(answer, paths, header, first_line)
+        edits, warnings = related(settled(reading.edits, paths), reading.stated)
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)

@@ -84,7 +84,7 @@ def checkouts(repo: Repository, branch: str) -> list[Checkout]:
     """The main work tree and the linked ones whose HEAD is the branch."""
     found = []
     for gitdir, head in heads(repo.commondir):
-        workdir = _workdir(repo, gitdir) if head == f"refs/heads/{branch}" else None
+        workdir = workdir_of(repo, gitdir) if head == f"refs/heads/{branch}" else None
         if workdir is not None and workdir.is_dir():
             found.append(Checkout(repo, branch, gitdir, workdir))
     return found
@@ -458,7 +458,7 @@ def _occupied(workdir: Path, path: str, touched: Sequence[str]) -> bool:
     return any(str(file.relative_to(workdir)) not in touched for file in inside)
 
 
-def _workdir(repo: Repository, gitdir: Path) -> Path | None:
+def workdir_of(repo: Repository, gitdir: Path) -> Path | None:
     if gitdir == repo.gitdir:
         return repo.workdir
     if gitdir == repo.commondir:

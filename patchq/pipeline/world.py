@@ -20,6 +20,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from patchq.config.policy import Policy, Ruling, matcher
+from patchq.git.located import WorkTrees
 from patchq.git.objects import Identity
 from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.chat import Cache, Chat
@@ -115,6 +116,7 @@ class World(Ground):
             shrink=config.validate_.shrink,
             confidence=config.match.confidence,
             judged=lambda path: config.validate_.syntax and not self.unparsed(path),
+            astray=lambda path: WorkTrees(self.repo).find(path).reason,
         )
 
     @cached_property

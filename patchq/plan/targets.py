@@ -32,6 +32,8 @@ class Rules:
     """Edits that state less are left out."""
     judged: Callable[[str], bool] = lambda path: True
     """Whether the file at a path has to parse."""
+    astray: Callable[[str], str | None] = lambda path: None
+    """Why an absolute path names no file of the repository, as a clause behind the path."""
 
 
 class Refused(Exception):
@@ -49,12 +51,8 @@ def _refuse(code: str, path: str, message: str, hint: str) -> Refused:
 def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
     """Raise `Refused` for a path that is outside, malformed or denied."""
     if flaw := check_path(path, exists=exists):
-        raise _refuse(
-            flaw.code,
-            path,
-            f"the path {path!r} {flaw.reason}",
-            _spelled(path),
-        )
+        astray = rules.astray(path) if path.startswith("/") else None
+        raise _refuse(flaw.code, path, f"the path {path!r} {astray or flaw.reason}", _spelled(path))
     if reason := rules.denied(path):
         raise _refuse(
             "path.denied",

@@ -192,7 +192,10 @@ def test_path_of_info(info: str, expected: str | None) -> None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        pytest.param("./src/a.py", "./src/a.py", id="dot-stays"),
+        pytest.param("./src/a.py", "src/a.py", id="dot"),
+        pytest.param("./src/z.py", "src/z.py", id="dot-unknown"),
+        pytest.param("src\\a.py", "src/a.py", id="backslash"),
+        pytest.param("src\\z.py", "src\\z.py", id="backslash-unknown"),
         pytest.param("a/src/a.py", "src/a.py", id="diff-old"),
         pytest.param("b/src/a.py", "src/a.py", id="diff-new"),
         pytest.param("a/src/z.py", "a/src/z.py", id="unknown-stays"),

@@ -30,7 +30,7 @@ def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[E
         assert all(piece.top < edit.at[0] <= edit.at[1] <= piece.end for edit in piece.edits)
         edits += piece.edits
         doc.path = piece.edits[-1].path
-        doc.created |= {e.path for e in piece.edits if isinstance(e.op, Create | Write)}
+        doc.known.made.update(e.path for e in piece.edits if isinstance(e.op, Create | Write))
         i = doc.low = piece.end
     return edits
 

@@ -3,12 +3,16 @@
 A **path** token is one that the base has, that holds `/`, or that ends in `.` and 1-10 letters or
 digits.  A line is read only as far as a path can be long, and dressings are taken off only so many
 times, so that no text costs more than its length.
+
+`as_meant` is the path under which git knows what a token names: without `./` and a diff's prefix,
+with `/` for `\\`, and for an absolute path what stands below the work tree's root.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 Known = Callable[[str], bool]
@@ -38,7 +42,80 @@ _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
 _SHORT = 120
 _LANGUAGE = re.compile(r"[\w+#.-]*")
+PREFIXES = ("a/", "b/")
+"""What a diff puts before the paths of its two sides."""
+_PLAIN = re.compile(r"(?![./])[^\\]*\Z", re.DOTALL)
+"""A path that has one spelling."""
+_BACKSLASHES = re.compile(r"\\+")
 _BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
+
+
+@dataclass(frozen=True, slots=True)
+class BasePaths:
+    """What can be asked of the base, and of the work trees, while a response is read."""
+
+    has: Known
+    has_directory: Known = lambda path: False
+    below: Callable[[str], str | None] = lambda path: None
+    """What an absolute path names, as the path below the root of its work tree."""
+    text: Callable[[str], str | None] = lambda path: None
+    """The text of a file that it has."""
+
+    def __call__(self, path: str) -> bool:
+        return self.has(path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownPaths:
+    """Whether the base, or an earlier edit, has a file, however the response spells its path."""
+
+    base: BasePaths
+    made: set[str] = field(default_factory=set)
+    """Paths that edits make."""
+    prefixes: set[str] = field(default_factory=set)
+    """The prefixes of a diff that were met before paths of the base."""
+
+    @classmethod
+    def of(cls, known: Known) -> KnownPaths:
+        """The paths for a further text of a response."""
+        if isinstance(known, KnownPaths):
+            return cls(known.base, set(known.made), known.prefixes)
+        return cls(known if isinstance(known, BasePaths) else BasePaths(known))
+
+    def __call__(self, path: str) -> bool:
+        return self._has(path if _PLAIN.match(path) else self._spelled(path))
+
+    def meant(self, path: str) -> str:
+        """The path as git has it; one that names nothing stays as it is, but for `./`."""
+        if not _PLAIN.match(path):
+            path = self._spelled(path)
+        if path[:2] in PREFIXES and not self._has(path) and self._has(path[2:]):
+            self.prefixes.add(path[:2])
+            return path[2:]
+        return path
+
+    def _has(self, path: str) -> bool:
+        return path in self.made or self.base.has(path)
+
+    def _spelled(self, path: str) -> str:
+        path = undotted(path)
+        if path.startswith("/"):
+            return self.base.below(path) or path
+        slashed = undotted(_BACKSLASHES.sub("/", path))
+        if slashed == path or slashed.startswith("/") or self._has_backslash(path):
+            return path
+        plain = slashed[2:] if slashed[:2] in PREFIXES else slashed
+        here = any(self._has(name) for name in (slashed, plain))
+        return slashed if here or self._has_directory_of(slashed, plain) else path
+
+    def _has_backslash(self, path: str) -> bool:
+        """Whether the base has the path, or the first of its parts with a backslash, by name."""
+        end = path.find("/", path.index("\\"))
+        part = path if end < 0 else path[:end]
+        return self._has(path) or self.base.has(part) or self.base.has_directory(part)
+
+    def _has_directory_of(self, *paths: str) -> bool:
+        return any(self.base.has_directory(path.rpartition("/")[0]) for path in paths)
 
 
 def is_path(token: str, known: Known) -> bool:
@@ -121,11 +198,11 @@ def paths_named(line: str, known: Known) -> list[str]:
 
 def mentions_other(line: str, path: str, known: Known) -> bool:
     """Whether a line of prose names a file other than `path`."""
-    path = undotted(path)
-    if any(undotted(named) != path for named in paths_named(line, known)):
+    path = as_meant(path, known)
+    if any(as_meant(named, known) != path for named in paths_named(line, known)):
         return True
     for word in (undress(line)[0], *_BETWEEN_WORDS.split(line)):
-        token = undotted(word if "://" in word else word.partition(":")[0].rstrip(".!?"))
+        token = as_meant(word if "://" in word else word.partition(":")[0].rstrip(".!?"), known)
         named = token != path and is_path(token, known)
         if named and (known(token) or _NO_ABBREVIATION.match(token)):
             return True
@@ -133,15 +210,16 @@ def mentions_other(line: str, path: str, known: Known) -> bool:
 
 
 def undotted(path: str) -> str:
-    """The path without `./`, which no path of the repository begins with: to compare, or where
-    git takes the first component off."""
-    return path.removeprefix("./")
+    """The path without `./`, which no path of the repository begins with."""
+    while path.startswith("./"):
+        path = path[2:]
+    return path
 
 
 def as_meant(path: str, known: Known) -> str:
-    """The path, without a diff's `a/` or `b/` if only so the base has it."""
-    prefixed = path[:2] in ("a/", "b/") and not known(path) and known(path[2:])
-    return path[2:] if prefixed else path
+    """The path as git has it; one that names nothing stays as it is, but for `./`.  A diff's `a/`
+    or `b/` is taken off if only so the base has it."""
+    return (known if isinstance(known, KnownPaths) else KnownPaths.of(known)).meant(path)
 
 
 def path_of_info(info: str, known: Known) -> str | None:
