@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from patchq.formats.format import Document, Format, Opening, Read, Sign
-from patchq.formats.marks.lines import Fence, closes_thought, fence, opens_thought
+from patchq.formats.marks.lines import Fence, fence
+from patchq.formats.marks.tags import Tag, opens_channel, thought_on
 
-_OWN = ("`{3}", "~{3}", "<")
+_OWN = ("`{3}", "~{3}", "<", "\\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
 _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign(
@@ -32,8 +33,10 @@ class Beginning:
     """The line as a fence line."""
     quotes: tuple[Read, ...] = ()
     """The formats of which an edit, or an excerpt, may stand in the fence."""
-    thought: bool = False
-    """Whether a thinking block begins or ends there."""
+    thought: Tag | None = None
+    """The tag with which a thinking block begins or ends there."""
+    channel: bool = False
+    """Whether a message of a model's raw output begins there."""
     skips: Callable[[Document, int], bool] | None = None
     """Whether all that may begin there was read before, in vain."""
 
@@ -112,11 +115,12 @@ class Catalogue(dict[str, Format]):
             found = tuple(opening for leads, opening in self._openings if leads(letter))
             self._by_letter[letter] = found
         reads = tuple([o.read for o in found if o.may_begin is None or o.may_begin(line)])
-        thought = letter == "<" and bool(opens_thought(line) or closes_thought(line))
-        if not (reads or thought):
-            return NOTHING
-        only = len(found) == 1
-        return Beginning(reads, thought=thought, skips=found[0].skips if only else None)
+        if channel := opens_channel(line):
+            return Beginning(channel=channel)
+        if thought := thought_on(line):
+            return Beginning(thought=thought)
+        skips = found[0].skips if len(found) == 1 else None
+        return Beginning(reads, skips=skips) if reads else NOTHING
 
 
 def _first(start: str) -> str:

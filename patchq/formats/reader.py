@@ -14,7 +14,8 @@ it is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -24,12 +25,8 @@ from patchq.formats.marks.blocks import is_cut
 from patchq.formats.marks.lines import (
     Fence,
     OpenFences,
-    blank_thought,
-    closes_thought,
     fence,
     line_above,
-    opens_thought,
-    without_close,
 )
 from patchq.formats.marks.paths import (
     Known,
@@ -39,6 +36,7 @@ from patchq.formats.marks.paths import (
     path_of_sentence,
     undress,
 )
+from patchq.formats.marks.tags import Tag, blank_channels, blank_thought, check_drafts, stray
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Header, Problem
 
@@ -112,20 +110,15 @@ class _ResponseReader:
         """Those of them that are prose all the same."""
         self.quotes = False
         """Whether there is anything that would be taken otherwise with `quoting`."""
-        self.drafted = False
-        """Whether the text began with a thinking block whose opening tag is left out."""
+        self.doubt: UnreadableEdit | None = None
+        """What refuses the response, unless what it is about turns out to be a file's text."""
+        self.answered = False
+        """Whether the final channel of a model's raw output was met."""
 
     def read(self) -> None:
         i = 0
         while (i := self._next(i)) < len(self.doc.lines):
-            try:
-                i = self._step(i)
-            except UnreadableEdit:
-                end = self._end_of_draft(i)
-                if end is None:
-                    raise
-                self._end_of_thought(end)
-                i = end
+            i = self._step(i)
         self._check_end()
 
     def _next(self, i: int) -> int:
@@ -141,28 +134,40 @@ class _ResponseReader:
 
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
-        line = self.doc.lines[i]
-        begun = self.begins(line)
+        begun = self.begins(self.doc.lines[i])
+        if begun.thought:
+            return self._thought(i, begun.thought)
+        if begun.channel:
+            return self._channels(i)
         if piece := self._piece(i, begun):
             return self._take(piece, i)
-        if begun.thought:
-            if opens_thought(line):
-                return self._thought(i)
-            self._end_of_thought(i)
-            return i
         if begun.mark:
             self.doc.open_fences.read(i, begun.mark)
         return i + 1
 
     def finish(self) -> Reading:
         """The reading, once nothing in the prose resembles an edit; raises `UnreadableEdit`."""
+        if self.doubt is not None:
+            raise self.doubt
         others = {k for run in self.left_out for k in run} - self.kept
         others |= self.doc.open_fences.wrappers
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
         if problem := unread_edit(prose, self.signs, self.doc.known):
             raise UnreadableEdit.of(problem)
+        self._check_drafts(prose)
         self.found.prose = "\n".join(line for _, line in prose).strip()
         return self.found
+
+    def _check_drafts(self, prose: Sequence[tuple[int, str]]) -> None:
+        """Refuse a draft beside the edits; tags that are quoted in a fence are none."""
+        places = sorted(edit.at[0] for edit in self.found.edits)
+        quoted = {
+            number
+            for run in self.doc.open_fences.closed
+            if bisect_left(places, run.start) == bisect_left(places, run.stop)
+            for number in run
+        }
+        check_drafts(((number, line) for number, line in prose if number not in quoted), places)
 
     def _piece(self, i: int, begun: Beginning) -> Piece | None:
         """What the first format that begins on line `i` has read there."""
@@ -192,48 +197,34 @@ class _ResponseReader:
         doc.low = piece.end
         return piece.end
 
-    def _thought(self, i: int) -> int:
-        end = blank_thought(self.doc.lines, i)
+    def _thought(self, i: int, tag: Tag) -> int:
+        """Leave out the thinking block whose tag stands on line `i`."""
+        if tag.closes:
+            self.doubt = self.doubt or stray(i)
+            return i + 1
+        end = blank_thought(self.doc.lines, i, tag)
         if end is None:
-            raise UnreadableEdit.cut(
+            self.doubt = self.doubt or UnreadableEdit.cut(
                 i,
                 "the thinking block that opens here is not closed before the response ends",
                 "send the answer alone, without the thinking before it",
             )
+            return len(self.doc.lines)
         self.left_out.append(range(i, end))
         return end
 
-    def _end_of_draft(self, i: int) -> int | None:
-        """The line that ends the thinking block in which the unreadable line `i` stands, or None.
-
-        A model that is made to think may leave out the tag that opens.
-        """
-        if self.found.edits or self.drafted:
-            return None
-        for j in range(i, len(self.doc.lines)):
-            if closes_thought(self.doc.lines[j]):
-                return j
-            if opens_thought(self.doc.lines[j]):
-                break
-        return None
-
-    def _end_of_thought(self, i: int) -> None:
-        """Leave out what stands above line `i`, where a thinking block ends that opens nowhere."""
-        if self.found.edits:
+    def _channels(self, i: int) -> int:
+        """Leave out what a model's raw output says from line `i` on, but for its final channel."""
+        if self.answered:
             raise UnreadableEdit(
                 i,
-                "a thinking block ends here that begins nowhere, so the edits before it may be "
-                "drafts",
-                "send the answer alone, without the thinking before it",
+                "a second message of the model's raw output begins here behind its final one",
+                "send the final message alone",
             )
-        lines, old = self.doc.lines, self.doc
-        lines[i] = without_close(lines[i])
-        self.left_out = [range(i)]
-        if not self.drafted:  # what the draft opened is not open in the answer
-            lines[:i] = [""] * i
-            self.doc = Document(lines, old.known.base, old.default_path, old.whole_files, low=i)
-            self.found = Reading()
-        self.drafted = True
+        self.answered = True
+        end = blank_channels(self.doc.lines, i)
+        self.left_out.append(range(i, end))
+        return end
 
     def _check_end(self) -> None:
         """Refuse a response that ends where a block begins: it was cut."""

@@ -73,7 +73,6 @@ def test_every_form_is_read_in_every_setting(form: str) -> None:
     settings = {
         "prose": f"First.\n\n{text}\nLast.\n",
         "thought": f"<think>\n{text}</think>\n{text}",
-        "thought without its opening": f"So @@ it is.\n</think>\n{text}",
         "outer fence": f"`````markdown\n{text}`````\n",
         "front lines": "\n\n\n" + text,
     }
@@ -240,13 +239,14 @@ def test_a_response_cut_anywhere_is_no_edit(form: str) -> None:
 # ---------------------------------------------------------------- thinking blocks
 
 
-def test_a_lone_end_of_thought_drops_a_damaged_draft() -> None:
-    for draft in ("*** Update File: x\n", "<<<<<<< SEARCH\nx\n", '{"old_str": \n', "```diff\n-x\n"):
-        assert len(edits(f"Hm.\n{draft}</think>\n{SEARCH}")) == 1, draft
-
-
-def test_a_lone_end_of_thought_behind_an_edit_refuses() -> None:
-    assert refused(f"{SEARCH}</think>\n{SEARCH}") == ("response.unreadable_edit", 7)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_lone_end_of_thought_refuses(form: str) -> None:
+    text = FORMS[form]
+    for before in ("Hm.\n", text):
+        line = before.count("\n") + 1
+        assert refused(f"{before}</think>\n{text}") == ("response.unreadable_edit", line)
+    line = text.count("\n") + 1
+    assert refused(f"{text}So.</think>\n{text}") == ("response.unreadable_edit", line)
 
 
 def test_damage_before_a_whole_thought_refuses() -> None:

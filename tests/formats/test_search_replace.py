@@ -199,7 +199,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
             A,
             B,
         ),
-        case("thought-that-opens-nowhere", f"@@ so @@\n</think>\nsrc/a.py\n{BLOCK}", A),
     ],
 )
 def test_reads(text: str, edits: list[tuple[str, Op]]) -> None:

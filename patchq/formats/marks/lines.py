@@ -1,12 +1,7 @@
-"""Lines of a text: which hold something, which patches and diffs are known by, which are fences or
-hold thoughts, and a text made of lines again.
+"""Lines of a text: which hold something, which patches and diffs are known by, which are fences,
+and a text made of lines again.
 
 Fences are the lines that open and close code in Markdown, and the tags that models use instead.
-
-What a model says to itself before it answers is no part of the answer.  Drafts of edits stand in
-thinking blocks, so they are taken off, and only outside of edits: a file's own text may hold such
-tags.  So the reader of the edits, who knows where those stand, does it.  Lines are blanked, never
-removed; their numbers stay those of the response.
 """
 
 from __future__ import annotations
@@ -31,12 +26,6 @@ DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
 _SHORT = 120
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode)>([^<>]*)$")
-
-opens_thought = re.compile(r"<(think|thinking)>").match
-"""Whether a thinking block opens at a text's start."""
-_CLOSE = re.compile(r"(?:</(?:think|thinking)>)+")
-closes_thought = _CLOSE.match
-"""Whether a line begins with the end of a thinking block."""
 
 
 def is_blank(line: str) -> bool:
@@ -122,11 +111,15 @@ class OpenFences:
         self._holding: set[int] = set()
         self.wrappers: set[int] = set()
         """The lines of the fences that were closed round a block."""
+        self.closed: list[range] = []
+        """From line to line (numbers), the outermost fences that were closed."""
 
     def read(self, index: int, mark: Fence) -> bool:
         """Take in the fence line `mark` at line `index`; returns whether it opens."""
         if self._stack and self._stack[-1][1].closed_by(mark):
             start, _ = self._stack.pop()
+            if not self._stack:
+                self.closed.append(range(start + 1, index + 2))
             if start in self._holding:
                 self.wrappers |= {start, index}
             return False
@@ -190,30 +183,3 @@ class FenceLines:
             position += 1
         self._unclosed[kinds] = position
         return None
-
-
-# ---------------------------------------------------------------- thinking blocks
-
-
-def blank_thought(lines: list[str], start: int) -> int | None:
-    """Blank the thinking block that opens on line `start` (an index), and those that follow it on
-    the line it ends on.
-
-    Returns the index of that line, which keeps what stands behind the closing tag; None if the
-    block is never closed, and then nothing is blanked.
-    """
-    end, at = start, 0
-    while opening := opens_thought(lines[end], at):
-        tag, at = f"</{opening[1]}>", opening.end()
-        while (closing := lines[end].find(tag, at)) < 0:
-            end, at = end + 1, 0
-            if end == len(lines):
-                return None
-        at = closing + len(tag)
-    lines[start : end + 1] = [""] * (end - start) + [lines[end][at:]]
-    return end
-
-
-def without_close(line: str) -> str:
-    """What stands behind the closing tag, or tags, that the line begins with."""
-    return _CLOSE.sub("", line, count=1)
