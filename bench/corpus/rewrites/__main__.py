@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from bench.console import command_line, say
@@ -23,13 +22,14 @@ from bench.corpus.cases import read_cases
 from bench.corpus.rewrites.cases import cases_of
 from bench.corpus.rewrites.forms import FORMS
 from bench.corpus.rewrites.kinds import KINDS
-from bench.corpus.rewrites.registry import Outcome
+from bench.corpus.rewrites.registry import Kind, Outcome
+from bench.corpus.rewrites.shares import run_shares
 from bench.corpus.rewrites.tasks import tasks_of
 from bench.corpus.rewrites.trial import Result, Trial
 from bench.git import BenchError
 
 OUTCOMES: tuple[Outcome, ...] = ("exact", "refused", "wrong", "lost", "crashed", "duplicate")
-COLUMNS = ("cases", *OUTCOMES, "as expected")
+COLUMNS = ("cases", *OUTCOMES, "as expected", "kept %")
 MOST_SHOWN = 40
 """Lines of a response that are shown."""
 
@@ -39,12 +39,21 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="CASES", help="a corpus of bench.corpus")
     add("--most", type=int, default=10, metavar="N", help="cases of each kind and form (10)")
+    add("--least", type=int, default=0, metavar="N", help="cases of each kind, where there are (0)")
     add("--kind", default="", metavar="TEXT", help="only kinds whose name or group holds this")
     add("--form", default="", metavar="TEXT", help="only forms whose name holds this")
     add("--seed", type=int, default=1, metavar="N", help="other cases for another number (1)")
     add("--show", type=int, default=0, metavar="N", help="show N unexpected cases of each kind")
+    add("--jobs", type=int, default=1, metavar="N", help="processes (1)")
+    add("--tree", type=Path, metavar="DIR", help="the checkout whose patchq is judged (this one)")
+    add("--share", type=_share, default=(0, 1), metavar="I/N", help=argparse.SUPPRESS)
     add("--json", type=Path, metavar="OUT", help="write every result there")
     return parser.parse_args(words)
+
+
+def _share(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    return int(number), int(count)
 
 
 def results_of(args: argparse.Namespace, home: Path) -> Iterator[Result]:
@@ -55,21 +64,44 @@ def results_of(args: argparse.Namespace, home: Path) -> Iterator[Result]:
     say(f"{len(tasks)} tasks")
     forms = [form for form in FORMS if args.form in form.name]
     place = home / "repository"
+    number, count = args.share
     trial = Trial(place, home)
     try:
-        for kind in KINDS.values():
-            if args.kind in kind.name or args.kind in kind.group:
-                cases = cases_of(kind, forms, tasks, args.most, args.seed, str(place))
-                yield from trial.decide_all(list(cases))
+        for kind in kinds_of(args)[number::count]:
+            cases = cases_of(kind, forms, tasks, args.most, args.seed, str(place), args.least)
+            yield from trial.decide_all(list(cases))
     finally:
         trial.close()
+
+
+def kinds_of(args: argparse.Namespace) -> list[Kind]:
+    return [kind for kind in KINDS.values() if args.kind in kind.name or args.kind in kind.group]
+
+
+def shared_results(args: argparse.Namespace, home: Path) -> list[Result]:
+    """The same from processes of their own, in the order of the kinds."""
+    words = [str(path.resolve()) for path in args.files]
+    for name in ("most", "least", "kind", "form", "seed"):
+        words += [f"--{name}", str(getattr(args, name))]
+    tree = args.tree or Path(__file__).resolve().parents[3]
+    found = by_kind(run_shares(words, args.jobs, tree, home))
+    return [result for name in KINDS for result in found.get(name, ())]
 
 
 def row(name: str, group: str, results: Sequence[Result]) -> list[str]:
     counts = Counter(result.outcome for result in results)
     fit = sum(result.expected for result in results)
     numbers = (len(results), *(counts[outcome] for outcome in OUTCOMES), fit)
-    return [name, group, *map(str, numbers)]
+    return [name, group, *map(str, numbers), share_exact(results)]
+
+
+def share_exact(results: Sequence[Result]) -> str:
+    """How many of those that keep their meaning are exact, in hundredths, never rounded up."""
+    preserving = [result for result in results if result.preserving]
+    if not preserving:
+        return ""
+    exact = sum(result.outcome == "exact" for result in preserving)
+    return f"{exact * 1000 // len(preserving) / 10:.1f}"
 
 
 def table(results: Sequence[Result]) -> str:
@@ -102,16 +134,14 @@ def description(result: Result) -> str:
     return "\n    ".join([head, *notes, *result.problems, "", *response, "", *result.difference])
 
 
-def record(result: Result) -> dict[str, object]:
-    return {**asdict(result), "expected": result.expected}
-
-
 def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
     began = time.perf_counter()
     try:
         with tempfile.TemporaryDirectory(prefix="patchq-rewrites-") as room:
-            results = list(results_of(args, Path(room).resolve()))
+            alone = args.jobs == 1 and args.tree is None
+            find = results_of if alone else shared_results
+            results = list(find(args, Path(room).resolve()))
         if not results:
             raise BenchError("no case is left to run; see --kind, --form, --most")
     except (BenchError, OSError) as error:
@@ -125,7 +155,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print("\n" + description(result))
     print(f"\n{len(results)} cases in {seconds:.1f} s, {len(unexpected)} unexpected")
     if args.json:
-        args.json.write_text(json.dumps([record(result) for result in results], indent=1) + "\n")
+        args.json.write_text(json.dumps([result.record() for result in results], indent=1) + "\n")
     return 1 if unexpected else 0
 
 

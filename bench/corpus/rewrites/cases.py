@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from bench.corpus.rewrites.forms import Form
 from bench.corpus.rewrites.registry import Brief, Files, Kind, Outcome, Rewrite
 from bench.corpus.rewrites.tasks import Task, is_sound, losses
 
-_FENCE = re.compile(r"^\s*(`{3}|~{3})|^(END )?FILE\b", re.MULTILINE)
+ROUNDS = 8
+"""How often each task is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +36,69 @@ class Case:
     def allowed(self) -> frozenset[Outcome]:
         return self.rewrite.allowed
 
-    def outcome_of(self, landed: Files) -> Outcome:
-        """What a result is that has landed, or would."""
+    @property
+    def is_sound(self) -> bool:
+        """Whether what it may land breaks no file; a task itself never does."""
+        rewrite = self.rewrite
+        own = rewrite.before is None and rewrite.after is None
+        return own or "exact" not in self.allowed or is_sound(self.before, self.after)
+
+    def outcome_of(self, landed: Files, named: int) -> Outcome:
+        """What a result is that has landed, or would, where the report names so many edits."""
         if landed == self.after and "exact" in self.allowed:
             return "exact"
         partial = [*self.rewrite.losses, *losses(self.brief.task.before, self.brief.changes)]
-        return "lost" if landed in partial else "wrong"
+        held = len(self.brief.changes) + self.rewrite.extra
+        return "lost" if named < held and landed in partial else "wrong"
 
 
 def cases_of(
-    kind: Kind, forms: Sequence[Form], tasks: Sequence[Task], most: int, seed: int, root: str
+    kind: Kind,
+    forms: Sequence[Form],
+    tasks: Sequence[Task],
+    most: int,
+    seed: int,
+    root: str,
+    least: int = 0,
 ) -> Iterator[Case]:
-    """Up to `most` cases of a kind for each form that can express it, from tasks at random."""
+    """Up to `most` cases of a kind for each form that can express it, from tasks at random; then
+    further ones, a form after the other, until there are at least `least`."""
+    found = 0
+    further = []
     for form in forms:
-        dice = random.Random(f"{seed} {kind.name} {form.name}")
-        left = most
+        cases = _cases(kind, form, tasks, seed, root)
+        own = list(islice(cases, most))
+        found += len(own)
+        further.append(cases)
+        yield from own
+    while further and found < least:
+        for cases in list(further):
+            case = next(cases, None) if found < least else None
+            if case:
+                found += 1
+                yield case
+            else:
+                further.remove(cases)
+
+
+def _cases(kind: Kind, form: Form, tasks: Sequence[Task], seed: int, root: str) -> Iterator[Case]:
+    """The different cases of a kind in a form: where chance writes a part of them, a task may give
+    several."""
+    dice = random.Random(f"{seed} {kind.name} {form.name}")
+    seen: set[tuple[str, str]] = set()
+    for _ in range(ROUNDS):
+        before = len(seen)
         for task in dice.sample(tasks, len(tasks)):
-            if not left:
-                break
+            if not form.fits(task):
+                continue
             brief = Brief(task, form, dice, root)
-            if not _fits(form, task) or not (rewrite := kind.write(brief)):
+            rewrite = kind.write(brief)
+            if not rewrite or (task.name, rewrite.response) in seen:
                 continue
             case = Case(kind, brief, rewrite)
-            if "exact" in case.allowed and not is_sound(case.before, case.after):
+            if not case.is_sound:
                 continue
-            left -= 1
+            seen.add((task.name, rewrite.response))
             yield case
-
-
-def _fits(form: Form, task: Task) -> bool:
-    """Whether a form can express a task; as whole files, where none is deleted or has a fence."""
-    if form.family != "files":
-        return form.fits(task)
-    deletes = any(change.new is None for change in task.changes)
-    return not deletes and not any(_FENCE.search(file.new or "") for file in task.whole_files())
+        if len(seen) == before:
+            return

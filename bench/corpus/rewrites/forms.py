@@ -54,7 +54,9 @@ class Form:
         return self.family not in {"api", "mail"}
 
     def fits(self, task: Task) -> bool:
-        """Whether it can express all of a task."""
+        """Whether it can express all of a task; as whole files, where none is deleted or fenced."""
+        if self.family == "files":
+            return task.fits_files
         return all(self.expresses(change) for change in task.changes)
 
     def expresses(self, change: Change) -> bool:

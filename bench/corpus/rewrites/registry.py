@@ -24,13 +24,15 @@ BASE = "BASE-OF-THE-CASE"
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """A response, and what may come of it.  `before` and `after` are all files, where they are not
-    those of the task; `losses` are results that leave out something that is none of its changes."""
+    those of the task; `losses` are results that leave out something that is none of its changes,
+    `extra` is how many edits the response holds beside them."""
 
     response: str
     allowed: frozenset[Outcome]
     before: Files | None = None
     after: Files | None = None
     losses: tuple[Files, ...] = ()
+    extra: int = 0
 
 
 def exact(
@@ -39,19 +41,34 @@ def exact(
     *,
     before: Files | None = None,
     losses: Sequence[Files] = (),
+    extra: int = 0,
 ) -> Rewrite:
     """The files are to be as in `after`, byte for byte."""
-    return Rewrite(response, frozenset({"exact"}), before, after, tuple(losses))
+    return Rewrite(response, frozenset({"exact"}), before, after, tuple(losses), extra)
 
 
-def refuse(response: str, *, before: Files | None = None, losses: Sequence[Files] = ()) -> Rewrite:
+def refuse(
+    response: str,
+    *,
+    before: Files | None = None,
+    losses: Sequence[Files] = (),
+    extra: int = 0,
+) -> Rewrite:
     """Nothing may land."""
-    return Rewrite(response, frozenset({"refused"}), before, None, tuple(losses))
+    return Rewrite(response, frozenset({"refused"}), before, None, tuple(losses), extra)
 
 
-def either(response: str, after: Files | None = None) -> Rewrite:
+def either(
+    response: str,
+    after: Files | None = None,
+    *,
+    before: Files | None = None,
+    losses: Sequence[Files] = (),
+    extra: int = 0,
+) -> Rewrite:
     """What lands is as in `after`, or nothing does."""
-    return Rewrite(response, frozenset({"exact", "refused"}), None, after)
+    allowed: frozenset[Outcome] = frozenset({"exact", "refused"})
+    return Rewrite(response, allowed, before, after, tuple(losses), extra)
 
 
 def nothing_new(response: str, before: Files) -> Rewrite:
@@ -71,7 +88,7 @@ class Brief:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        return self.task.whole_files() if self.form.family == "files" else self.task.changes
+        return self.task.whole_files if self.form.family == "files" else self.task.changes
 
     def replacements(self) -> list[Change]:
         """The changes that replace lines of a file."""

@@ -14,6 +14,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import PurePosixPath
 
@@ -30,6 +31,7 @@ _SIGNS = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """What could be taken for a sign of some form."""
+_FENCE = re.compile(r"^\s*(`{3}|~{3})|^(END )?FILE\b", re.MULTILINE)
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 
 
@@ -48,7 +50,7 @@ class Change:
         return self.old is not None and self.new is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Task:
     """Changes of some files, which can be written without a doubt in every form."""
 
@@ -60,6 +62,13 @@ class Task:
         """Every file as it is to be."""
         return applied(self.before, self.changes)
 
+    @cached_property
+    def fits_files(self) -> bool:
+        """Whether whole files can say it: none is deleted, or has lines of a fence."""
+        deletes = any(change.new is None for change in self.changes)
+        return not deletes and not any(_FENCE.search(file.new or "") for file in self.whole_files)
+
+    @cached_property
     def whole_files(self) -> tuple[Change, ...]:
         """The changed files, each written as a whole; deleted ones are left out."""
         result = self.result()
@@ -189,6 +198,7 @@ def _is_sound(path: str, old: str | None, new: str | None) -> bool:
     return depths[0] == depths[1]
 
 
+@lru_cache(maxsize=2048)
 def can_be_parsed(suffix: str, text: str) -> bool:
     """Whether the language's own parser takes it: of a language that has one here."""
     try:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import difflib
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from bench.corpus.rewrites.cases import Case
 from bench.corpus.rewrites.registry import BASE, Files, Outcome
@@ -59,6 +60,21 @@ class Result:
     @property
     def expected(self) -> bool:
         return self.outcome in self.allowed
+
+    @property
+    def preserving(self) -> bool:
+        """Whether it keeps the meaning of its edits."""
+        return self.allowed == ("exact",)
+
+    def record(self) -> dict[str, Any]:
+        return {**asdict(self), "expected": self.expected}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Result:
+        """One that was recorded, and read again as JSON."""
+        values = {field.name: record[field.name] for field in fields(cls)}
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
 
 
 class Trial:
@@ -133,11 +149,13 @@ def _judged(case: Case, decision: Decision, landed: Files | None) -> tuple[Outco
     if landed is None:
         if decision.state == "duplicate":
             return "duplicate", ""
+        if crash := next((p for p in decision.problems if p.code == "fault.crashed"), None):
+            return "crashed", crash.message
         known = decision.state == "rejected" and decision.problems
         return ("refused", "") if known else ("wrong", f"{decision.state} without a commit")
     if decision.target != TARGET:
         return "wrong", f"for the branch {decision.target}"
-    outcome = case.outcome_of(landed)
+    outcome = case.outcome_of(landed, len(decision.edits))
     if outcome == "exact":
         return outcome, ""
     paths = case.after.keys() | landed.keys()

@@ -48,7 +48,7 @@ def _contradiction(brief: Brief) -> Rewrite | None:
         return None
     other = replace(c, new="".join([*new[:at], "another_line = 1\n", *new[at + 1 :]]))
     losses = [brief.task.result(), applied(brief.task.before, [*_without(brief, c), other])]
-    return refuse(brief.response([*brief.changes, other]), losses=losses)
+    return refuse(brief.response([*brief.changes, other]), losses=losses, extra=1)
 
 
 @kind("a chain of edits", "order")
@@ -61,7 +61,7 @@ def _chain(brief: Brief) -> Rewrite | None:
     middle = "middle_step_of_the_chain = 1\n"
     rest, first = _without(brief, c), replace(c, new=middle)
     losses = [applied(brief.task.before, [*rest, first])]
-    return exact(brief.response([*rest, first, replace(c, old=middle)]), losses=losses)
+    return exact(brief.response([*rest, first, replace(c, old=middle)]), losses=losses, extra=1)
 
 
 @kind("write after edit", "order")
@@ -75,7 +75,9 @@ def _write_after(brief: Brief) -> Rewrite | None:
     others = [x for x in brief.changes if x.path != c.path]
     after = {**applied(brief.task.before, others), c.path: text}
     losses = [brief.task.result()]
-    return exact(brief.response([*others, *own, Change(c.path, None, text)]), after, losses=losses)
+    return exact(
+        brief.response([*others, *own, Change(c.path, None, text)]), after, losses=losses, extra=1
+    )
 
 
 @kind("an unchanged quote beside", "order")
@@ -113,7 +115,7 @@ def _false_claim(brief: Brief) -> Rewrite | None:
         return None
     c = brief.dice.choice(able)
     response = brief.response([*brief.changes, Change(c.path, c.old, c.old, c.at)])
-    return refuse(response, losses=[brief.task.result()])
+    return refuse(response, losses=[brief.task.result()], extra=1)
 
 
 @kind("delete and create", "order")
@@ -173,7 +175,7 @@ def _renamed(brief: Brief) -> Rewrite | None:
     if under == old:
         brief.dice.shuffle(parts)
     losses = [brief.task.result(), _moved(brief.task.before, old, new)]
-    return exact("\n".join(parts), _moved(brief.task.result(), old, new), losses=losses)
+    return exact("\n".join(parts), _moved(brief.task.result(), old, new), losses=losses, extra=1)
 
 
 @kind("two files swap their names", "renames")

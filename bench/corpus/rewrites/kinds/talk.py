@@ -119,7 +119,7 @@ def _moves(brief: Brief) -> Rewrite | None:
     if not brief.form.in_text:
         return None
     response = f"{brief.response()}\nThen run:\n\n{_shell(brief, MOVES)}"
-    return refuse(response, losses=[brief.task.result()])
+    return refuse(response, losses=[brief.task.result()], extra=1)
 
 
 @kind("an excerpt with a path comment alone", "talk")
@@ -143,4 +143,4 @@ def _half_written(brief: Brief) -> Rewrite | None:
     if brief.form.name != "whole_file":
         return None
     text = f"{brief.response()}\nand\n\n```python\n# tools/extra.py\nprint('x')\n```\n"
-    return refuse(text, losses=[brief.task.result()])
+    return refuse(text, losses=[brief.task.result()], extra=1)
