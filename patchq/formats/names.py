@@ -15,11 +15,14 @@ from patchq.formats.marks.paths import PREFIXES, KnownPaths
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Problem
 
+_DIFF = unified_diff.FORMAT.name
+"""The form whose headers tell of prefixes themselves."""
+
 
 def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:
     """The edits with the paths that they mean; raises `UnreadableEdit` where a prefix may as well
     be a directory."""
-    named = [_renamed(edit, known.meant) for edit in edits]
+    named = [e if e.format == _DIFF else _renamed(e, known.meant) for e in edits]
     bare: dict[str, str] = {}
     for edit in named:
         for path in _new_paths(edit, known):
@@ -39,7 +42,7 @@ def _renamed(edit: Edit, name: Callable[[str], str]) -> Edit:
 
 def _new_paths(edit: Edit, known: KnownPaths) -> Iterator[str]:
     """The paths at which the edit makes a file, in a form that has no prefixes of its own."""
-    if edit.format == unified_diff.FORMAT.name:
+    if edit.format == _DIFF:
         return
     if isinstance(edit.op, Create | Write) and not known.base.has(edit.path):
         yield edit.path

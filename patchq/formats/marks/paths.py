@@ -83,12 +83,11 @@ class KnownPaths:
         return cls(known if isinstance(known, BasePaths) else BasePaths(known))
 
     def __call__(self, path: str) -> bool:
-        return self._has(path if _PLAIN.match(path) else self._spelled(path))
+        return self._has(self.spelled(path))
 
     def meant(self, path: str) -> str:
         """The path as git has it; one that names nothing stays as it is, but for `./`."""
-        if not _PLAIN.match(path):
-            path = self._spelled(path)
+        path = self.spelled(path)
         if path[:2] in PREFIXES and not self._has(path) and self._has(path[2:]):
             self.prefixes.add(path[:2])
             return path[2:]
@@ -97,7 +96,10 @@ class KnownPaths:
     def _has(self, path: str) -> bool:
         return path in self.made or self.base.has(path)
 
-    def _spelled(self, path: str) -> str:
+    def spelled(self, path: str) -> str:
+        """The path with what stands before it as it is, but for `./`."""
+        if _PLAIN.match(path):
+            return path
         path = undotted(path)
         if path.startswith("/"):
             return self.base.below(path) or path
@@ -219,7 +221,21 @@ def undotted(path: str) -> str:
 def as_meant(path: str, known: Known) -> str:
     """The path as git has it; one that names nothing stays as it is, but for `./`.  A diff's `a/`
     or `b/` is taken off if only so the base has it."""
-    return (known if isinstance(known, KnownPaths) else KnownPaths.of(known)).meant(path)
+    return _asked(known).meant(path)
+
+
+def as_spelled(path: str, known: Known) -> str:
+    """The same for a path that has no prefix of a diff."""
+    return _asked(known).spelled(path)
+
+
+def has_directory(path: str, known: Known) -> bool:
+    """Whether the base has a directory of that path."""
+    return _asked(known).base.has_directory(path)
+
+
+def _asked(known: Known) -> KnownPaths:
+    return known if isinstance(known, KnownPaths) else KnownPaths.of(known)
 
 
 def path_of_info(info: str, known: Known) -> str | None:

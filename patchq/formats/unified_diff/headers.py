@@ -16,7 +16,14 @@ from email.header import decode_header, make_header
 
 from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.marks.lines import GIT, next_line
-from patchq.formats.marks.paths import Known, as_meant, is_path, undotted
+from patchq.formats.marks.paths import (
+    PREFIXES,
+    Known,
+    as_meant,
+    as_spelled,
+    has_directory,
+    is_path,
+)
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 
@@ -183,12 +190,12 @@ def _name(
     first, second = sides or git or ("", "")
     headers.creates = "new file mode" in extended or first == NOWHERE
     headers.deletes = "deleted file mode" in extended or second == NOWHERE
-    bare = git is not None and git[0] == git[1]
-    old, new = (first, second) if bare else plain(first, second, known)
+    old, new = _sides_named(git, first, second, known)
     if headers.creates or headers.deletes:
         old = new = new if headers.creates else old
     elif "rename from" in extended and "rename to" in extended:
-        old, new = unquoted(extended["rename from"]) or "", unquoted(extended["rename to"]) or ""
+        names = (unquoted(extended[key]) or "" for key in ("rename from", "rename to"))
+        old, new = (as_spelled(name, known) for name in names)
         if git is not None and not f"/{git[1]}".endswith(f"/{new}"):
             message = f"expected one new name, found {git[1]!r} and {new!r}"
             raise region.missing(headers.start, message, headers.end)
@@ -204,6 +211,19 @@ def _name(
     if not old or not new:
         raise region.unreadable(headers.start, "expected a path in the diff's header")
     headers.old, headers.new = old, new
+
+
+def _sides_named(
+    git: tuple[str, str] | None, first: str, second: str, known: Known
+) -> tuple[str, str]:
+    """The paths of the two sides; what git's own line tells of their prefixes holds."""
+    if git is not None and git[0] == git[1]:
+        return as_spelled(first, known), as_spelled(second, known)
+    if git is not None and _prefixed(*git):
+        bare = {side: _bare(side) for side in git} | {NOWHERE: NOWHERE}
+        if first in bare and second in bare:
+            return as_spelled(bare[first], known), as_spelled(bare[second], known)
+    return plain(first, second, known)
 
 
 def _check(region: DiffRegion, headers: Headers) -> None:
@@ -299,16 +319,23 @@ def plain(old: str, new: str, known: Known) -> tuple[str, str]:
         return old, _alone(new, "b/", known)
     if new == NOWHERE:
         return _alone(old, "a/", known), new
-    if _PREFIX.match(old) and _PREFIX.match(new) and old[0] != new[0]:
-        return old[2:], new[2:]
-    if old != new and (_bare(old) == new or old == _bare(new)):
-        return _bare(old), _bare(new)
-    return as_meant(undotted(old), known), as_meant(undotted(new), known)
+    if _prefixed(old, new) or (old != new and (_bare(old) == new or old == _bare(new))):
+        return as_spelled(_bare(old), known), as_spelled(_bare(new), known)
+    return as_meant(old, known), as_meant(new, known)
+
+
+def _prefixed(old: str, new: str) -> bool:
+    """Whether both sides have a diff's prefixes."""
+    return bool(_PREFIX.match(old) and _PREFIX.match(new)) and old[0] != new[0]
 
 
 def _alone(path: str, prefix: str, known: Known) -> str:
+    """The path of the only side there is; in a reversed diff it has the other side's prefix."""
     own = known(path) and not known(path[2:])
-    return path if own or not path.startswith(prefix) else path[2:] or path
+    other = path[:2] in PREFIXES and not has_directory(path[0], known)
+    if own or not (path.startswith(prefix) or other):
+        return as_meant(path, known)
+    return as_spelled(path[2:] or path, known)
 
 
 # ---------------------------------------------------------------- mails

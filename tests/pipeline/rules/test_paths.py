@@ -59,6 +59,108 @@ def test_spellings(bench: Bench, form: Form, change: Change, spelling: str) -> N
     check(bench, Row(spelling, FILES, text, applied(FILES, [change])))
 
 
+# ---------------------------------------------------------------- a diff's prefix
+
+SRC = {"src/x.py": "one\n", "x.py": "root\n"}
+PLAIN = [form for form in FORMS if form.name not in ("unified_diff", "diff_fence", "mail")]
+EDITED, ADDED = Change("src/x.py", "one\n", "two\n"), Change("src/new.py", None, "new\n")
+
+
+def _prefixed(prefix: str) -> PathStyle:
+    return PathStyle(spell=lambda p: f"{prefix}{p}")
+
+
+def _alike(form: Form, change: Change, files: Mapping[str, str]) -> Change:
+    if form.family != "files" or change.old is None:
+        return change
+    return Change(change.path, files[change.path], applied(files, [change])[change.path])
+
+
+@pytest.mark.parametrize("prefix", ["a/", "b/", "./a/", "b\\"])
+@pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.name)
+def test_a_prefix_before_a_file_of_the_base(bench: Bench, form: Form, prefix: str) -> None:
+    text = form.write([_alike(form, EDITED, SRC)], _prefixed(prefix))
+    check(bench, Row("edit", SRC, text, {"src/x.py": "two\n"}))
+
+
+CREATING = [form for form in PLAIN if form.creates]
+
+
+@pytest.mark.parametrize("prefix", ["a/", "b/"])
+@pytest.mark.parametrize("form", CREATING, ids=lambda form: form.name)
+def test_a_prefix_before_a_new_file(bench: Bench, form: Form, prefix: str) -> None:
+    alone = form.write([ADDED], _prefixed(prefix))
+    says = ("'src/new.py' behind a diff's prefix", f"new directory {prefix[0]!r}")
+    check(bench, Row("alone", SRC, alone, None, ("path.invalid",), says=says))
+    edited = _alike(form, EDITED, SRC)
+    for changes in ([edited, ADDED], [ADDED, edited]):
+        text = form.write(changes, _prefixed(prefix))
+        check(bench, Row("both", SRC, text, {"src/x.py": "two\n", "src/new.py": "new\n"}))
+    has = SRC | {f"{prefix}y.py": "y\n"}
+    check(bench, Row("a directory", has, alone, {f"{prefix}src/new.py": "new\n"}))
+    for path in ("new.py", "lib/new.py"):
+        text = form.write([Change(path, None, "new\n")], _prefixed(prefix))
+        check(bench, Row("no such directory", SRC, text, {f"{prefix}{path}": "new\n"}))
+
+
+DONE, MADE = {"src/x.py": "two\n"}, {"src/new.py": "new\n"}
+HUNK, NEW_HUNK = "@@ -1 +1 @@\n-one\n+two\n", "@@ -0,0 +1 @@\n+new\n"
+A_DIR = SRC | {"a/y.py": "y\n", "b/src/x.py": "one\n"}
+DIFFS = [
+    Row("new", SRC, f"--- /dev/null\n+++ b/src/new.py\n{NEW_HUNK}", MADE),
+    Row("reversed", SRC, f"--- /dev/null\n+++ a/src/new.py\n{NEW_HUNK}", MADE),
+    Row("both", SRC, f"--- a/src/new.py\n+++ b/src/new.py\n{NEW_HUNK}", MADE),
+    Row(
+        "beside a directory",
+        A_DIR,
+        f"--- a/src/x.py\n+++ b/src/x.py\n{HUNK}",
+        DONE,
+    ),
+    Row(
+        "no prefix",
+        A_DIR,
+        f"diff --git b/src/x.py b/src/x.py\n--- b/src/x.py\n+++ b/src/x.py\n{HUNK}",
+        {"b/src/x.py": "two\n"},
+    ),
+    Row(
+        "no prefix, new",
+        A_DIR,
+        "diff --git b/src/n.py b/src/n.py\nnew file mode 100644\n"
+        f"--- /dev/null\n+++ b/src/n.py\n{NEW_HUNK}",
+        {"b/src/n.py": "new\n"},
+    ),
+    Row(
+        "index and work tree",
+        SRC,
+        "diff --git i/src/n.py w/src/n.py\nnew file mode 100644\n"
+        f"--- /dev/null\n+++ w/src/n.py\n{NEW_HUNK}",
+        {"src/n.py": "new\n"},
+    ),
+    Row("only once", SRC, f"--- a/a/src/x.py\n+++ b/a/src/x.py\n{HUNK}", None, ("path.not_found",)),
+    Row(
+        "backslashes",
+        SRC,
+        f"diff --git a/src\\x.py b/src\\x.py\n--- a\\src\\x.py\n+++ b\\src\\x.py\n{HUNK}",
+        DONE,
+    ),
+    Row("absolute", SRC, f"--- {ROOT}/src/x.py\n+++ {ROOT}/src/x.py\n{HUNK}", DONE),
+    Row(
+        "absolute, prefixed",
+        SRC,
+        f"--- a{ROOT}/src/x.py\n+++ b{ROOT}/src/x.py\n{HUNK}",
+        None,
+        ("path.not_found",),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", DIFFS, ids=lambda row: row.name)
+def test_the_headers_of_a_diff(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+# ---------------------------------------------------------------- what is elsewhere
+
 ELSEWHERE: Mapping[str, Callable[[str], str]] = {
     "absolute elsewhere": lambda p: f"/home/ada/shop/{p}",
     "climbing": lambda p: f"{ROOT}/../repo/{p}",
