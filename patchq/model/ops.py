@@ -47,13 +47,15 @@ class Rename:
 class ReplaceText:
     """Put `new` where the characters `old` stand, in `count` places; None: in every one.
 
-    `stated` says whether the response states the count itself.
+    `stated` says whether the response states the count itself.  With `takes_line_end` an empty
+    `new` takes the newline behind whole lines along.
     """
 
     old: str
     new: str
     count: int | None = 1
     stated: bool = False
+    takes_line_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from patchq.resolve.ladder import Found, Missed, same_result, typographic
 from patchq.resolve.readings import unescape
 from patchq.resolve.search import MOST_PLACES, Chain, Place, S, Spot, apart, indentation
 from patchq.text.line_diff import line_diff
-from patchq.text.lines import BLANKS, BOM, Text, find, plain_typography, split_lines
+from patchq.text.lines import BLANKS, BOM, Text, content, find, plain_typography, split_lines
 
 MOST_SPOTS = 200_000
 """More places than these are not counted, let alone replaced."""
@@ -50,12 +50,14 @@ class Wanted:
     before: bytes = b""
     after: bytes = b""
     stated: bool = False
+    takes_line_end: bool = False
+    """Whether the line's end behind whole lines goes along."""
 
     @classmethod
     def of(cls, op: CharacterOp) -> Wanted:
         match op:
-            case ReplaceText(old, new, count, stated):
-                return cls(_bytes(old), _bytes(new), count, stated=stated)
+            case ReplaceText(old, new, count, stated, takes):
+                return cls(_bytes(old), _bytes(new), count, stated=stated, takes_line_end=takes)
             case Occurrences(target, new, at, insert):
                 at = tuple(sorted(set(at))) if at is not None else None
                 if insert:
@@ -113,7 +115,7 @@ def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed
     wanted = _wanted(text, op)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
-    if outcome is not None and not (_as_lines(wanted) and _is_cut(text, wanted, letters)):
+    if outcome is not None and not _may_mean_lines(wanted, outcome):
         return outcome
     readings = _readings(wanted, rungs)
     for reading, name in readings:
@@ -181,16 +183,11 @@ def _literal(
     return None, most
 
 
-def _is_cut(text: Text, wanted: Wanted, rungs: Collection[str]) -> bool:
-    """Whether the only place begins inside its line's indentation: as whole lines the quote may
-    then mean other ones, whose indentation differs too."""
-    if not indentation(wanted.old) or wanted.counts:
-        return False
-    for _, found in spots(text, wanted.old, rungs):
-        if found:
-            ahead = text.whole[text.starts[text.line_at(found[0].start) - 1] : found[0].start]
-            return len(found) == 1 and bool(ahead) and not ahead.strip(BLANKS)
-    return False
+def _may_mean_lines(wanted: Wanted, outcome: Found | Missed) -> bool:
+    """Whether a quote that cannot be replaced inside its line's indentation may be whole lines with
+    less of it."""
+    unwritable = isinstance(outcome, Missed) and outcome.why == "unwritable"
+    return unwritable and bool(indentation(wanted.old))
 
 
 def _several(
@@ -225,8 +222,23 @@ def _rewritten(
     inner = places
     if wanted.before or wanted.after:
         inner = [within(text, spot, wanted.before, wanted.after) for spot in places]
-    runs = tuple(rewrite(text, spot, wanted.target, wanted.replacement) for spot in inner)
+    runs = (
+        _without_line(text, spot)
+        if wanted.takes_line_end
+        else rewrite(text, spot, wanted.target, wanted.replacement)
+        for spot in inner
+    )
     return Found(rung, start, end, tuple(run for run in runs if run))
+
+
+def _without_line(text: Text, spot: Spot) -> tuple[Hunk, ...]:
+    """The removal of a place, and of the line's end behind it if there is one and the place is
+    whole lines."""
+    first, last = text.line_at(spot.start) - 1, text.line_at(max(spot.end - 1, spot.start)) - 1
+    end = text.starts[last] + len(content(text.lines[last]))
+    whole = text.starts[first] == spot.start and spot.end == end
+    ended = last + 1 < len(text.lines) or not text.lacks_final_newline
+    return (Hunk(spot.start, text.starts[last + 1] if whole and ended else spot.end, b""),)
 
 
 def _stands_in_new(
@@ -254,20 +266,18 @@ def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
             return "a new line has typographic characters that the file has as plain ones"
     line = text.line_at(spot.start) - 1
     ahead = text.whole[text.starts[line] : spot.start]
-    if not ahead or ahead.strip(BLANKS):
+    there, written = split_lines(text.whole[spot.start : spot.end]), split_lines(wanted.new)
+    if not ahead or ahead.strip(BLANKS) or len(written) <= len(there):
         return None
-    quoted, written = wanted.old.split(b"\n"), wanted.new.split(b"\n")
-    if len(quoted) > 1 and quoted[0].strip() and not written[0].strip():
-        return "it takes a line away and leaves its indentation"
-    if wanted.old.endswith(b"\n") and not wanted.new.endswith(b"\n"):
-        return "it takes a line's end away and leaves its indentation"
-    if wanted.new.strip() and indentation(quoted[0]) != indentation(written[0]):
-        return "its first line is quoted and written with less indentation than it has"
-    indent, known = indentation(text.contents[line]), set(quoted[1:])
-    for replacement in written[1:]:
-        if replacement.strip() and replacement not in known and not replacement.startswith(indent):
-            return "a new line is indented less than the line that the quote begins in"
+    indent = indentation(text.contents[line])
+    if _reach(there[1:], indent) and not _reach(written[1:], indent):
+        return "a new line is indented less than the line that the quote begins in"
     return None
+
+
+def _reach(lines: Iterable[bytes], indent: bytes) -> bool:
+    """Whether all lines but blank ones are indented at least so far."""
+    return all(line.startswith(indent) for line in lines if line.strip())
 
 
 # ---------------------------------------------------------------- by lines
@@ -280,7 +290,7 @@ def _as_lines(wanted: Wanted) -> Replace | None:
     if "\n" not in old:
         return None
     if not old.endswith("\n"):
-        return Replace(old + "\n", new + "\n")
+        return Replace(old + "\n", new if wanted.takes_line_end else new + "\n")
     return Replace(old, new) if new.endswith("\n") or not new else None
 
 

@@ -18,7 +18,7 @@ silence.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from patchq.formats import v4a
@@ -30,7 +30,6 @@ from patchq.formats.json.members import (
     REASON,
     JsonPlace,
     Members,
-    edits_of,
     holds_edit,
     plain_key,
 )
@@ -61,12 +60,23 @@ _LOOKS = frozenset({"view", "read", "open", "list", "ls", "glob", "grep", "find"
 _WRITES = frozenset({"write", "overwrite", "save"})
 _CREATES = frozenset({"create", "new"})
 _EDITS = frozenset({"edit", "multiedit", "replace", "patch"})
+_CHANGES = frozenset(
+    {
+        *_WRITES, *_CREATES, *_EDITS, "add", "append", "apply", "change", "delete", "fix", "insert",
+        "modify", "move", "prepend", "put", "remove", "rename", "rewrite", "set", "update",
+    }
+)  # fmt: skip
+"""A name with one of these words, too, is of no tool that merely looks."""
+_TAKE_LINE_ENDS = frozenset({"Edit", "MultiEdit"})
+"""The tools that delete a line with its end, where the quote has none."""
 _READ_COMMANDS = ("str_replace", "create", "insert")
 _COMMANDS = (*_READ_COMMANDS, "undo_edit")
 _CONTENT = ("content", "contents")
 READ = frozenset({*OLD, *NEW, *_CONTENT, "filetext", "insertline", "inserttext"})
 _TEXTS = (*_CONTENT, "text", "codeedit", "diff", "patch", "source", "newsource")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SERVER = re.compile(r".*(?:__|[.:/])")
+"""What stands before a tool's own name: the server or the namespace that offers it."""
 _HINT = "send `file_path`, `old_string` and `new_string`, or the change as a SEARCH/REPLACE block"
 PATCHES = frozenset({"input", "patch", "command", "cmd", "commands", "script", "patchtext", "diff"})
 _BESIDE_PATCH = frozenset({"timeout", "timeoutms", "description", "justification", "explanation"})
@@ -78,29 +88,51 @@ _HINT_PATCH = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a call's name tells of it."""
+
+    words: frozenset[str] = frozenset()
+    takes_line_end: bool = False
+
+    @classmethod
+    def named(cls, name: str) -> Tool:
+        words = frozenset(word.lower() for word in _WORD.findall(name))
+        return cls(words, _SERVER.sub("", name) in _TAKE_LINE_ENDS)
+
+    @property
+    def looks(self) -> bool:
+        return bool(self.words & _LOOKS) and not self.words & _CHANGES
+
+
+NAMELESS = Tool()
+
+
 def of_call(name: str | None, arguments: Node, place: JsonPlace) -> list[Edit] | None:
     """The edits of one tool call; None if it is none.  Raises `UnreadableEdit`.
 
     Without a `name` an object is a call only if it has the keys of one."""
-    words = frozenset(word.lower() for word in _WORD.findall(name or ""))
+    tool = Tool.named(name or "")
     if not isinstance(arguments.value, dict):
-        _check_text(words, arguments, place)
+        _check_text(tool, arguments, place)
         return None
     members = Members(arguments, place)
-    if several := edits_of(members):
-        return _several(members, *several)
     if is_call(members):
-        op = _op(members, words)
+        if tool.looks and not _views(members):
+            _refuse(members, f"{name!r} is the name of a tool that looks, and this is an edit")
+        op = _op(members, tool)
         return None if op is None else [_edit(members, op)]
-    return _unknown(members, words) if name is not None else None
+    return _unknown(members, tool) if name is not None else None
 
 
-def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit | None:
+def read_edit(
+    node: Node, place: JsonPlace, default_path: str | None, tool: Tool = NAMELESS
+) -> Edit | None:
     """One edit of the list `edits`; `default_path` is the file of all of them."""
     if not isinstance(node.value, dict):
         raise place.error(node, "expected an object for every edit", _HINT)
     members = Members(node, place)
-    op = _op(members, frozenset())
+    op = _op(members, tool)
     return None if op is None else _edit(members, op, default_path)
 
 
@@ -136,7 +168,12 @@ def _edit(members: Members, op: Op, default: str | None = None) -> Edit:
     return members.edit(NAME, op, default)
 
 
-def _op(members: Members, words: frozenset[str]) -> Op | None:
+def _views(members: Members) -> bool:
+    command = members.get("command")
+    return command is not None and command.value == "view"
+
+
+def _op(members: Members, tool: Tool) -> Op | None:
     """What the arguments of one call do; None for one that only looks."""
     command = members.text("command")
     if command == "view":
@@ -152,10 +189,10 @@ def _op(members: Members, words: frozenset[str]) -> Op | None:
         return Create(_needed(members, "the file's text", "filetext", *_CONTENT))
     if not any(key in members for key in OLD):
         new = members.text(*NEW)
-        if new is not None and words & (_WRITES | _CREATES):
+        if new is not None and tool.words & (_WRITES | _CREATES):
             return Create(new)
         _refuse(members, "expected the old text, which says where the change goes; found none")
-    return _replacement(members)
+    return _replacement(members, tool)
 
 
 def _command(members: Members) -> str:
@@ -174,14 +211,15 @@ def _command(members: Members) -> str:
     return commands[0] if commands else "str_replace"
 
 
-def _replacement(members: Members) -> Op:
+def _replacement(members: Members, tool: Tool) -> Op:
     old = _needed(members, "the old text", *OLD)
     new = _needed(members, "the new text", *NEW)
     if not old:
         return Create(new)
     every = members.flag("replaceall") or members.flag("allowmultiple")
     stated = members.number("expectedreplacements")
-    return ReplaceText(old, new, stated or (None if every else 1), stated=stated is not None)
+    count = stated or (None if every else 1)
+    return ReplaceText(old, new, count, stated is not None, tool.takes_line_end and not new)
 
 
 def _insertion(members: Members) -> InsertAt:
@@ -192,36 +230,24 @@ def _insertion(members: Members) -> InsertAt:
     return InsertAt(line, text if text.endswith("\n") else text + "\n")
 
 
-def _several(members: Members, items: list[Node], place: JsonPlace) -> list[Edit] | None:
-    """Several edits of one file."""
-    if is_call(members):
-        _refuse(members, "expected either `edits` or one old and one new text, found both")
-    default = members.path() if members.names_path() else None
-    edits = [read_edit(item, place, default) for item in items]
-    return [edit for edit in edits if edit is not None] or None
-
-
-def _unknown(members: Members, words: frozenset[str]) -> list[Edit] | None:
+def _unknown(members: Members, tool: Tool) -> list[Edit] | None:
     """A named call without the keys of an edit: a whole file, a look, or something else."""
-    command = members.get("command")
-    if command is not None and command.value == "view":
+    if _views(members) or tool.looks:
         return None
+    words = tool.words
     named, texts = members.names_path(), [key for key in _TEXTS if key in members]
     if named and texts and not {*texts} - {*_CONTENT} and words & (_WRITES | _CREATES):
         text = _needed(members, "the file's text", *_CONTENT)
         return [_edit(members, Write(text) if words & _WRITES else Create(text))]
-    if words & _LOOKS and not texts and not words & (_EDITS | _WRITES):
-        return None
     if named or texts or words & _EDITS or holds_edit(members.node):
         _refuse(members, "this call may change a file and cannot be read")
     return None
 
 
-def _check_text(words: frozenset[str], arguments: Node, place: JsonPlace) -> None:
+def _check_text(tool: Tool, arguments: Node, place: JsonPlace) -> None:
     """Refuse a call whose arguments are no object, unless it has nothing to do with files."""
-    looks = words & _LOOKS and not words & (_EDITS | _WRITES)
     speaks = isinstance(arguments.value, str) and speaks_of_edits(arguments.value)
-    if speaks or holds_edit(arguments) or (not looks and words & (_EDITS | _WRITES | _CREATES)):
+    if speaks or holds_edit(arguments) or tool.words & (_EDITS | _WRITES | _CREATES):
         raise place.error(arguments, "expected the call's arguments as a JSON object", _HINT)
 
 

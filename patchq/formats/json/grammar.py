@@ -205,7 +205,10 @@ class _JsonReader:
         """A named call with its arguments."""
         arguments = call.arguments
         is_object = isinstance(arguments.value, dict)
-        if self.patch(arguments, place) or (is_object and self.lists(Members(arguments, place))):
+        tool = edit_calls.Tool.named(call.name)
+        if self.patch(arguments, place) or (
+            is_object and self.lists(Members(arguments, place), tool)
+        ):
             return
         self.add(edit_calls.of_call(call.name, arguments, place), arguments, place)
 
@@ -231,8 +234,9 @@ class _JsonReader:
         elif holds or _resembles(members):
             raise members.error("expected an edit in a form that is known", HINT)
 
-    def lists(self, members: Members) -> bool:
-        """Read the lists of edits that an object holds; False if it holds none."""
+    def lists(self, members: Members, tool: edit_calls.Tool = edit_calls.NAMELESS) -> bool:
+        """Read the lists of edits that an object, or a call of `tool`, holds; False if it holds
+        none."""
         several = edits_of(members)
         contexts = members.get("contextualedits")
         if several is None and contexts is None:
@@ -247,7 +251,7 @@ class _JsonReader:
         if several is not None:
             items, place = several
             for item in items:
-                self.add([_item(item, place, default)], item, place)
+                self.add([_item(item, place, default, tool)], item, place)
         if contexts is not None:
             if not isinstance(contexts.value, list):
                 raise members.error("expected a list as `contextualEdits`", HINT)
@@ -277,7 +281,9 @@ class _JsonReader:
             self.edits.append(edit)
 
 
-def _item(node: Node, place: JsonPlace, default_path: str | None) -> Edit | None:
+def _item(
+    node: Node, place: JsonPlace, default_path: str | None, tool: edit_calls.Tool
+) -> Edit | None:
     """One item of `edits`, in the form that its keys tell."""
     _check_object(node, place)
     members = Members(node, place)
@@ -286,7 +292,7 @@ def _item(node: Node, place: JsonPlace, default_path: str | None) -> Edit | None
     if "searchpattern" in members:
         return read_contextual(node, place, default_path)
     if edit_calls.is_call(members):
-        return edit_calls.read_edit(node, place, default_path)
+        return edit_calls.read_edit(node, place, default_path, tool)
     return read_indexed(node, place, default_path)
 
 

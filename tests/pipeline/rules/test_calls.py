@@ -1,0 +1,155 @@
+"""Calls of editing tools (docs/formats.md, Edit calls): the letter, deleted lines, names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.helpers.deciding import Bench, Row, check
+
+A = {"a.txt": "one\ntwo\nthree\n"}
+CUT = {"a.txt": "one\nthree\n"}
+LITERAL = {"a.txt": "one\n\nthree\n"}
+
+
+def _messages(*calls: tuple[str, dict[str, Any]]) -> str:
+    content = [
+        {"type": "tool_use", "id": f"t{n}", "name": name, "input": words}
+        for n, (name, words) in enumerate(calls)
+    ]
+    return json.dumps(
+        {"type": "message", "role": "assistant", "content": content, "stop_reason": "tool_use"}
+    )
+
+
+def _chat(*calls: tuple[str, dict[str, Any]]) -> str:
+    tools = [
+        {"id": f"c{n}", "type": "function",
+         "function": {"name": name, "arguments": json.dumps(words)}}
+        for n, (name, words) in enumerate(calls)
+    ]  # fmt: skip
+    choice = {"message": {"role": "assistant", "tool_calls": tools}, "finish_reason": "tool_calls"}
+    return json.dumps({"object": "chat.completion", "choices": [choice]})
+
+
+def _named(*calls: tuple[str, dict[str, Any]]) -> str:
+    values = [{"name": name, "arguments": words} for name, words in calls]
+    return f"I do that:\n\n```json\n{json.dumps(values, indent=1)}\n```\n"
+
+
+def _bare(*calls: tuple[str, dict[str, Any]]) -> str:
+    return "".join(json.dumps(words) + "\n" for _, words in calls)
+
+
+WRAPPED = {"messages": _messages, "chat": _chat, "named": _named}
+
+
+def _edit(old: str, new: str = "", **more: Any) -> dict[str, Any]:
+    return {"file_path": "a.txt", "old_string": old, "new_string": new, **more}
+
+
+def _multi(*pairs: tuple[str, str]) -> dict[str, Any]:
+    edits = [{"old_string": old, "new_string": new} for old, new in pairs]
+    return {"file_path": "a.txt", "edits": edits}
+
+
+def _rows(
+    name: str, before: dict[str, str], calls: list[tuple[str, dict[str, Any]]], **outcome: Any
+) -> list[Row]:
+    """The calls in each wrapper that names them."""
+    return [
+        Row(f"{name}, {how}", before, write(*calls), **outcome) for how, write in WRAPPED.items()
+    ]
+
+
+DELETIONS = [
+    *_rows("Edit", A, [("Edit", _edit("two"))], after=CUT),
+    *_rows("of a server", A, [("mcp__acp__Edit", _edit("two"))], after=CUT),
+    *_rows("MultiEdit", A, [("MultiEdit", _multi(("two", "")))], after=CUT),
+    *_rows("a list in a text", A,
+           [("MultiEdit", {**_multi(), "edits": json.dumps(_multi(("two", ""))["edits"])})],
+           after=CUT),
+    *_rows("several lines", A, [("Edit", _edit("one\ntwo"))], after={"a.txt": "three\n"}),
+    *_rows("its newline quoted", A, [("Edit", _edit("two\n"))], after=CUT),
+    *_rows("carriage returns", {"a.txt": "one\r\ntwo\r\n"}, [("Edit", _edit("one"))],
+           after={"a.txt": "two\r\n"}),
+    *_rows("with trailing blanks unquoted", {"a.txt": "one \ntwo\nthree\n"},
+           [("Edit", _edit("one\ntwo"))], after={"a.txt": "three\n"}),
+    *_rows("every one", {"a.txt": "x\ny\nx\n"}, [("Edit", _edit("x", replace_all=True))],
+           after={"a.txt": "y\n"}),
+    *_rows("a part of a line", A, [("Edit", _edit("wo"))], after={"a.txt": "one\nt\nthree\n"}),
+    *_rows("a line without its indentation", {"a.txt": "one\n  two\n"}, [("Edit", _edit("two"))],
+           after={"a.txt": "one\n  \n"}),
+    *_rows("the end of a line", {"a.txt": "one # x\ntwo\n"}, [("Edit", _edit(" # x"))],
+           after={"a.txt": "one\ntwo\n"}),
+    *_rows("the last line, never ended", {"a.txt": "one\ntwo"}, [("Edit", _edit("two"))],
+           after={"a.txt": "one\n"}),
+    *_rows("a blank one stays", A, [("Edit", _edit("two", "\n"))],
+           after={"a.txt": "one\n\n\nthree\n"}),
+    *_rows("another tool", A, [("replace", _edit("two"))], after=LITERAL),
+    *_rows("another tool of a like name", A, [("edit", _edit("two"))], after=LITERAL),
+    Row("no tool's name", A, _bare(("", _edit("two"))), LITERAL),
+    Row("no tool's name, several lines", A, _bare(("", _edit("one\ntwo"))),
+        {"a.txt": "\nthree\n"}),
+]  # fmt: skip
+
+
+LETTER = [
+    *_rows("behind the indentation", {"a.txt": "f:\n    one\n    two\n"},
+           [("Edit", _edit("one\n    two", "if x:\n        one\n    two"))],
+           after={"a.txt": "f:\n    if x:\n        one\n    two\n"}),
+    *_rows("more lines, one further out", {"a.txt": "f:\n    one\n    two\n"},
+           [("Edit", _edit("one", "one\ntwo"))], codes=("match.none",)),
+    *_rows("more lines, one further out in the quote too", {"a.txt": "f:\n    one\ntwo\n"},
+           [("Edit", _edit("one\ntwo", "one\nmore\ntwo"))],
+           after={"a.txt": "f:\n    one\nmore\ntwo\n"}),
+    *_rows("blanks inside it", {"a.txt": "x =  1\n"}, [("Edit", _edit("=  1", "= 1"))],
+           after={"a.txt": "x = 1\n"}),
+    *_rows("less indentation", {"a.txt": "f:\n        one\n"}, [("Edit", _edit("    one", "one"))],
+           after={"a.txt": "f:\n    one\n"}),
+    *_rows("a line's end taken away", {"a.txt": "  one\n  two\n"},
+           [("Edit", _edit("one\n", "one "))], after={"a.txt": "  one   two\n"}),
+    *_rows("carriage returns", {"a.txt": "one\r\ntwo\r\n"},
+           [("Edit", _edit("one\ntwo", "one\nmore\ntwo"))],
+           after={"a.txt": "one\r\nmore\r\ntwo\r\n"}),
+]  # fmt: skip
+
+
+LOOKS = ("view", "Read", "open_file", "list_dir", "LS", "ls", "Glob", "grep", "find", "web_search",
+         "mcp__fs__read_text_file")  # fmt: skip
+
+
+NAMES = [
+    *(row for name in LOOKS
+      for row in _rows(name, A, [(name, {"path": "a.txt", "pattern": "two", "text": "two"}),
+                                 ("Edit", _edit("two\n"))], after=CUT)),
+    *_rows("a program that plans", A, [("TodoWrite", {"todos": [{"content": "x"}]}),
+                                       ("Edit", _edit("two\n"))], after=CUT),
+    *_rows("search_replace", A, [("search_replace", _edit("two\n"))], after=CUT),
+    *_rows("an unknown one with a path", A,
+           [("frobnicate", {"path": "a.txt"}), ("Edit", _edit("two\n"))],
+           codes=("response.unreadable_edit",)),
+    *_rows("an unknown one with a text", A,
+           [("frobnicate", {"content": "a"}), ("Edit", _edit("two\n"))],
+           codes=("response.unreadable_edit",)),
+    *_rows("it looks and deletes", A,
+           [("find_and_delete", {"path": "a.txt"}), ("Edit", _edit("two\n"))],
+           codes=("response.unreadable_edit",)),
+    *_rows("it looks, and holds an edit", A, [("view", _edit("two\n"))],
+           codes=("response.unreadable_edit",)),
+    *_rows("the number that there is", {"a.txt": "x x\n"},
+           [("replace", _edit("x", "y", expected_replacements=2))], after={"a.txt": "y y\n"}),
+    *_rows("another number", {"a.txt": "x x\n"},
+           [("replace", _edit("x", "y", expected_replacements=3))], codes=("match.count",)),
+    *_rows("every one of none", A, [("Edit", _edit("x", "y", replace_all=True))],
+           codes=("match.none",)),
+    *_rows("two places", {"a.txt": "x x\n"}, [("Edit", _edit("x", "y"))],
+           codes=("match.ambiguous",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [*DELETIONS, *LETTER, *NAMES], ids=lambda row: row.name)
+def test_calls(bench: Bench, row: Row) -> None:
+    check(bench, row)
