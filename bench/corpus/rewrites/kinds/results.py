@@ -115,6 +115,8 @@ def _lines_out(brief: Brief) -> Rewrite | None:
     gone = replace(c, old=(c.old or "").removesuffix("\n"), new="")
     if c.path.endswith((".py", ".toml", ".json", ".yml", ".yaml")):
         return None
+    if (gone.old or "").endswith("\n"):  # it ends in a blank line, and so with a newline yet
+        return None
     return exact(brief.response([gone]), applied(brief.task.before, [replace(c, new="")]))
 
 
