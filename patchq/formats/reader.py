@@ -58,13 +58,21 @@ class Reading:
     summary: str | None = None
     author: str | None = None
     warnings: list[Problem] = field(default_factory=list)
+    sections: int = 0
+    """The last number of a section of theirs."""
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
         first = len(self.edits)
         for i, stated in part.stated.items():
             self.stated[first + i] = replace(stated, group=first + stated.group)
-        self.edits += [replace(edit, at=at) for edit in part.edits] if at else part.edits
+        behind = self.sections
+        for edit in part.edits:
+            if at or edit.section:
+                section = edit.section and behind + edit.section
+                self.sections = max(self.sections, section)
+                edit = replace(edit, at=at or edit.at, section=section)
+            self.edits.append(edit)
         self.summary = self.summary or part.summary
         self.author = self.author or part.author
         self.warnings += part.warnings

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from patchq.formats.format import Document, Format, Opening, Piece, Sign, UnreadableEdit
 from patchq.formats.marks.lines import halves, is_blank, joined, line_above, next_line
@@ -266,7 +266,7 @@ def _update(
     doc: Document, section: _Section, chunks: Sequence[Chunk], lost: bool
 ) -> Iterator[Edit]:
     moves = [(i, line) for i, line, word in section.body if word == "move to"]
-    changing = [chunk for chunk in chunks if chunk.changes]
+    changing = any(chunk.changes for chunk in chunks)
     if not changing and not moves:
         raise UnreadableEdit(
             section.index,
@@ -277,8 +277,10 @@ def _update(
         marker = _marker(line)
         if marker and (to := _path(doc, marker, i)) != section.path:
             yield _edit(section, section.index, i, Rename(to))
-    for chunk in changing:
-        yield _edit(section, chunk.first, chunk.last, chunk.hunk(bare=lost))
+    for chunk in chunks if changing else ():
+        if any(sign for sign, _ in chunk.lines):
+            edit = _edit(section, chunk.first, chunk.last, chunk.hunk(bare=lost))
+            yield replace(edit, section=section.index + 1)
 
 
 # ---------------------------------------------------------------- the chunks of a file

@@ -80,6 +80,8 @@ class Edit:
     """Edits of the batch that, if they are applied, cancel this one."""
     fallback_of: str | None = None
     """The edit that this one is the backup of."""
+    section: int = 0
+    """The hunks of one file, in its order, that it is one of: a number of theirs alone, or 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from patchq.plan import guards, selection
 from patchq.plan.files import File, Files, clash, outcome
 from patchq.plan.overlay import Footprint
 from patchq.plan.targets import Refused, Rules, check_text
-from patchq.resolve import refusals
+from patchq.resolve import hunks, refusals
 from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.match import Hints, PartOp, match, present
 from patchq.text.lines import Text
@@ -73,6 +73,11 @@ class _Batch:
         self.elsewhere = refusals.Elsewhere(tree)
         self.seen: dict[tuple[str, object], EditState] = {}
         self.meanings: dict[Op, int] = {}
+        self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
+        self.in_order: dict[int, Found | Missed] = {}
+        for edit in edits:
+            if isinstance(edit.op, PatchHunk):
+                self.sections.setdefault(_section(edit), []).append((edit, edit.op))
         self.missed = 0
         self.blind: list[str] = []
 
@@ -134,7 +139,7 @@ class _Batch:
         missed, texts = Missed("none"), list[Text]()
         for text in self._texts(file):
             texts.append(text)
-            result = match(text, op, hints)
+            result = self._match(edit, file, text, hints)
             if isinstance(result, Found):
                 return self._make(edit, file, text, result)
             if result.why != "none":
@@ -165,18 +170,34 @@ class _Batch:
         names, and no hunk that has one place only contradicts its own number."""
         if not self.declared:
             return False
-        for edit in self.edits:
-            op = edit.op
-            if not isinstance(op, PatchHunk) or op.line is None or not op.old:
+        for section in self.sections.values():
+            if all(op.line is None or not op.old for _, op in section):
                 continue
             try:
-                text = self.files.named(edit.path).text
+                text = self.files.named(section[0][0].path).text
             except Refused:
                 return False
-            found = match(text, op, Hints(self.rules.rungs, edit.path))
-            if isinstance(found, Found) and found.start + 1 != op.line:
-                return False
+            ops = [op for _, op in section]
+            found = hunks.resolve(text, ops, self.rules.rungs)
+            for (_, op), one, lines in zip(section, found, hunks.stated(ops), strict=True):
+                if op.old and lines and isinstance(one, Found) and one.start + 1 not in lines:
+                    return False
         return True
+
+    def _match(self, edit: Edit, file: File, text: Text, hints: Hints) -> Found | Missed:
+        """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
+        assert not isinstance(edit.op, Create | DeleteFile | Rename | Write)
+        if isinstance(edit.op, PatchHunk) and file.has_base(text):
+            if id(edit) not in self.in_order:
+                section = self.sections[_section(edit)]
+                ops = [op for _, op in section]
+                found = hunks.resolve(text, ops, hints.rungs, lines_hold=hints.lines_hold)
+                for (other, _), one in zip(section, found, strict=True):
+                    self.in_order[id(other)] = one
+            result = self.in_order[id(edit)]
+            if isinstance(result, Found) or result.why != "none" or not text.with_returns:
+                return result
+        return match(text, edit.op, hints)
 
     def _make(self, edit: Edit, file: File, text: Text, found: Found) -> EditOutcome:
         """Change what was found on the base, or on what earlier edits left of it."""
@@ -275,6 +296,11 @@ def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied
     told."""
     lines = (found.start + 1, found.end) if on_base else None
     return outcome(edit, state, match=found.rung, lines=lines)
+
+
+def _section(edit: Edit) -> object:
+    """What is equal for the hunks of one file that stand in its order."""
+    return edit.section or id(edit)
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:

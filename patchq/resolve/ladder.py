@@ -70,15 +70,37 @@ def resolve(
     text: Text, op: Replace, enabled: Sequence[str], narrow: Narrow | None = None
 ) -> Found | Missed:
     """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
+    there = standing(text, op, enabled, narrow)
+    return judged(text, there, there.ways) if there else Missed("none")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The ways in which a quote stands at the first step at which it does; the steps before have
+    `passed` in vain."""
+
+    step: Step
+    ways: list[Chain]
+    passed: Sequence[Step]
+
+
+def standing(
+    text: Text,
+    op: Replace,
+    enabled: Sequence[str],
+    narrow: Narrow | None = None,
+    most: int | None = MOST_PLACES + 1,
+) -> Standing | None:
+    """The ways in which the quote of `op` stands in `text`, at most so many."""
     passed: list[Step] = []
     for reading, level in _steps(_quote(op, text), enabled):
-        there = ways(text, reading, level)
+        there = ways(text, reading, level, most)
         if narrow is not None:
             there = narrow(there)
         if there:
-            return _judged(text, (reading, level), there, passed)
+            return Standing((reading, level), there, passed)
         passed.append((reading, level))
-    return Missed("none")
+    return None
 
 
 def resolve_many(
@@ -156,9 +178,9 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
     return ((reading, level) for reading in rewritten(quote, enabled) for level in ladder)
 
 
-def _judged(text: Text, step: Step, there: list[Chain], passed: Sequence[Step]) -> Found | Missed:
-    """What the places of a quote, found at one step, make of the edit; `passed` are the steps
-    before, at which it stands nowhere."""
+def judged(text: Text, standing: Standing, there: list[Chain]) -> Found | Missed:
+    """What the ways in which a quote stands make of the edit, if it can mean those of `there`."""
+    step, passed = standing.step, standing.passed
     quote, level = step
     rung, first = quote.rung or level.rung, there[0]
 

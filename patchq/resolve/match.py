@@ -1,9 +1,4 @@
-"""One way to find the place of any edit that changes a part of a file.
-
-Hunks of diffs and chunks of V4A patches are whole lines with hints about where they stand: the body
-decides.  A scope line, the file's end and a stated line number only tell equal places apart;
-nearness never does.
-"""
+"""One way to find the place of any edit that changes a part of a file."""
 
 from __future__ import annotations
 
@@ -20,11 +15,10 @@ from patchq.model.ops import (
     Replace,
     ReplaceText,
 )
-from patchq.resolve import anchors, characters, ladder
+from patchq.resolve import anchors, characters, hunks, ladder
 from patchq.resolve.ladder import Found, Missed, inserted
-from patchq.resolve.readings import lines_of, stripped
-from patchq.resolve.search import Chain
-from patchq.text.lines import BLANKS, Text
+from patchq.resolve.readings import lines_of
+from patchq.text.lines import Text
 
 PartOp = (
     Replace | ReplaceText | Occurrences | InContext | InParagraph | Anchored | InsertAt | PatchHunk
@@ -69,7 +63,7 @@ def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
                 return Missed("none", detail=f"the file has {len(text.lines)} lines, not {op.line}")
             return inserted(text, op.line, lines_of(op.text))
         case PatchHunk():
-            return _hunk(text, op, hints)
+            return hunks.resolve(text, (op,), hints.rungs, lines_hold=hints.lines_hold)[0]
 
 
 def present(text: Text, op: PartOp, hints: Hints) -> Found | None:
@@ -81,46 +75,3 @@ def present(text: Text, op: PartOp, hints: Hints) -> Found | None:
             return characters.present(text, op, hints.rungs)
         case _:
             return None
-
-
-# ---------------------------------------------------------------- hunks
-
-
-def _hunk(text: Text, op: PatchHunk, hints: Hints) -> Found | Missed:
-    behind = _behind_scopes(text, op.scopes)
-    if not op.old:
-        # Lines without a neighbour: behind their scope, at the file's end, or in an empty one.
-        if not op.scopes and (op.at_end or not text.lines):
-            behind = len(text.lines)
-        if behind is None:
-            return Missed("none", detail="it adds lines and quotes none")
-        return inserted(text, behind, lines_of(op.new))
-
-    def narrow(ways: list[Chain]) -> list[Chain]:
-        if op.at_end:
-            ways = [way for way in ways if way[-1].end == len(text.lines)]
-        if behind is not None:
-            ways = [way for way in ways if way[0].start >= behind]
-        if hints.lines_hold and op.line is not None and len(ways) > 1:
-            stated = [way for way in ways if way[0].start + 1 == op.line]
-            ways = stated if len(stated) == 1 else ways
-        return ways
-
-    found = ladder.resolve(text, Replace(op.old, op.new), hints.rungs, narrow)
-    if isinstance(found, Missed) and found.why == "none" and op.bare:
-        return ladder.resolve(text, Replace(*op.bare), hints.rungs, narrow)
-    return found
-
-
-def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:
-    """The line behind the last scope line; None without scopes, or if one is not unique."""
-    at: int | None = None
-    for scope in scopes:
-        sought = scope.encode("utf-8", "surrogateescape").strip(BLANKS)
-        if not sought:
-            continue
-        there = [i for i in text.view(stripped).where(sought) if i >= (at or 0)]
-        if len(there) != 1:
-            return None
-        at = there[0] + 1
-    return at

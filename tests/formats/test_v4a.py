@@ -86,9 +86,9 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         update("@@", " a", "", "-b"),
         [("a.py", PatchHunk("a\n\nb\n", "a\n\n"))],
     ),
-    "a chunk without a change is left out": (
+    "a chunk without a change is a place, one of blanks is none": (
         update("@@", " a", "@@", "", "@@", "-a", "+b"),
-        [A_TO_B],
+        [("a.py", PatchHunk("a\n", "a\n")), A_TO_B],
     ),
     "the only context line lacks its space": (
         update("@@", "one", "-two", "+TWO"),

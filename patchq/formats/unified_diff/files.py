@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patchq.formats.marks.lines import Signed, halves, is_blank, joined
 from patchq.formats.marks.paths import Known
@@ -294,7 +294,8 @@ class FileReader:
                 at_end=old == new and body.old_ends != body.new_ends,
                 final_newline=body.new_ends,
             )
-            yield self._edit(headers, hunk.first, body.end, op)
+            edit = self._edit(headers, hunk.first, body.end, op)
+            yield replace(edit, section=self.region.offset + headers.start + 1)
 
     def _warn(self, headers: Headers) -> None:
         line = self.region.offset + headers.start + 1

@@ -1,0 +1,292 @@
+"""Hunks of diffs and chunks of V4A patches: whole lines with hints about where they stand.
+
+The body decides.  A scope line, the file's end and a stated line number only tell equal places
+apart; nearness never does.
+
+The hunks of one file stand in its order.  What one of them may mean is narrowed by the others: each
+changes lines behind those that the one before changes, and stands behind one that only quotes.  The
+earliest chain of such places and the latest one enclose all others, so that two passes tell which
+places of each hunk a chain goes through, however many chains there are.  A hunk that stands in one
+place only is certain wherever that is, unless a looser reading of it would stand in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+from patchq.model.ops import PatchHunk, Replace
+from patchq.resolve import ladder
+from patchq.resolve.ladder import Found, Missed, Standing, inserted
+from patchq.resolve.readings import lines_of, stripped
+from patchq.resolve.search import MOST_PLACES, Chain, Place
+from patchq.text.lines import BLANKS, Text
+
+_MOST_WAYS = 200_000
+"""Of all hunks of a file together; what stands in more ways is told apart by nothing."""
+
+
+def resolve(
+    text: Text, ops: Sequence[PatchHunk], rungs: Sequence[str], *, lines_hold: bool = False
+) -> list[Found | Missed]:
+    """Where the hunks of one file, in their order, belong in `text`; `lines_hold` says that their
+    numbers may be believed."""
+    lines = stated(ops) if lines_hold else [frozenset[int]()] * len(ops)
+    sought = [_Sought(text, op, rungs, own) for op, own in zip(ops, lines, strict=True)]
+    if len(ops) == 1:
+        return [sought[0].alone]
+    through = _through(sought) if any(map(_is_doubtful, sought)) else None
+    found = [
+        one.alone if through is None else one.among(ways)
+        for one, ways in zip(sought, through or [[] for _ in sought], strict=True)
+    ]
+    return _checked(sought, found)
+
+
+def stated(ops: Sequence[PatchHunk]) -> list[frozenset[int]]:
+    """The lines (1-based) at which each hunk says that it begins; whether the lines that the hunks
+    before it add are counted or not."""
+    added = accumulate((op.new.count("\n") - op.old.count("\n") for op in ops), initial=0)
+    return [
+        frozenset() if op.line is None else frozenset({op.line, op.line - more})
+        for op, more in zip(ops, added, strict=False)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """One way in which a hunk may stand: it begins on line `start`, and changes `first:last`."""
+
+    start: int
+    first: int
+    last: int
+    way: Chain | None = None
+
+    def is_behind(self, other: _Stretch) -> bool:
+        """Whether it may follow; hunks may quote the same lines, and add lines at one point."""
+        return self.first >= other.last and (
+            self.start > other.start or self.is_point or other.is_point
+        )
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it quotes nothing."""
+        return self.way is None and self.first == self.last
+
+
+class _Sought:
+    """One hunk, and what is found of it whatever the others say."""
+
+    def __init__(
+        self, text: Text, op: PatchHunk, rungs: Sequence[str], lines: frozenset[int]
+    ) -> None:
+        self.text = text
+        self.op = op
+        self._rungs = rungs
+        self._lines = lines
+        self._behind = _behind_scopes(text, op.scopes)
+
+    @cached_property
+    def alone(self) -> Found | Missed:
+        """Its one place by itself."""
+        if not self.op.old:
+            return self._insertion()
+        there = self._standing
+        return ladder.judged(self.text, there, there.ways) if there else Missed("none")
+
+    def among(self, stretches: Sequence[_Stretch]) -> Found | Missed:
+        """Its one place among those that a chain goes through."""
+        ways = [stretch.way for stretch in stretches if stretch.way is not None]
+        there = self._standing
+        if there is None or not ways or (isinstance(self.alone, Found) and len(there.ways) == 1):
+            return self.alone
+        if self.op.old != self.op.new and self._says_otherwise(ways):
+            return self.alone
+        return ladder.judged(self.text, there, ways)
+
+    def stretches(self) -> list[_Stretch]:
+        """All places that it may have; none if it has none, or more than can be told apart."""
+        found, there = self.alone, self._standing if self.op.old else None
+        if isinstance(found, Found) and (there is None or found.already or len(there.ways) == 1):
+            way = there.ways[0] if there and not found.already else None
+            return [self._stretch(way) if way else self._whole(found)]
+        if there is None:
+            present = ladder.present(self.text, Replace(self.op.old, self.op.new), self._rungs)
+            return [self._whole(present)] if present and self.op.old else []
+        if len(there.ways) <= MOST_PLACES:
+            return [self._stretch(way) for way in there.ways]
+        if there.step[0].rung == "elided":
+            return []
+        every = self._stand(None)
+        return [self._stretch(way) for way in every.ways] if every else []
+
+    def stands_between(self, low: int, high: int) -> bool:
+        """Whether any reading finds it behind line `low` and before line `high`."""
+
+        def inside(ways: list[Chain]) -> list[Chain]:
+            return [way for way in ways if way[0].start >= low and way[-1].end <= high]
+
+        quote = Replace(self.op.old, self.op.new)
+        return ladder.standing(self.text, quote, self._rungs, inside, most=None) is not None
+
+    # ------------------------------------------------------------ by itself
+
+    @cached_property
+    def _standing(self) -> Standing | None:
+        return self._stand(MOST_PLACES + 1)
+
+    def _stand(self, most: int | None) -> Standing | None:
+        op = self.op
+        halves = [(op.old, op.new), *([op.bare] if op.bare else [])]
+        for old, new in halves:
+            quote = Replace(old, new)
+            if found := ladder.standing(self.text, quote, self._rungs, self._narrow, most):
+                return found
+        return None
+
+    def _narrow(self, ways: list[Chain]) -> list[Chain]:
+        if self.op.at_end:
+            ways = [way for way in ways if way[-1].end == len(self.text.lines)]
+        if self._behind is not None:  # or with the scope line among its own
+            ways = [way for way in ways if way[-1].end >= self._behind]
+            ways = [w for w in ways if w[0].start >= self._behind] or ways
+        if self._lines and len(ways) > 1:
+            there = [way for way in ways if way[0].start + 1 in self._lines]
+            ways = there if len(there) == 1 else ways
+        return ways
+
+    def _insertion(self) -> Found | Missed:
+        """Lines without a neighbour: behind their scope, at the file's end, or in an empty one."""
+        op, behind = self.op, self._behind
+        if not op.scopes and (op.at_end or not self.text.lines):
+            behind = len(self.text.lines)
+        if behind is None:
+            return Missed("none", detail="it adds lines and quotes none")
+        return inserted(self.text, behind, lines_of(op.new))
+
+    # ------------------------------------------------------------ among the others
+
+    def _says_otherwise(self, ways: Sequence[Chain]) -> bool:
+        """Whether its number names another place than those ways begin at."""
+        line, there = self.op.line, self._standing
+        if line is None or there is None or any(way[0].start + 1 == line for way in ways):
+            return False
+        return any(stretch.start + 1 == line for stretch in self.stretches())
+
+    def _whole(self, found: Found) -> _Stretch:
+        if not self.op.old and not found.already:
+            return _Stretch(found.end, found.end, found.end)
+        return _Stretch(found.start, found.start, found.end)
+
+    def _stretch(self, way: Chain) -> _Stretch:
+        start, end = way[0].start, way[-1].end
+        if self.op.old == self.op.new:
+            return _Stretch(start, start, end, way)
+        lead, tail = self._context
+        return _Stretch(start, start + lead, max(end - tail, start + lead), way)
+
+    @cached_property
+    def _context(self) -> tuple[int, int]:
+        """How many lines stand before what it changes, and how many behind."""
+        assert self._standing is not None
+        way = self._standing.ways[0]
+        return _shared(way[0]), _shared(way[-1], back=_shared(way[0]) if len(way) == 1 else 0)
+
+
+def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:
+    """The line behind the last scope line; None without scopes, or if one is not unique."""
+    at: int | None = None
+    for scope in scopes:
+        sought = scope.encode("utf-8", "surrogateescape").strip(BLANKS)
+        if not sought:
+            continue
+        there = [i for i in text.view(stripped).where(sought) if i >= (at or 0)]
+        if len(there) != 1:
+            return None
+        at = there[0] + 1
+    return at
+
+
+def _shared(place: Place, *, back: int | None = None) -> int:
+    """How many lines the halves share in front; with `back` at the end, so many less."""
+    old, new = place.old, place.new
+    if back is not None:
+        old, new = old[back:][::-1], new[back:][::-1]
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((i for i, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+# ---------------------------------------------------------------- all hunks of a file
+
+
+def _is_doubtful(one: _Sought) -> bool:
+    """Whether its place may depend on the others'."""
+    found = one.alone
+    if isinstance(found, Missed):
+        return found.why == "ambiguous"
+    return len(one.stretches()) > 1
+
+
+def _through(sought: Sequence[_Sought]) -> list[list[_Stretch]] | None:
+    """Of each hunk the places that a chain of all hunks goes through; None if there is no chain, or
+    their own numbers stand in another order."""
+    numbers = [one.op.line for one in sought if one.op.line is not None]
+    if any(one > other for one, other in pairwise(numbers)):
+        return None
+    places: list[list[_Stretch]] = []
+    known: dict[PatchHunk, list[_Stretch]] = {}
+    for one in sought:
+        if one.op not in known:
+            known[one.op] = one.stretches()
+        places.append(known[one.op])
+        if not places[-1] or sum(map(len, known.values())) > _MOST_WAYS:
+            return None
+    earliest = [_Stretch(-1, 0, 0)]
+    for own in places:
+        able = [stretch for stretch in own if stretch.is_behind(earliest[-1])]
+        if not able:
+            return None
+        earliest.append(min(able, key=lambda stretch: (stretch.last, stretch.start)))
+    through = []
+    end = len(sought[0].text.lines) + 1
+    latest = _Stretch(end, end, end)
+    for own, before in zip(reversed(places), reversed(earliest[:-1]), strict=True):
+        able = [
+            stretch for stretch in own if stretch.is_behind(before) and latest.is_behind(stretch)
+        ]
+        latest = max(able, key=lambda stretch: (stretch.first, stretch.start))
+        through.append(able)
+    return through[::-1]
+
+
+def _checked(sought: Sequence[_Sought], found: list[Found | Missed]) -> list[Found | Missed]:
+    """What was found, but for hunks that stand before lines that they have to stand behind, and
+    those out of order that a looser reading would put in order."""
+    quoted = 0
+    for k, one in enumerate(sought):
+        here, before = found[k], found[k - 1] if k else None
+        if isinstance(here, Found) and one.op.old == one.op.new:
+            quoted = min((stretch.start for stretch in one.stretches()), default=quoted)
+        elif isinstance(here, Found):
+            if here.end <= quoted and here.hunks:
+                found[k] = Missed(
+                    "unwritable",
+                    here.rung,
+                    (Place(here.start, here.end, [], []),),
+                    "it stands before the lines that the chunk above it quotes",
+                )
+            elif isinstance(before, Found) and here.end <= before.start:
+                found[k] = _out_of_order(sought, (here, before), k)
+            quoted = 0
+    return found
+
+
+def _out_of_order(sought: Sequence[_Sought], found: tuple[Found, Found], k: int) -> Found | Missed:
+    """What becomes of hunk `k`, found before the one that it follows."""
+    here, before = found
+    end = len(sought[k].text.lines)
+    if sought[k].stands_between(before.end, end) or sought[k - 1].stands_between(0, here.start):
+        return Missed("ambiguous", here.rung, (Place(here.start, here.end, [], []),))
+    return here
