@@ -114,6 +114,11 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda path: compiled.match([path.casefold()]) is not None
 
 
+def ignored_by(lines: Sequence[str], path: str) -> bool:
+    """Whether the lines of a `.gitignore` match a path below its directory."""
+    return bool(lines) and matcher([line for line in lines if not pattern_error(line)])(path)
+
+
 class _Patterns:
     """Patterns that `pattern_error` has nothing against."""
 

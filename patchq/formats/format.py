@@ -30,6 +30,7 @@ from typing import Any
 
 from patchq.formats.marks.lines import Fence, OpenFences
 from patchq.formats.marks.paths import Known, KnownPaths, mentions_other
+from patchq.formats.marks.shell import ShellChange
 from patchq.model.values import Edit, Problem
 
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
@@ -112,6 +113,8 @@ class Piece:
     """Who wrote the change, `Name <address>`, where a mail's head says so."""
     stated: Mapping[int, Stated] = field(default_factory=dict)
     """What the edits, by their index, say of each other."""
+    shell: tuple[ShellChange, ...] = ()
+    """What calls of a shell would change."""
 
 
 class UnreadableEdit(Exception):

@@ -36,7 +36,15 @@ from patchq.formats.marks.paths import (
     path_of_sentence,
     undress,
 )
-from patchq.formats.marks.tags import Tag, blank_channels, blank_thought, check_drafts, stray
+from patchq.formats.marks.shell import ShellChange, changes_beside, may_command
+from patchq.formats.marks.tags import (
+    Tag,
+    blank_channels,
+    blank_thought,
+    check_drafts,
+    may_tag,
+    stray,
+)
 from patchq.model.ops import Create, Rename, Write
 from patchq.model.values import Edit, Header, Problem
 
@@ -60,6 +68,8 @@ class Reading:
     warnings: list[Problem] = field(default_factory=list)
     sections: int = 0
     """The last number of a section of theirs."""
+    shell: list[ShellChange] = field(default_factory=list)
+    """What shell commands beside the edits would change."""
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
@@ -76,6 +86,7 @@ class Reading:
         self.summary = self.summary or part.summary
         self.author = self.author or part.author
         self.warnings += part.warnings
+        self.shell += [replace(change, line=at[0]) for change in part.shell] if at else part.shell
 
 
 def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading:
@@ -162,8 +173,12 @@ class _ResponseReader:
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
         if problem := unread_edit(prose, self.signs, self.doc.known):
             raise UnreadableEdit.of(problem)
-        self._check_drafts(prose)
-        self.found.prose = "\n".join(line for _, line in prose).strip()
+        text = "\n".join([line for _, line in prose])
+        if may_tag(text):
+            self._check_drafts(prose)
+        if may_command(text):
+            self.found.shell += changes_beside(prose)
+        self.found.prose = text.strip()
         return self.found
 
     def _check_drafts(self, prose: Sequence[tuple[int, str]]) -> None:

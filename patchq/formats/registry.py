@@ -13,6 +13,7 @@ from patchq.formats.envelope.api_json import ApiAnswer, ApiText, open_api
 from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
 from patchq.formats.marks.paths import Known, KnownPaths
+from patchq.formats.marks.shell import lost_change
 from patchq.formats.names import settled
 from patchq.formats.reader import Reading
 from patchq.formats.relations import related
@@ -40,11 +41,27 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
             reading = reader.read("\n" * (first_line - 1) + text, FORMATS, paths, header)
         else:
             reading = _answer_read(answer, paths, header, first_line)
+        _check_shell(reading, paths)
         edits, warnings = related(settled(reading.edits, paths), reading.stated)
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)
     return Parsed(edits, reading.prose, problems, reading.summary, reading.author)
+
+
+def _check_shell(reading: Reading, paths: KnownPaths) -> None:
+    """Refuse edits beside a shell command that changes a file of the tree, too."""
+    lost = lost_change(reading.shell, paths.base) if reading.edits else None
+    if lost is None:
+        return
+    what = f"{lost.does} {lost.paths[0]}" if lost.paths else "changes files"
+    raise UnreadableEdit(
+        lost.line - 1,
+        f"the command `{lost.text}` {what}, and commands are not run: the edits beside it would "
+        "land alone",
+        "send that change as an edit too, in the form of the others (`patchq formats`), or leave "
+        "the command out",
+    )
 
 
 def _answer_read(answer: ApiAnswer, known: Known, header: Header, first_line: int) -> Reading:

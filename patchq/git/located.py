@@ -50,6 +50,11 @@ class WorkTrees:
                 self._asked[path] = Whereabouts(None, "is no path that can be looked up")
         return self._asked[path]
 
+    def ignore(self, path: str) -> bool:
+        """Whether git ignores a path below the root of the work tree that patchq stands in."""
+        repo = self._repo
+        return repo.workdir is not None and repo.raw_repository.path_is_ignored(path)
+
     def _find(self, path: str) -> Whereabouts:
         if ".." in path.split("/"):
             return Whereabouts(None, "climbs with `..`")

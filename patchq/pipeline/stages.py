@@ -15,7 +15,6 @@ from typing import Literal
 
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
-from patchq.formats.marks.paths import BasePaths
 from patchq.git import worktree
 from patchq.git.located import WorkTrees
 from patchq.git.objects import Identity, parse_identity
@@ -31,9 +30,9 @@ from patchq.model.values import (
     Header,
     Plan,
     Problem,
-    Tree,
 )
 from patchq.pipeline import base, traces
+from patchq.pipeline.known import known_paths
 from patchq.pipeline.progress import (  # fmt: skip
     Aimed,
     Based,
@@ -52,7 +51,7 @@ from patchq.plan import batch, guards, selection
 from patchq.report import logs, message, secrecy
 from patchq.resolve.readings import unescape
 from patchq.text import unified
-from patchq.text.quote import HIDDEN, decode
+from patchq.text.quote import HIDDEN
 
 MOST_DELETED = 20
 """So many files a batch may delete unseen, as long as others are left."""
@@ -163,27 +162,6 @@ def parse(based: Based) -> Read | Decision:
                 )
             )
     return read
-
-
-def known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
-    """What a response may call the files of the tree."""
-
-    def kind(path: str) -> str | None:
-        entry = tree.entry(path) if path and "\0" not in path else None
-        return entry.kind if entry else None
-
-    def has(path: str) -> bool:
-        return kind(path) not in (None, "tree")
-
-    def below(path: str) -> str | None:
-        found = work_trees.find(path)
-        seen = found.path is not None and (not found.reason or has(found.path))
-        return found.path if seen else None
-
-    def text(path: str) -> str | None:
-        return decode(tree.read(path)) if kind(path) == "file" else None
-
-    return BasePaths(has, lambda path: kind(path) == "tree", below, text)
 
 
 def _offered(edit: Edit, candidates: Mapping[str, tuple[str, ...]]) -> Edit:

@@ -18,6 +18,7 @@ silence.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -36,6 +37,7 @@ from patchq.formats.json.members import (
 from patchq.formats.json.values import speaks_of_edits
 from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import is_path
+from patchq.formats.marks.shell import ShellChange, changes_of
 from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
@@ -277,6 +279,21 @@ def patch_of(arguments: Node, place: JsonPlace) -> list[Edit] | None:
     except UnreadableEdit as error:
         message = f"the patch in this call cannot be read: {error.problem.message}"
         raise place.error(arguments, message, error.problem.hint or _HINT_PATCH) from None
+
+
+def shell_changes(arguments: Node, place: JsonPlace) -> list[ShellChange]:
+    """What the shell's command that a call holds would change."""
+    found = list[ShellChange]()
+    for key, node in arguments.value.items():
+        words = node.plain()
+        if plain_key(key) not in PATCHES or not words:
+            continue
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            words = shlex.join(words)
+        if isinstance(words, str):
+            line = place.at(node)[0]
+            found += [replace(change, line=line) for change in changes_of(words)]
+    return found
 
 
 def _patch_texts(arguments: Node) -> list[str]:

@@ -44,6 +44,7 @@ from patchq.formats.json.values import (
 )
 from patchq.formats.marks.lines import Fence, fence, line_above, next_line
 from patchq.formats.marks.paths import as_meant, path_line, path_of_info
+from patchq.formats.marks.shell import ShellChange
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 
@@ -152,9 +153,13 @@ def _check_heading(doc: Document, i: int, piece: Piece) -> None:
     above = line_above(doc.lines, i, doc.low)
     path = path_line(doc.lines[above], doc.known) if above >= doc.low else None
     path = path and as_meant(path, doc.known)
-    if path and not any(
-        f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}")
-        for edit in piece.edits
+    if (
+        path
+        and piece.edits
+        and not any(
+            f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}")
+            for edit in piece.edits
+        )
     ):
         raise UnreadableEdit(
             i,
@@ -181,10 +186,13 @@ class _JsonReader:
     stated: dict[int, Stated] = field(default_factory=dict)
     first_of_object: int = 0
     summary: str | None = None
+    shell: list[ShellChange] = field(default_factory=list)
 
     def piece(self, top: int | None, end: int) -> Piece | None:
-        edits = tuple(self.edits)
-        return Piece(edits, end, top, self.summary, stated=self.stated) if edits else None
+        if not (self.edits or self.shell):
+            return None
+        edits, shell = tuple(self.edits), tuple(self.shell)
+        return Piece(edits, end, top, self.summary, stated=self.stated, shell=shell)
 
     def value(self, node: Node, place: JsonPlace) -> None:
         """One value: an object, or a list of them."""
@@ -210,7 +218,10 @@ class _JsonReader:
             is_object and self.lists(Members(arguments, place), tool)
         ):
             return
-        self.add(edit_calls.of_call(call.name, arguments, place), arguments, place)
+        edits = edit_calls.of_call(call.name, arguments, place)
+        self.add(edits, arguments, place)
+        if not edits and is_object:
+            self.shell += edit_calls.shell_changes(arguments, place)
 
     def object(self, node: Node, place: JsonPlace) -> None:
         """An object that is no named call."""

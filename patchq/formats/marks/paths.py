@@ -11,7 +11,7 @@ with `/` for `\\`, and for an absolute path what stands below the work tree's ro
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -60,6 +60,10 @@ class BasePaths:
     """What an absolute path names, as the path below the root of its work tree."""
     text: Callable[[str], str | None] = lambda path: None
     """The text of a file that it has."""
+    ignores: Known = lambda path: False
+    """Whether git ignores a path that it has not."""
+    paths: Callable[[], Iterable[str]] = lambda: ()
+    """All that it has."""
 
     def __call__(self, path: str) -> bool:
         return self.has(path)

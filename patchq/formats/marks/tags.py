@@ -38,6 +38,8 @@ _TAG = re.compile(
     rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
     r"|(?P<comment><!--|-->)"
 )
+may_tag = re.compile(r"</[A-Za-z]|\[/[A-Za-z]|◁/|<\|[A-Za-z/]|-->").search
+"""Whether a tag may close anywhere in a text."""
 _SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
 _SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
 """How the names of tags in bars tell where they stand: `<|begin_of_thought|>`."""

@@ -1,0 +1,399 @@
+"""Shell commands that stand beside edits: what they would do to files of the tree.
+
+A response is not run, so what a command would change is left out.  Where that is a file of the
+tree, the rest would land without it.  Whether a path is one the tree tells; here is only read what
+a command removes, moves, rewrites or writes.  Programs that are merely run are prose.
+
+Commands stand in a fence of a shell's language, behind a prompt, alone on a line that begins with
+one of the verbs below, or in backticks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from posixpath import basename, join, normpath
+from typing import Literal
+
+from patchq.formats.marks.lines import Fence, OpenFences, fence
+from patchq.formats.marks.paths import BasePaths
+
+Deed = Literal["removes", "moves", "rewrites", "writes", "creates", "patches"]
+Numbered = tuple[int, str]
+"""A line's number and its text."""
+
+_WINDOWS = frozenset({"powershell", "pwsh", "ps1", "cmd", "bat", "batch", "dosbatch"})
+_SHELLS = frozenset(
+    {"bash", "sh", "shell", "console", "zsh", "fish", "ksh", "terminal", "shellsession",
+     "shell-session", "sh-session", "bash-session", "session"}
+) | _WINDOWS  # fmt: skip
+_PLAIN = frozenset({"", "text", "txt", "plain", "plaintext"})
+
+_REMOVE = frozenset(
+    {"rm", "git rm", "unlink", "shred", "rimraf", "trash", "del", "erase", "rd", "rmdir",
+     "remove-item", "ri"}
+)  # fmt: skip
+_MOVE = frozenset(
+    {"mv", "git mv", "move", "ren", "rename", "move-item", "rename-item", "mi", "rni"}
+)
+_COPY = frozenset({"cp", "copy", "copy-item", "cpi"})
+_IN_PLACE = {
+    "sed": re.compile(r"-[a-zA-Z]*i|--in-place"),
+    "gsed": re.compile(r"-[a-zA-Z]*i|--in-place"),
+    "perl": re.compile(r"-[a-zA-Z0-9]*i"),
+    "ruby": re.compile(r"-[a-zA-Z]*i"),
+    "awk": re.compile(r"-i\Z|--include=inplace"),
+    "gawk": re.compile(r"-i\Z|--include=inplace"),
+}
+"""Programs that rewrite files in place, with the option that makes them do so."""
+_NEVER = re.compile(r"(?!)")
+_PATCH = frozenset({"patch", "git apply", "git am"})
+_STATES = frozenset({"", ":", "true", "echo", "printf", "cat", "type", "write-output"})
+"""What writes the text that the command itself states, or nothing, where its output goes."""
+_WRITE = frozenset(
+    {"tee", "touch", "set-content", "add-content", "out-file", "new-item", "ni", "sc"}
+)
+_PREFIXES = frozenset(
+    {"sudo", "env", "time", "nohup", "command", "exec", "builtin", "then", "do", "else", "if",
+     "while", "!", "npx", "xargs"}
+)  # fmt: skip
+_INNER = frozenset({"bash", "sh", "zsh", "dash", "ksh", "cmd", "powershell", "pwsh"})
+_TAKES = ("-c", "-lc", "-ec", "/c", "-command")
+"""Shells, and their options before the command that they are to run."""
+_DRY = frozenset({"--dry-run", "--check", "--stat", "--numstat", "--summary", "-whatif"})
+_VERB = (
+    r"(?:sudo[ ])?(?:rm|mv|git (?:-C \S+ )?(?:rm|mv|apply|am)|g?sed|perl|cat|tee|echo|printf|touch"
+    r"|patch|del|(?i:remove|move|rename)-[Ii]tem)[ ]"
+)
+_LED = re.compile(_VERB)
+"""How a line begins that is a command, outside of a shell's fence."""
+may_command = re.compile(
+    rf"^[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?i:{'|'.join(sorted(_SHELLS))})\b"
+    rf"|^[ \t]*\$[ \t]|^{_VERB}|`{_VERB}",
+    re.MULTILINE,
+).search
+"""Whether a command may stand anywhere in a text."""
+
+_PROMPT = re.compile(
+    r"\s*(?:\(\w+\)\s*)?"
+    r"(?:[\w.@~:/-]*[$%]|[\w.-]+@[\w.~:/-]*#|PS(?: [^>\n]*)?>|[A-Za-z]:\\[^>\n]*>)\s+(?=\S)"
+)
+_DOLLAR = re.compile(r"\s*\$\s+(?=\S)")
+_TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_SPOKEN = re.compile(r"[,;:.!?]\Z")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
+_FOUND = re.compile(r"-(?:delete|exec|execdir|ok)\Z")
+_TOKEN = re.compile(
+    r"(?P<blank>[ \t\r]+|\\\n)"
+    r"|(?P<heredoc><<-?[ \t]*(?P<quote>['\"\\]?)(?P<tag>[\w.!-]+)['\"]?)"
+    r"|(?P<redirect>\d?&?>>?[|&]?|<<<|<)"
+    r"|(?P<end>\n|&&|\|[|&]?|;+|&|[()])"
+    r"|(?P<word>(?:\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[^\s;&|<>()'\"\\]|['\"\\])+)",
+    re.DOTALL,
+)
+_OPTION = re.compile(r"-|/[A-Za-z]\Z")
+_GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
+_GLOB_PART = re.compile(r"\*\*/?|[*?]|\[[^\]/\\\[]+\]|.", re.DOTALL)
+_PART = re.compile(r"\\(.)|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|(.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellChange:
+    """What a command on a line (number) would do, and to which paths or patterns of paths: it
+    `removes`, `moves` or `rewrites` them, `writes` a text that it states there, `creates` what is
+    not there yet, or `patches` any."""
+
+    line: int
+    text: str
+    does: Deed
+    paths: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Simple:
+    """One command, without what it is joined to; `outputs` are where its output goes."""
+
+    line: int
+    words: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    heredoc: bool = False
+    reads: bool = False
+    """Whether a file, or another command, is its input."""
+
+
+def changes_beside(prose: Iterable[Numbered]) -> list[ShellChange]:
+    """What the commands in the prose would change, as far as they say so."""
+    reader = _CommandReader()
+    for number, line in prose:
+        reader.line(number, line)
+    reader.flush()
+    return reader.found
+
+
+def changes_of(text: str, line: int = 1) -> list[ShellChange]:
+    """What a shell's command or script would change; it begins on line `line`."""
+    return list(
+        _changes([(line + i, part) for i, part in enumerate(text.split("\n"))], windows=False)
+    )
+
+
+# ---------------------------------------------------------------- where commands stand
+
+
+class _CommandReader:
+    def __init__(self) -> None:
+        self.found: list[ShellChange] = []
+        self._fences = OpenFences()
+        self._language: str | None = None
+        """That of the open fence."""
+        self._script: list[Numbered] = []
+        """The lines of the open fence, where its language is a shell's."""
+
+    def line(self, number: int, line: str) -> None:
+        mark = fence(line)
+        if mark is not None:
+            self._fence(number, mark)
+        elif self._language in _SHELLS:
+            self._script.append((number, line))
+        elif self._language is None or self._language in _PLAIN:
+            self._loose(number, line)
+
+    def flush(self) -> None:
+        """The open fence ends."""
+        script = self._script
+        if any(_PROMPT.match(line) for _, line in script):  # the other lines are what it printed
+            script = [(n, _PROMPT.sub("", x, count=1)) for n, x in _prompted(script)]
+        self.found += _changes(script, windows=self._language in _WINDOWS)
+        self._script, self._language = [], None
+
+    def _fence(self, number: int, mark: Fence) -> None:
+        opens = self._fences.read(number, mark)
+        self.flush()
+        if opens:
+            self._language = re.split(r"[\s:{]", mark.info, maxsplit=1)[0].lower()
+
+    def _loose(self, number: int, line: str) -> None:
+        """A line that is no shell's by where it stands."""
+        if match := _DOLLAR.match(line):
+            self.found += _changes([(number, line[match.end() :])], windows=False)
+        elif _LED.match(line) and not any(_SPOKEN.search(word) for word in line.split()[1:]):
+            self.found += _changes([(number, line)], windows=False)
+        elif self._language is None and "`" in line:
+            for span in _TICKED.findall(line):
+                if _LED.match(span):
+                    self.found += _changes([(number, span)], windows="\\" in span)
+
+
+def _prompted(script: Sequence[Numbered]) -> Iterator[Numbered]:
+    """The lines behind a prompt, those that go on with one, and what begins as a command."""
+    goes_on = False
+    for number, line in script:
+        if goes_on or _PROMPT.match(line) or _LED.match(line):
+            yield number, line
+            goes_on = line.rstrip().endswith("\\") or "<<" in line
+
+
+# ---------------------------------------------------------------- what they would do
+
+
+def _changes(script: Sequence[Numbered], *, windows: bool) -> Iterator[ShellChange]:
+    texts = dict(script)
+    directory = ""
+    for command in _commands(script, windows=windows):
+        words = _bare(command.words)
+        if words and words[0] in ("cd", "pushd", "set-location") and len(words) > 1:
+            directory = "" if words[1].startswith(("/", "~", "$")) else join(directory, words[1])
+            continue
+        if (
+            len(words) > 2
+            and words[0] in _INNER
+            and words[1].lower() in ("-c", "-lc", "/c", "-command")
+        ):
+            inner = " ".join(words[2:]) if words[1].startswith("/") else words[2]
+            yield from _changes([(command.line, inner)], windows=windows)
+            continue
+        for does, paths in _deeds(words, command):
+            named = tuple(dict.fromkeys(x for p in paths for x in _spelled(p, directory)))
+            if named or does == "patches":
+                text = texts.get(command.line, "").strip()[:80]
+                yield ShellChange(command.line, text, does, named)
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """The words without what only stands before a command; `git` with its verb as one word."""
+    k, before = 0, False
+    while k < len(words) and (
+        words[k] in _PREFIXES or _ASSIGNED.match(words[k]) or (before and words[k][:1] == "-")
+    ):
+        before, k = True, k + 1
+    if k == len(words):
+        return []
+    verb, rest = basename(words[k].replace("\\", "/")).lower().removesuffix(".exe"), words[k + 1 :]
+    if verb != "git":
+        return [verb, *rest]
+    k = 0
+    while k < len(rest) and rest[k].startswith("-"):
+        k += 2 if rest[k] in ("-C", "-c") else 1
+    return [f"git {rest[k]}", *rest[k + 1 :]] if k < len(rest) else [verb]
+
+
+def _deeds(words: Sequence[str], command: _Simple) -> Iterator[tuple[Deed, list[str]]]:
+    """What a command does, and to which paths."""
+    verb, rest = (words[0], words[1:]) if words else ("", [])
+    paths = [word for word in rest if word and not _OPTION.match(word)]
+    options = {word.lower() for word in rest if word.startswith("-")}
+    if options & _DRY or (verb in ("git rm", "git mv") and "-n" in options):
+        return
+    if verb in _REMOVE:
+        yield "removes", paths
+    elif verb in _MOVE:
+        yield "moves", paths
+    elif verb in _COPY and len(paths) > 1:
+        yield "rewrites", paths[-1:]
+    elif verb == "truncate" or any(map(_IN_PLACE.get(verb, _NEVER).match, rest)):
+        yield "rewrites", paths
+    elif verb in _PATCH and (rest or command.heredoc or command.reads):
+        yield "patches", []
+    elif verb in _WRITE:
+        several = verb in ("tee", "touch")
+        yield "creates" if verb == "touch" else "writes", paths if several else paths[:1]
+    elif verb == "find" and any(map(_FOUND.match, rest)):
+        yield from _found(rest)
+    if command.outputs:
+        states = verb in _STATES and (verb not in ("cat", "type") or command.heredoc or not paths)
+        yield "writes" if states else "rewrites", command.outputs
+
+
+def _found(words: Sequence[str]) -> Iterator[tuple[Deed, list[str]]]:
+    """What `find` removes, or has removed, by the names that it looks for."""
+    if "-delete" not in words and not _REMOVE.intersection(words):
+        return
+    top = words[0] if not words[0].startswith("-") else "."
+    names = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("-name", "-iname")]
+    yield "removes", [f"{top}/**/{name}" for name in names] or [top]
+
+
+def _spelled(path: str, directory: str) -> Iterator[str]:
+    """A path as it may be meant: below the directory that was gone to, or the root."""
+    if path.startswith(("~", "$", "-")) or path in ("/dev/null", "nul", "NUL", "$null"):
+        return
+    path = path.replace("\\", "/")
+    for spelled in (join(directory, path), path):
+        yield normpath(spelled)
+
+
+# ---------------------------------------------------------------- how they are written
+
+
+def _commands(script: Sequence[Numbered], *, windows: bool) -> Iterator[_Simple]:
+    """The commands of a script in their order; the bodies of its heredocs are none."""
+    k = 0
+    while k < len(script):
+        number, text = script[k]
+        k += 1
+        while (text.endswith("\\") or _is_open(text)) and k < len(script) and not windows:
+            text += "\n" + script[k][1]
+            k += 1
+        if windows:
+            text = text.replace("\\", "\\\\")
+        commands, tags = _line(number, text)
+        for tag in tags:
+            gap = k < len(script) and script[k][0] != script[k - 1][0] + 1
+            if gap:  # an edit stands there, which the command only wraps
+                commands = [command for command in commands if not command.heredoc]
+            end = next((j for j in range(k, len(script)) if script[j][1].strip() == tag), None)
+            k = k if end is None and gap else len(script) if end is None else end + 1
+        yield from commands
+
+
+def _is_open(text: str) -> bool:
+    """Whether a quote that opens in the text is not closed there."""
+    if "'" not in text and '"' not in text:
+        return False
+    rest = re.sub(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", "", text, flags=re.DOTALL)
+    return bool(re.search(r"(?:^|[\s=(])[^\s'\"]*['\"]", rest))
+
+
+def _line(number: int, text: str) -> tuple[list[_Simple], list[str]]:
+    """The commands of one line, and the tags of the heredocs that follow it."""
+    commands, tags = [_Simple(number)], list[str]()
+    target = None
+    for match in _TOKEN.finditer(text):
+        kind, command = match.lastgroup, commands[-1]
+        if match["heredoc"]:
+            tags.append(match["tag"])
+            command.heredoc = True
+        elif kind == "redirect":
+            target = match["redirect"]
+        elif kind == "end":
+            piped = match["end"].startswith("|") and match["end"] != "||"
+            commands.append(_Simple(number, heredoc=piped and command.heredoc, reads=piped))
+            target = None
+        elif kind == "word":
+            word = _plain(match["word"])
+            if target is not None:
+                command.reads = command.reads or target.startswith("<")
+                into = ">" in target and not (target.endswith("&") and word.isdigit())
+                command.outputs += [word] if into and not target.startswith("2") else []
+                target = None
+            elif word.startswith("#") and match["word"].startswith("#"):
+                break
+            else:
+                command.words.append(word)
+    return [command for command in commands if command.words or command.outputs], tags
+
+
+def _plain(word: str) -> str:
+    """A word without its quotes."""
+    return _PART.sub(lambda part: next((p for p in part.groups() if p is not None), ""), word)
+
+
+# ---------------------------------------------------------------- what the tree says of them
+
+
+def lost_change(changes: Iterable[ShellChange], base: BasePaths) -> ShellChange | None:
+    """The first of the changes that files of the tree would miss, with the path that says so."""
+    for change in changes:
+        if change.does == "patches":
+            return change
+        for path in change.paths:
+            stands = _stands(path, base)
+            writes = change.does in ("writes", "creates") and not stands
+            if _would_be_kept(path, base) if writes else stands and change.does != "creates":
+                return replace(change, paths=(path,))
+    return None
+
+
+def _stands(path: str, base: BasePaths) -> bool:
+    """Whether the tree has the path, or one of the pattern's."""
+    if path.startswith("/"):
+        path = base.below(path) or ""
+    if not path or path.startswith("../"):
+        return False
+    if base.has(path) or base.has_directory(path):
+        return True
+    if path == "." or _GLOB.search(path):
+        matches = _pattern(path).match
+        return any(path == "." or matches(one) for one in base.paths())
+    return False
+
+
+def _would_be_kept(path: str, base: BasePaths) -> bool:
+    """Whether a new file at the path would be part of the tree."""
+    if path.startswith("/"):
+        path = base.below(path) or ""
+    outside = not path or path.startswith(("../", ".git/")) or path in ("..", ".git")
+    return not outside and not base.ignores(path)
+
+
+@lru_cache(64)
+def _pattern(path: str) -> re.Pattern[str]:
+    """What a shell's pattern matches, or has above it."""
+    translated = "".join(
+        {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part)
+        or (part if part.startswith("[") else re.escape(part))
+        for part in _GLOB_PART.findall(path)
+    )
+    return re.compile(rf"{translated}(?:/.*)?\Z", re.DOTALL)

@@ -1,0 +1,42 @@
+"""What a response may know of the base and the work trees while it is read."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from patchq.config.policy import ignored_by
+from patchq.formats.marks.paths import BasePaths
+from patchq.git.located import WorkTrees
+from patchq.model.values import Tree
+from patchq.text.quote import decode
+
+
+def known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
+    """What a response may call the files of the tree."""
+
+    def kind(path: str) -> str | None:
+        entry = tree.entry(path) if path and "\0" not in path else None
+        return entry.kind if entry else None
+
+    def has(path: str) -> bool:
+        return kind(path) not in (None, "tree")
+
+    def below(path: str) -> str | None:
+        found = work_trees.find(path)
+        seen = found.path is not None and (not found.reason or has(found.path))
+        return found.path if seen else None
+
+    def text(path: str) -> str | None:
+        return decode(tree.read(path)) if kind(path) == "file" else None
+
+    @cache
+    def patterns(directory: str) -> tuple[str, ...]:
+        return tuple((text(f"{directory}.gitignore") or "").splitlines())
+
+    def ignores(path: str) -> bool:
+        names = path.split("/")
+        above = ("".join(f"{name}/" for name in names[:n]) for n in range(len(names)))
+        own = any(ignored_by(patterns(top), path.removeprefix(top)) for top in above)
+        return own or work_trees.ignore(path)
+
+    return BasePaths(has, lambda path: kind(path) == "tree", below, text, ignores, tree.paths)
