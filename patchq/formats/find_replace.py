@@ -138,12 +138,25 @@ def _block(doc: Document, i: int) -> Piece:
     new = _new_half(lines, label)
     if new.fenced:
         check_end(lines, new.fenced, heading.path, doc.known)
-    op = _op(doc, i, heading.path, old.lines, new.lines)
+    path = _one_path(doc, i, heading, old.lines)
+    op = _op(doc, i, path, old.lines, new.lines)
     at = heading.start + 1, new.end + 1
-    edit = Edit("", NAME, at, heading.path, op, heading.description)
+    edit = Edit("", NAME, at, path, op, heading.description)
     below = next_line(lines, new.end)
     end = below if below < len(lines) and is_file_end(lines[below]) else new.end
     return Piece((edit,), end + 1, heading.top)
+
+
+def _one_path(doc: Document, i: int, heading: BlockHeading, old: Sequence[str]) -> str:
+    """The path of the block; raises `UnreadableEdit` where two are named, unless only one of the
+    files has the quoted lines."""
+    if heading.other is None:
+        return heading.path
+    if path := doc.holder((heading.path, heading.other), old):
+        return path
+    raise UnreadableEdit(
+        i, f"expected one path, found {heading.path!r} and {heading.other!r}", "name it once"
+    )
 
 
 def _op(
@@ -254,6 +267,8 @@ class BlockHeading:
     description: str | None
     start: int
     top: int
+    other: str | None = None
+    """Another path, which the sentence above the block names."""
 
 
 def _heading_of(doc: Document, i: int) -> BlockHeading:
@@ -288,8 +303,10 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
         raise UnreadableEdit(
             i, f"expected one path, found {named!r} and {titled!r}", "name it once"
         )
-    path = named or titled or sentence or _carried(doc, i, between)
-    return BlockHeading(as_meant(path, doc.known), description or None, start, top)
+    path = as_meant(named or titled or sentence or _carried(doc, i, between), doc.known)
+    labelled = named is not None and file_line(doc.lines[top]) is not None
+    other = as_meant(sentence, doc.known) if sentence and not labelled else path
+    return BlockHeading(path, description or None, start, top, other if other != path else None)
 
 
 def _title(description: str | None, known: Known) -> str | None:

@@ -24,7 +24,7 @@ its lines, which nobody else looks at again.  What nobody takes is prose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -51,6 +51,8 @@ class Document:
     """Whether the front matter says that a path line over a fence replaces the file."""
     path: str | None = None
     """The path of the last edit, for one that names none."""
+    edited: set[str] = field(default_factory=set)
+    """The paths of the edits before."""
     low: int = 0
     """The first line (index) behind the last edit: headings are not sought before it."""
     open_fences: OpenFences = field(default_factory=OpenFences)
@@ -69,6 +71,35 @@ class Document:
         path = self.path or self.default_path
         others = path and any(mentions_other(line, path, self.known) for line in between)
         return None if others else path
+
+    def holder(self, paths: Iterable[str], quote: Sequence[str]) -> str | None:
+        """The one of several paths whose file holds the quoted lines; None if there are several,
+        or edits before may have put the lines into another."""
+        texts: _BareTexts = self.memory[_BareTexts]
+        found = {path: texts.hold(path, quote) for path in paths}
+        holders = [path for path, holds in found.items() if holds]
+        changed = self.edited | self.known.made
+        others = any(path in changed for path, holds in found.items() if not holds)
+        return holders[0] if len(holders) == 1 and not others else None
+
+
+class _BareTexts:
+    """The base's texts, without what stands at the edges of lines."""
+
+    def __init__(self, doc: Document) -> None:
+        self._text = doc.known.base.text
+        self._read: dict[str, str] = {}
+
+    def hold(self, path: str, quote: Sequence[str]) -> bool:
+        """Whether the file has the quoted lines one behind the other."""
+        if path not in self._read:
+            self._read[path] = _bare((self._text(path) or "").split("\n"))
+        lines = _bare(quote).strip("\n")
+        return bool(lines) and f"\n{lines}\n" in self._read[path]
+
+
+def _bare(lines: Iterable[str]) -> str:
+    return "\n".join(["", *(line.strip() for line in lines), ""])
 
 
 class Memory(dict[type, Any]):

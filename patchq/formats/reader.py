@@ -214,6 +214,7 @@ class _ResponseReader:
             if isinstance(edit.op, Create | Write | Rename):
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
+            doc.edited.add(edit.path)
         self.left_out.append(range(i if piece.top is None else piece.top, piece.end))
         self.kept.update(piece.kept)
         self.found.add(piece)

@@ -19,12 +19,14 @@ What stands above names the path. It is read upwards from the opening marker, bl
     path                                      the inner line
     <<<<<<< SEARCH
 
-Each of them may be missing.  Two that name different paths make the block unreadable; a sentence
-counts only where nothing else names one.
+Each of them may be missing.  A sentence counts only where nothing else names one.  Two that name
+different paths, or a sentence and a heading further up, make the block unreadable, unless only one
+of the files has the lines that the block quotes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +53,7 @@ from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
 
 NAME = "search_replace"
+_LISTED = re.compile(r"\s*(?:[-*+>]|\d{1,3}[.)])\s")
 INSTRUCTIONS = """\
 Answer with one block for every change:
 
@@ -104,7 +107,7 @@ class Blocks:
         if above.fences:
             self.own = above.fences[0]
         block = block_at(self.doc.lines, start, marker, self._inner())
-        heading = _heading_of(self.doc.lines, start, above, self.doc.known, word=block.creates)
+        heading = _heading_of(self.doc, above, block)
         if further:
             self._check_between(start, heading)
         path = self._path(heading, block)
@@ -251,37 +254,54 @@ class Heading:
     """The indices of the lines from `top` on that are prose all the same."""
 
 
-def _heading_of(
-    lines: Sequence[str], start: int, above: LinesAbove, known: Known, *, word: bool
-) -> Heading:
-    """The heading of the block that opens on line `start` (an index), with `above` over it.
+def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
+    """The heading of the block, with `above` over it.
 
-    `word` says whether a single word without dot or slash may be a path that the base does not
-    have.  Raises `UnreadableEdit` where two paths are named.
+    Raises `UnreadableEdit` where two paths are named, unless only one of the files has the lines
+    that the block quotes.
     """
+    lines, known = doc.lines, doc.known
     whole = [(i, path_line(lines[i], known)) for i in above.lines]
     infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences]
     named = [(i, as_meant(path, known)) for i, path in (*whole, *infos) if path]
-    if len({path for _, path in named}) > 1:
-        raise _two_paths(start, sorted(named))
-    if not named and word:
+    if not named and block.creates:  # a single word may be one that the base does not have
         words = [(i, word_line(lines[i])) for i in above.lines]
         named = [(i, path) for i, path in words if path][:1]
     sentences: list[tuple[int, str]] = []
+    titles: list[tuple[int, str]] = []
     if not named:
         paths = [(i, path_of_sentence(lines[i], known)) for i in above.lines]
         named = sentences = [(i, as_meant(path, known)) for i, path in paths if path][:1]
-    top = min([start, *(i for i, _ in above.fences), *(i for i, _ in named)])
+        titles = _title_above(doc, sentences[0][0]) if sentences else []
+    path = _one_path(doc, block, [*titles, *named])
+    top = min([block.start, *(i for i, _ in above.fences), *(i for i, _ in named)])
     named_on = frozenset(i for i, _ in named)
     kept = {i for i in above.lines if i >= top and i not in named_on} | {i for i, _ in sentences}
-    path = named[0][1] if named else None
     return Heading(path, top, named_on, tuple(sorted(kept)))
 
 
-def _two_paths(start: int, named: Sequence[tuple[int, str]]) -> UnreadableEdit:
+def _title_above(doc: Document, end: int) -> list[tuple[int, str]]:
+    """The nearest line above line `end` that is a path, and stands in no fence and no list."""
+    fenced, found = False, list[tuple[int, str]]()
+    for i in range(doc.low, end):
+        line = doc.lines[i]
+        if fence(line):
+            fenced = doc.open_fences.opened(i)
+        elif not fenced and not _LISTED.match(line) and (path := path_line(line, doc.known)):
+            found = [(i, as_meant(path, doc.known))]
+    return found
+
+
+def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> str | None:
+    """The path that the lines name, as indices and paths; raises `UnreadableEdit`."""
+    paths = list(dict.fromkeys(path for _, path in named))
+    if len(paths) <= 1:
+        return paths[0] if paths else None
+    if path := doc.holder(paths, block.old):
+        return path
     (one, first), (other, second) = named[0], next(n for n in named if n[1] != named[0][1])
-    return UnreadableEdit(
-        start,
+    raise UnreadableEdit(
+        block.start,
         f"expected one path for the block, found two: {first!r} on line {one + 1} and "
         f"{second!r} on line {other + 1}",
         "name the path once, alone on the line before the block",

@@ -110,6 +110,8 @@ def read(doc: Document, i: int) -> Piece | None:
                 i, "expected nothing behind the path in the fence's info", _IN_INFO
             )
         return None
+    if begins_other(doc, i, path):
+        return None
     return _fenced(doc, i, mark, _one_name(doc, i, [(i, path), *_path_above(doc, i)]))
 
 

@@ -159,6 +159,61 @@ def test_the_headers_of_a_diff(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
+# ---------------------------------------------------------------- what stands above a block
+
+AB = {"src/a.py": "one\ntwo\n", "src/b.py": "three\n", "src/c.py": "one\ntwo\n", "CHANGES": "one\n"}
+BLOCK = "<<<<<<< SEARCH\none\n=======\n1\n>>>>>>> REPLACE\n"
+CREATION = "<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
+FIND = "FIND:\n```\none\n```\n\nREPLACE WITH:\n```\n1\n```\n"
+A = {"src/a.py": "1\ntwo\n"}
+UNREADABLE = ("response.unreadable_edit",)
+
+ABOVE = [
+    Row("heading and prose", AB, f"### src/b.py\n\nIn `src/a.py`:\n\n{BLOCK}", A),
+    Row("prose that quotes another", AB, f"### src/a.py\n\nAs `src/b.py` does:\n{BLOCK}", A),
+    Row("bold and prose", AB, f"**src/b.py**\n\nNow `src/a.py`.\n\n{BLOCK}", A),
+    Row("bare and prose in a fence", AB, f"src/b.py\n\nNow `src/a.py`.\n\n```\n{BLOCK}```\n", A),
+    Row("heading and info", AB, f"### src/b.py\n```python:src/a.py\n{BLOCK}```\n", A),
+    Row("both hold it", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{BLOCK}", None, UNREADABLE),
+    Row(
+        "neither holds it",
+        AB,
+        f"### src/b.py\n\nIn `CHANGES`:\n\n{BLOCK.replace('one', 'none')}",
+        None,
+        UNREADABLE,
+    ),
+    Row("new file", AB, f"### src/b.py\n\nIn `src/n.py`:\n\n{CREATION}", None, UNREADABLE),
+    Row("title and info", AB, f"### src/c.py\n```python:src/a.py\n{BLOCK}```\n", None, UNREADABLE),
+    Row(
+        "an edit before may have moved the lines",
+        AB,
+        "src/b.py\n<<<<<<< SEARCH\nthree\n=======\none\n>>>>>>> REPLACE\n\n"
+        f"### src/b.py\n\nThey come from `src/a.py`:\n{BLOCK}",
+        None,
+        UNREADABLE,
+    ),
+    Row("the same twice", AB, f"### src/a.py\n\nIn `./src\\a.py`:\n\n{BLOCK}", A),
+    Row("a list of files", AB, f"- src/c.py\n- src/b.py\n\nFirst `src/a.py`:\n\n{BLOCK}", A),
+    Row("a list by number", AB, f"1. `src/c.py`\n2. src/b.py\n\nNow `src/a.py`:\n\n{BLOCK}", A),
+    Row("in a fence", AB, f"```\n$ ls\nsrc/c.py\n```\n\nNow `src/a.py`:\n\n{BLOCK}", A),
+    Row("right above", AB, f"### src/c.py\n\nBefore all:\n\nsrc/a.py\n{BLOCK}", A),
+    Row(
+        "of the block before",
+        AB,
+        f"### src/c.py\nsrc/c.py\n{BLOCK}\nNow `src/a.py`:\n\n{BLOCK}",
+        A | {"src/c.py": "1\ntwo\n"},
+    ),
+    Row("find: heading and prose", AB, f"### src/b.py\n\nIn `src/a.py`:\n\n{FIND}", A),
+    Row("find: both", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{FIND}", None, UNREADABLE),
+    Row("find: FILE", AB, f"FILE: src/a.py\n\nLike `src/c.py`:\n\n{FIND}", A),
+]
+
+
+@pytest.mark.parametrize("row", ABOVE, ids=lambda row: row.name)
+def test_two_paths_above_a_block(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
 # ---------------------------------------------------------------- what is elsewhere
 
 ELSEWHERE: Mapping[str, Callable[[str], str]] = {
