@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from bench.corpus.rewrites.kinds import (
     agents,
+    blocks,
     damage,
     documents,
     front_matter,
     neighbours,
+    patches,
     paths,
     plain,
     results,
+    scripts,
     sequence,
     talk,
+    tools,
     wrappers,
 )
 from bench.corpus.rewrites.registry import KINDS
@@ -20,14 +24,18 @@ from bench.corpus.rewrites.registry import KINDS
 __all__ = [
     "KINDS",
     "agents",
+    "blocks",
     "damage",
     "documents",
     "front_matter",
     "neighbours",
+    "patches",
     "paths",
     "plain",
     "results",
+    "scripts",
     "sequence",
     "talk",
+    "tools",
     "wrappers",
 ]
