@@ -11,11 +11,12 @@ from pathlib import PurePath
 
 from patchq.cli import arguments, output, places
 from patchq.cli.arguments import Argument
+from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.opening import open_response
 from patchq.model.errors import UsageError
 from patchq.model.names import REQUEST, response_name
 from patchq.model.report import Report
-from patchq.model.values import Envelope
+from patchq.model.values import Envelope, Problem
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.lock import lock_owner
 from patchq.report.secrecy import batch_id, file_name
@@ -61,18 +62,23 @@ def with_header(data: bytes, said: dict[str, str]) -> bytes:
     """The response with more keys in its front matter, which is made if there is none."""
     if not said:
         return data
-    lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in said.items()).encode()
     opened = open_response(data)
-    header = opened.header if isinstance(opened, Envelope) else None
-    if header is None or opened.first_line == 1:  # type: ignore[union-attr]
-        return b"---\n" + lines + b"---\n" + data
-    for key in said:
-        if getattr(header, key) is not None:
+    for key in said if isinstance(opened, Envelope) else ():
+        if getattr(opened.header, key) is not None:  # type: ignore[union-attr]
             raise UsageError(
                 f"the response's front matter says `{key}` already", f"leave --{key} out"
             )
-    end = data.index(b"\n") + 1
-    return data[:end] + lines + data[end:]
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data  # which is refused
+    lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in said.items())
+    found = front_matter.split(text)
+    if isinstance(found, Problem):
+        return data
+    if found is None:
+        return f"---\n{lines}---\n{text}".encode()
+    return (text[: found.block_at] + lines + text[found.block_at :]).encode()
 
 
 def _verdict(queue: DirectoryQueue, digest: str, name: str) -> Report:

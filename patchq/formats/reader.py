@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from patchq.formats.catalogue import NOTHING, Beginning, Catalogue, Signs
+from patchq.formats.envelope import front_matter
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
 from patchq.formats.marks.blocks import is_cut
 from patchq.formats.marks.lines import (
@@ -104,7 +105,7 @@ def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading
         reader.read()
         if reader.found.edits or not reader.quotes:
             break
-    return reader.finish()
+    return reader.finish(header)
 
 
 class _ResponseReader:
@@ -123,6 +124,8 @@ class _ResponseReader:
         self.quoting = quoting
         """Whether to take what may be a mere excerpt for an edit."""
         self.found = Reading()
+        self.first: int | None = None
+        """The line (index) where the first edit begins."""
         self.left_out: list[range] = []
         """The lines (indices) of edits and thoughts, which are no prose."""
         self.kept: set[int] = set()
@@ -164,10 +167,13 @@ class _ResponseReader:
             self.doc.open_fences.read(i, begun.mark)
         return i + 1
 
-    def finish(self) -> Reading:
-        """The reading, once nothing in the prose resembles an edit; raises `UnreadableEdit`."""
+    def finish(self, header: Header) -> Reading:
+        """The reading, once nothing in the prose resembles an edit, or front matter that would be
+        lost; raises `UnreadableEdit`."""
         if self.doubt is not None:
             raise self.doubt
+        if not header.blank and (lost := front_matter.further_down(self._before_edits())):
+            raise UnreadableEdit.of(lost)
         others = {k for run in self.left_out for k in run} - self.kept
         others |= self.doc.open_fences.wrappers
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
@@ -192,6 +198,15 @@ class _ResponseReader:
         }
         check_drafts(((number, line) for number, line in prose if number not in quoted), places)
 
+    def _before_edits(self) -> Iterator[tuple[int, str]]:
+        """The lines (number, text) before the first edit, outside of fences."""
+        fences = OpenFences()
+        for i, line in enumerate(self.doc.lines[: self.first or 0]):
+            if mark := fence(line):
+                fences.read(i, mark)
+            elif not fences.are_open:
+                yield i + 1, line
+
     def _piece(self, i: int, begun: Beginning) -> Piece | None:
         """What the first format that begins on line `i` has read there."""
         for read in begun.reads:
@@ -215,7 +230,9 @@ class _ResponseReader:
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
             doc.edited.add(edit.path)
-        self.left_out.append(range(i if piece.top is None else piece.top, piece.end))
+        top = i if piece.top is None else piece.top
+        self.first = top if self.first is None else self.first
+        self.left_out.append(range(top, piece.end))
         self.kept.update(piece.kept)
         self.found.add(piece)
         doc.low = piece.end

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from patchq.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
 from patchq.formats.catalogue import Catalogue
+from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.api_json import ApiAnswer, ApiText, open_api
 from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
@@ -80,6 +81,8 @@ def _answer_read(answer: ApiAnswer, known: Known, header: Header, first_line: in
         lines = part.at[0] + first_line - 1, part.at[1] + first_line - 1
         if isinstance(part, ApiText):
             try:
+                if not (whole.edits or header.blank) and (lost := front_matter.inside(part.text)):
+                    raise UnreadableEdit.of(lost)
                 reading = reader.read(part.text, FORMATS, known, header)
             except UnreadableEdit as error:
                 raise error.moved(lines[0]) from None

@@ -23,14 +23,15 @@ answer, only the message counts.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from patchq import formats
-from patchq.formats.envelope.opening import open_response, read_header, split
+from patchq.formats.envelope import front_matter
+from patchq.formats.envelope.front_matter import Split
+from patchq.formats.envelope.opening import open_response
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import BUDGET, FORMS, Prompt, Task
@@ -197,7 +198,6 @@ _READ: dict[str, Callable[[yamlio.Node], Any]] = {
 
 
 _LEAST_BUDGET = 4_000
-_FENCED_HEADER = re.compile(r"\A\s*(`{3,})[a-z]*\n(---\n(?:.*\n)*?---\n)\1[ \t]*(?:\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ def unreadable(data: bytes, known: frozenset[str] = frozenset()) -> tuple[Proble
     envelope = open_response(data)
     if not isinstance(envelope, Envelope):
         return envelope
-    parsed = formats.parse(envelope.text, known.__contains__, None, envelope.first_line)
+    parsed = formats.parse(envelope.text, known.__contains__, envelope.header, envelope.first_line)
     errors = tuple(problem for problem in parsed.problems if problem.severity == "error")
     if errors or parsed.edits:
         return errors
@@ -317,12 +317,8 @@ def enveloped(answer: Answer, query: Query) -> bytes:
 
 def _own_header(text: str) -> tuple[Header, str]:
     """What the model put before its edits, and the rest."""
-    text = _FENCED_HEADER.sub(r"\2", text, count=1)
-    try:
-        parts = split(text.lstrip().encode())
-    except UnicodeEncodeError:
+    found = front_matter.split(text)
+    if not isinstance(found, Split):
         return Header(), text
-    if parts.block is None:
-        return Header(), text
-    header = read_header(parts.block, parts.body)
-    return header if isinstance(header, Header) else Header(), parts.body.decode()
+    header = front_matter.read_header(found)
+    return header if isinstance(header, Header) else Header(), found.body

@@ -51,6 +51,8 @@ class Header:
     depends_on: tuple[str, ...] = ()
     whole_files: bool = False
     """Whether a path line over a fence replaces the file."""
+    blank: bool = False
+    """Whether front matter stands there and is empty: what looks like it behind it is text."""
 
 
 @dataclass(frozen=True, slots=True)

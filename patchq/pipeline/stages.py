@@ -77,7 +77,27 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
     problems = (
         secrecy.in_header(header, incoming.stem) or incoming.generation.problems or unreadable
     )
-    return response.refuse(*problems) if problems else response
+    return response.refuse(*problems) if problems else response.warned(*_unfollowed(response))
+
+
+def _unfollowed(response: Response) -> Iterator[Problem]:
+    """What the front matter says, is understood, and has no effect."""
+    said, world = response.envelope.header, response.world
+    if said.author and not world.config.commit.author_from_response:
+        yield Problem(
+            "frontmatter.value",
+            "the front matter's `author` is not used: `commit.author_from_response` is not set",
+            "leave `author` out",
+            severity="warning",
+        )
+    retried = said.retries
+    if retried and world.queue.load(retried) is None and not traces.last_state(world, retried):
+        yield Problem(
+            "frontmatter.value",
+            f"the front matter's `retries` has no effect: no batch {retried!r} is known",
+            "give the id that the refused response's report has",
+            severity="warning",
+        )
 
 
 def choose_target(response: Response) -> Aimed | Decision:

@@ -46,8 +46,8 @@ frontmatter.duplicate_key
     The front matter has the same key twice.
     Keep one of the two.
 frontmatter.value
-    A value of the front matter has the wrong type or form.
-    Write the value as the message says; quote text that YAML reads as something else.
+    The front matter cannot be understood, or would be lost; as a warning: it has no effect.
+    Send it first, from a line `---` to another; quote what YAML reads as something else.
 frontmatter.target
     The target is no branch of the repository, or not one that responses may name.
     Leave `target` out, or name a branch that `target` or `targets` of the configuration has.

@@ -281,7 +281,7 @@ def reads_back(
     if not isinstance(opened, Envelope):
         return False
     parsed = formats.parse(
-        opened.text, lambda path: tree.entry(path) is not None, None, opened.first_line
+        opened.text, lambda path: tree.entry(path) is not None, opened.header, opened.first_line
     )
     if parsed.problems:
         return False

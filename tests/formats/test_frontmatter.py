@@ -6,11 +6,13 @@ import hashlib
 
 import pytest
 
-from patchq.formats.envelope.opening import KEYS, MAX_BYTES, open_response
+from patchq.formats.envelope.front_matter import KEYS, MAX_BYTES
+from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Envelope, Header, Problem
 from tests.helpers.effort import effort
 
 BODY = "a.py\nedits\n"
+BLOCK = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 
 
 def opened(text: str | bytes) -> Envelope:
@@ -80,6 +82,32 @@ def test_every_key_arrives() -> None:
         ("model: 1.10", "model", "1.10"),
         ("message: 'Fix: the loop'", "message", "Fix: the loop"),
         ('message: "Fix\\n\\nthe loop"', "message", "Fix\n\nthe loop"),
+        ('message: "Fix\n  the loop"', "message", "Fix the loop"),
+        ("message: fix(auth): loop", "message", "fix(auth): loop"),
+        ("message: loop #12", "message", "loop #12"),
+        ("message: a # b", "message", "a # b"),
+        ("message: `a` is b", "message", "`a` is b"),
+        ("message: *all* of it", "message", "*all* of it"),
+        ("message: @ada: look", "message", "@ada: look"),
+        ("message: %d", "message", "%d"),
+        ("message: {curly} things", "message", "{curly} things"),
+        ("message: [a] b", "message", "[a] b"),
+        ("message: - a", "message", "- a"),
+        ("message: & b", "message", "& b"),
+        ("message: ! b", "message", "! b"),
+        ("message: > b", "message", "> b"),
+        ("message: null", "message", "null"),
+        (
+            "message: Do it\n  at: #1\n\n  Yes\nagent: x",
+            "message",
+            "Do it at: #1\nYes",
+        ),
+        ("message:\n  fix: it", "message", "fix: it"),
+        ("message: |  # so\n  a\n\n  b", "message", "a\n\nb"),
+        ("message: >-\n  a\n  b", "message", "a b"),
+        ("agent: several\n  words", "agent", "several words"),
+        ("agent: |\n  x", "agent", "x"),
+        ("depends_on: [a,\n  b]", "depends_on", ("a", "b")),
         ("depends_on:\n  - a\n  - b", "depends_on", ("a", "b")),
         ("depends_on:\n- 7", "depends_on", ("7",)),
         ("depends_on: []", "depends_on", ()),
@@ -101,41 +129,79 @@ def test_values_are_as_written(line: str, key: str, value: object) -> None:
         ("\ufeff---\nid: a\n---\nplain\n", "plain\n", 4),
         ("\ufeffplain", "plain", 1),
         ("---\n---\n---\ntitle: x\n---\n", "---\ntitle: x\n---\n", 3),
+        ("---\n\nid: a\n\n---\nx", "x", 6),
+        ("\n \n---\nid: a\n---\nx", "x", 6),
+        ("\ufeff\u200b\n---\nid: a\n---\nx", "x", 5),
+        ("---\nmessage: |\n  text\n\n  ---\n---\nx", "x", 7),
+        ("--- # who\nid: a\n--- # end\nx", "x", 4),
+        ("---\n'id': a\n---\nx", "x", 4),
+        ("---\nid : a\n---\nx", "x", 4),
+        ("---\n{id: a}\n---\nx", "x", 4),
+        ("---\rid: a\r---\rx", "x", 4),
+        # in a fence, alone or with the edits, whose fence it is then
+        ("```\n---\nid: a\n---\n```\nx", "x", 6),
+        ("\n~~~yaml\n\n---\nid: a\n---\n\n~~~\nx", "x", 9),
+        (f"```\n---\nid: a\n---\n{BLOCK}```\n", f"```\n{BLOCK}```\n", 4),
+        (f"````\n---\nid: a\n---\na.py\n```py\n{BLOCK}```\n````\n", None, 4),
+        ("```\n---\nid: a\n---\n{\n}\n```\n", "```\n{\n}\n```\n", 4),
+        ("````\n---\nid: a\n---\n```py:a.py\nx = 1\n```\n````\n", None, 4),
         # not front matter, so all of it is text
-        ("---\nid: a\nplain\n", "---\nid: a\nplain\n", 1),
-        ("---\nid: a\n", "---\nid: a\n", 1),
         ("---", "---", 1),
-        ("---\n\nid: a\n---\nx", "---\n\nid: a\n---\nx", 1),
+        ("---\ntitle: x\ndate: 2024-01-01\n---\nx", None, 1),
+        ("---\nNote: this is prose\n---\nx", None, 1),
+        ("---\nSome words, and the target: dev\n---\nx", None, 1),
+        ("---\n- a\n- b\n---\nx", None, 1),
+        ("---\n# A heading\n---\nx", None, 1),
+        (f"---\nWords.\n\na.py\n{BLOCK}---\nid: x\n---\n", None, 1),
+        (f"---\nfile: a.py\n```py\n{BLOCK}```\n---\nfile: b.py\n```py\n{BLOCK}```\n", None, 1),
+        ("---\nA list\n\nid: a\n", None, 1),
+        ("```yaml\n---\nid: 5\nimage: x\n```\nx", None, 1),
+        ("```markdown\n---\nauthor: Ada\n---\n# Post\n\nWords.\n```\nx", None, 1),
+        ("```markdown\n---\nauthor: Ada\n---\n# Post\n\n```py\nx\n```\n\n{\n```\nx", None, 1),
+        ("```md:post.md\n---\nid: a\n---\n```\nx", None, 1),
+        ("```\n---\n---\n```\nx", None, 1),
         ("---\nA rule above and below.\n---\nx", "---\nA rule above and below.\n---\nx", 1),
         ("---\nhttps://example.org\n---\nx", "---\nhttps://example.org\n---\nx", 1),
-        ("---\nmessage: |\n  text\n---\nx", "---\nmessage: |\n  text\n---\nx", 1),
         ("----\nid: a\n----\nx", "----\nid: a\n----\nx", 1),
-        (" ---\nid: a\n---\nx", " ---\nid: a\n---\nx", 1),
-        ("\n---\nid: a\n---\nx", "\n---\nid: a\n---\nx", 1),
         ("--- a/x.py\n+++ b/x.py\n---\n", "--- a/x.py\n+++ b/x.py\n---\n", 1),
     ],
     ids=repr,
 )
-def test_what_opens_front_matter(text: str, body: str, first_line: int) -> None:
+def test_what_opens_front_matter(text: str, body: str | None, first_line: int) -> None:
     got = opened(text)
-    assert (got.text, got.first_line) == (body, first_line)
+    if body is None and first_line == 1:
+        body = text
+    assert body in (None, got.text)
+    assert got.first_line == first_line
 
 
 @pytest.mark.parametrize(
     ("lines", "code", "line", "message"),
     [
-        (["titel: x"], "unknown_key", 2, "`titel`"),
+        (["id: a", "titel: x"], "unknown_key", 3, "`titel`"),
+        (["taget: dev"], "unknown_key", 2, "`taget`"),
+        (["- target: dev"], "value", 2, "`key: value`"),
+        (["Target: dev"], "unknown_key", 2, "`Target`"),
+        (["dependsOn: [a]"], "unknown_key", 2, "`dependsOn`"),
+        (["branch: dev"], "unknown_key", 2, "`branch`"),
+        (["id: a", "just words"], "value", 4, "column"),
+        (["just words", "target: dev"], "value", 3, "column"),
+        (["target: dev", "- "], "value", 3, "column 1"),
+        (["target:dev"], "value", 2, "`key: value`"),
+        (["agent: x", "target:dev"], "value", 4, "column 1"),
+        (["<!-- note -->", "target: dev"], "value", 3, "column"),
         (["id: a", "on: push"], "unknown_key", 3, "`on`"),
         (["Id: a"], "unknown_key", 2, "`Id`"),
-        (["Note: this is prose"], "unknown_key", 2, "`Note`"),
-        (["<<: {id: a}"], "unknown_key", 2, "`<<`"),
+        (["id: a", "Note: this is prose"], "unknown_key", 3, "`Note`"),
+        (["id: a", "<<: {id: a}"], "unknown_key", 3, "`<<`"),
         (["id: a", "target: b", "id: a"], "duplicate_key", 4, "lines 2 and 4"),
-        (["message: Fix: the loop"], "value", 2, "column 13"),
+        (["agent: Fix: the loop"], "value", 2, "column 11"),
         (["id: a", 'message: "open'], "value", 4, "column 1"),
-        (["message: @ada"], "value", 2, "column 10"),
-        (["message: *bold*"], "value", 2, "column 15"),
+        (["agent: @ada"], "value", 2, "column 8"),
+        (["agent: *bold*"], "value", 2, "column 13"),
+        (['message: "Fix" the loop'], "value", 2, "column 16"),
+        (["message:", "id: a"], "value", 2, "`message`: expected text, got nothing"),
         (["id: !!python/name:os.system"], "value", 2, "tag"),
-        (["- a", "- b"], "value", 2, "`key: value`"),
         (["id:"], "value", 2, "`id`: expected text, got nothing"),
         (["id: ''"], "value", 2, "`id`: expected text that is not empty"),
         (["file: null"], "value", 2, "`file`: expected text, got nothing"),
@@ -155,13 +221,34 @@ def test_what_opens_front_matter(text: str, body: str, first_line: int) -> None:
         (['id: "a\\tb"'], "value", 2, "`id`: expected text without control"),
         ([f"message: {'x' * 20_000}"], "value", 2, "`message`: expected at most 16384 bytes"),
         (["id: " + "[" * 60], "value", 2, "nested deeper"),
-        (["# " + "x" * MAX_BYTES], "value", 1, f"longer than {MAX_BYTES} bytes"),
+        (["id: a", "# " + "x" * MAX_BYTES], "value", 1, f"longer than {MAX_BYTES} bytes"),
     ],
     ids=lambda v: str(v)[:40],
 )
 def test_malformed_front_matter(lines: list[str], code: str, line: int, message: str) -> None:
     (problem,) = refused(front(*lines))
     assert (problem.code, problem.line) == (f"frontmatter.{code}", line)
+    assert message in problem.message
+    assert problem.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("---\nid: a\nplain\n", 1, "no line `---`"),
+        (f"---\ntarget: dev\n\na.py\n{BLOCK}", 1, "line 5"),
+        (f"---\ntarget: dev\n...\na.py\n{BLOCK}", 1, "line 5"),
+        (f"---\ntarget: dev\n```\n---\na.py\n{BLOCK}", 1, "line 3"),
+        (f"---\nwords\ntarget: dev\na.py\n{BLOCK}---\n", 1, "line 5"),
+        ("  ---\n  id: a\n  ---\nx", 1, "indented"),
+        (f"```\n---\nid: a\n---\nHere it is.\n\na.py\n{BLOCK}```\n", 2, "a fence with text"),
+        (f"```yaml\n---\nid: a\ntarget: dev\n```\na.py\n{BLOCK}", 2, "no line `---`"),
+    ],
+    ids=repr,
+)
+def test_front_matter_that_may_be_lost(text: str, line: int, message: str) -> None:
+    (problem,) = refused(text)
+    assert (problem.code, problem.line) == ("frontmatter.value", line)
     assert message in problem.message
     assert problem.hint
 
@@ -180,13 +267,13 @@ def test_an_unknown_key_gets_the_nearest_one_or_all() -> None:
     (near,) = refused(front("modle: x"))
     assert near.hint is not None
     assert near.hint.startswith("Did you mean `model`?")
-    (far,) = refused(front("zzz: x"))
+    (far,) = refused(front("id: a", "zzz: x"))
     assert far.hint is not None
     assert all(f"`{key}`" in far.hint for key in KEYS)
 
 
 def test_a_markdown_post_is_told_to_put_an_empty_one_before_it() -> None:
-    post = front("title: My post", "layout: default", body="# Post\n")
+    post = front("title: My post", "author: Ada <ada@x.org>", "layout: x", body="# Post\n")
     found = refused(post)
     assert {p.code for p in found} == {"frontmatter.unknown_key"}
     assert all(p.hint and "empty front matter" in p.hint for p in found)

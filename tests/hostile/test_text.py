@@ -94,11 +94,11 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "p04-matches-everywhere": (block("many.txt", "x\n", "y\n"), "match.ambiguous"),
     "p04-alike": (block("alike.txt", "line 9\nline 1\n", "y\n"), "match"),
     "p05-aliases": (front(*ALIASES.splitlines(), "id: *i"), "frontmatter"),
-    "p05-merge": (front("a: &a {x: 1}", "<<: [*a, *a]"), "frontmatter"),
+    "p05-merge": (front("id: x", "a: &a {x: 1}", "<<: [*a, *a]"), "frontmatter"),
     "p05-depth": (front("id: " + DEEP[:5_000]), "frontmatter.value"),
     "p05-tag": (front("id: !!python/object/apply:os.system [id]"), "frontmatter.value"),
     "p05-digits": (front("bytes: " + "9" * 60_000), "frontmatter.value"),
-    "p05-keys": (front(*(f"k{number}: 1" for number in range(5_000))), "frontmatter"),
+    "p05-keys": (front("id: x", *(f"k{number}: 1" for number in range(5_000))), "frontmatter"),
     "p06-duplicate-key": (
         '{"edits": [{"old_str": "two", "old_str": "x", "new_str": "y", "path": "a.txt"}]}',
         "unreadable_edit",

@@ -134,6 +134,11 @@ class OpenFences:
         closes = bool(self._stack) and self._stack[-1][1].closed_by(mark)
         return not closes and not mark.closing and (bool(mark.info) or not self._stack)
 
+    @property
+    def are_open(self) -> bool:
+        """Whether any fence is open."""
+        return bool(self._stack)
+
     def opened(self, index: int) -> bool:
         """Whether the fence line at `index` was read as one that opens."""
         return index in self._opened

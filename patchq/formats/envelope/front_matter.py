@@ -1,0 +1,435 @@
+"""Front matter: the YAML block before the edits, and what of it cannot be understood.
+
+Whether there is one is decided by lines alone, before any YAML is read: a block between two lines
+`---` that begins the response, blank lines and one fence round it aside, and in which a line begins
+with a key of ours.  From then on nothing is let through that is not understood: taken for prose, a
+lost `target` or `base` would land the edits elsewhere without a word.  So a block that is not
+closed, or that stands further down, refuses the response as well.  Without a key of ours it is
+Markdown, unless all of it is keys and values and one of them is a slip of ours.
+
+`message` takes the rest of its line as it stands, since the subjects of commits have colons and
+signs that mean something else to YAML.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+from patchq.formats.marks.lines import BEGIN_PATCH, GIT, Fence, OpenFences, fence
+from patchq.formats.marks.paths import path_line, path_of_info
+from patchq.model.names import nearest
+from patchq.model.values import Header, Problem
+from patchq.text import yamlio
+from patchq.text.yamlio import Misfit
+
+MAX_BYTES = 65_536
+MAX_VALUE_BYTES = 16_384
+
+TEXT_KEYS = (
+    "id", "target", "base", "message", "author", "agent", "model", "file", "retries",
+)  # fmt: skip
+KEYS = (*TEXT_KEYS, "depends_on", "whole_files", "bytes", "sha256")
+
+_OTHER_WORDS = {"branch": "target", "commit": "base"}
+_INVISIBLE = "\u200b\u2060\ufeff"
+_MARKER = re.compile(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
+_NAMED = re.compile(rf"([\"']?)({'|'.join(KEYS)})\1[ \t]*:")
+"""A line that begins with a key of ours."""
+_ENTRY = re.compile(r"(?:-[ \t]+)?[\"']?([^\s:#\"'{-][^:\"']*?)[\"']?[ \t]*:(?:\s|\Z)")
+_SHAPED = re.compile(r"#|-(?:\s|\Z)|[ \t]|[\"']?[^\s:#-][^:]*:(?:\s|\Z)")
+"""How a line of YAML begins that is a comment, an item, a continuation, or a key with its colon."""
+_EDIT = re.compile(
+    rf"\s*(?:[<>]{{5,9}}(?:\s|\Z)|-{{5,9}} SEARCH\b|{re.escape(BEGIN_PATCH)}|{GIT}|Index: "
+    r"|\*\*\* (?:Add|Update|Delete) File:|(?:---|\+\+\+) \S|\W*FIND\b\W*:|FILE: "
+    r"|[{\[]\s*(?:\Z|[\"{\[]))"
+)
+"""A line on which an edit of any form may begin, fences aside."""
+_MESSAGE = re.compile(r"message[ \t]*:(?:[ \t]+(.*)|)")
+_SCALAR = re.compile(r"[\"']|[|>][-+0-9]*(?:[ \t]+#.*)?\Z")
+"""How a scalar begins that is quoted, or stands in lines of its own."""
+_AUTHOR = re.compile(r"[^<>]*[^<>\s][^<>]* <[^<>\s]+>")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_HINT_KEYS = f"The keys are {', '.join(f'`{key}`' for key in KEYS)}."
+_HINT_PROSE = (
+    "If this block is text of the response itself, put an empty front matter (two lines `---`) "
+    "before it."
+)
+_HINT_QUOTES = 'Put the value into double quotes: `target: "a: b"`.'
+_HINT_FIRST = (
+    "Send the front matter as the first thing of the response, from a line `---` to a line `---`, "
+    "with nothing but `key: value` lines between."
+)
+
+
+# ---------------------------------------------------------------- where it stands
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A response taken apart: the lines between the markers, which begin on line `block_line` and
+    at the character `block_at`; and the text behind them, which begins on line `body_line`.
+
+    `promised` is the text that `bytes` and `sha256` speak of.  It is the body, but for a fence
+    round both.
+    """
+
+    block: str
+    block_line: int
+    block_at: int
+    body: str
+    body_line: int
+    promised: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line without its end, its number, and where it begins and the next one does."""
+
+    text: str
+    number: int
+    start: int
+    end: int
+
+    @property
+    def blank(self) -> bool:
+        return not self.text.strip().strip(_INVISIBLE)
+
+
+def split(text: str) -> Split | Problem | None:
+    """Take the front matter off; None if there is none, and a problem where it can be no other
+    thing and is not all there."""
+    lines = _lines(text)
+    opening = _filled(lines)
+    if opening is None:
+        return None
+    if (mark := fence(opening.text)) is None:
+        return _opened(text, lines, opening)
+    marker = _filled(lines)
+    if marker is None or mark.closing or path_of_info(mark.info, _nowhere):
+        return None
+    found = _opened(text, lines, marker, mark)
+    return _unwrapped(text, found, opening, mark) if isinstance(found, Split) else found
+
+
+def _opened(
+    text: str, lines: Iterator[_Line], opening: _Line, wrapper: Fence | None = None
+) -> Split | Problem | None:
+    """The front matter that `opening` may open, with all that follows it."""
+    marker = _MARKER.fullmatch(opening.text)
+    if marker is None:
+        return None
+    block = _block(lines, marker[1], wrapper)
+    if not block.is_front(wrapped=wrapper is not None):
+        return None
+    if marker[1]:
+        return _misplaced(opening.number, "is indented")
+    if block.closing is None or block.edit:
+        edit = block.edit
+        where = f"the edit on line {edit.number} begins" if edit else "it ends"
+        return _misplaced(opening.number, f"has no line `---` that closes it before {where}")
+    closing, body = block.closing, text[block.closing.end :]
+    inner = text[opening.end : closing.start]
+    return Split(inner, opening.number + 1, opening.end, body, closing.number + 1, body)
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    start, number = 0, 1
+    for match in re.finditer(r"[^\r\n]*(\r\n?|\n|\Z)", text):
+        if match.start() == len(text):
+            return
+        end = match.end()
+        yield _Line(text[start : match.start(1)], number, start, end)
+        start, number = end, number + 1
+
+
+def _filled(lines: Iterator[_Line]) -> _Line | None:
+    """The next line that is not blank."""
+    return next((line for line in lines if not line.blank), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The lines behind an opening marker, up to the closing one or to the first edit, if one begins
+    before that."""
+
+    lines: tuple[str, ...]
+    closing: _Line | None
+    edit: _Line | None
+
+    def is_front(self, *, wrapped: bool) -> bool:
+        """Whether they are front matter, whole or not; `wrapped` in a fence, which may close what a
+        marker does not."""
+        lines = list(self.lines)
+        if self.edit and lines and _NAMED.match(lines[-1]) and lines[-1].startswith("file"):
+            lines.pop()  # the path line of an edit that stands between two rules
+        named = [i for i, line in enumerate(lines) if _NAMED.match(line)]
+        if self.closing is None and wrapped:
+            keys = list(_keys(lines))
+            return bool(keys) and _shaped(lines) and not {*keys} - {*KEYS}
+        if self.closing is None:
+            return bool(named) and named[0] == 0
+        if named or self.edit:
+            return bool(named)
+        if not lines:
+            return not wrapped
+        return _shaped(lines) and any(map(_near, _keys(lines)))
+
+
+def _block(lines: Iterator[_Line], indent: str, wrapper: Fence | None) -> _Block:
+    block: list[str] = []
+    closing = edit = None
+    for line in lines:
+        marker, mark = _MARKER.fullmatch(line.text), fence(line.text)
+        if marker and marker[1] == indent:
+            closing = line
+            break
+        if mark and wrapper and wrapper.closed_by(mark):
+            break
+        if edit is None and (mark or _EDIT.match(line.text)):
+            edit = line
+        if edit is None and not line.blank:
+            block.append(line.text.removeprefix(indent))
+    return _Block(tuple(block), closing, edit)
+
+
+def _shaped(lines: Iterable[str]) -> bool:
+    """Whether all lines are keys with values, items, comments or continuations."""
+    return all(_SHAPED.match(line) for line in lines if line.strip())
+
+
+def _keys(lines: Iterable[str]) -> Iterator[str]:
+    """What stands before the colons, also of items and inside of braces."""
+    for line in lines:
+        for part in re.split("[{,]", line) if line.startswith("{") else (line,):
+            if match := _ENTRY.match(part.strip()):
+                yield match[1]
+
+
+def _near(key: str) -> str | None:
+    """The key of ours that a key is, but for a slip."""
+    plain = _plain(key)
+    ours = (name for name in KEYS if _one_slip(plain, _plain(name)))
+    return _OTHER_WORDS.get(plain) or next(ours, None)
+
+
+def _plain(key: str) -> str:
+    return re.sub(r"[\W_]", "", key).lower()
+
+
+def _one_slip(a: str, b: str) -> bool:
+    """Whether two words are the same but for one letter, or two that changed places."""
+    if abs(len(a) - len(b)) > 1 or min(len(a), len(b)) < 3:
+        return a == b
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
+    if start is None:
+        return True
+    rest, other = a[start:], b[start:]
+    swapped = rest[:2] == other[1::-1] and rest[2:] == other[2:]
+    return swapped or rest[1:] == other[1:] or rest[1:] == other or rest == other[1:]
+
+
+def _unwrapped(text: str, found: Split, opening: _Line, mark: Fence) -> Split | Problem | None:
+    """Front matter in a fence, without it if it stands there alone.
+
+    A fence round the edits, too, is theirs; one that holds other text is a document that is shown.
+    """
+    fences = OpenFences()
+    fences.read(0, mark)
+    above, shown, begun = "", 0, False
+    for line in _lines(found.body):
+        inner = fence(line.text)
+        if inner:
+            fences.read(line.number, inner)
+        if inner and not fences.are_open:
+            if begun or shown:
+                break
+            body = found.body[line.end :]
+            return replace(found, body=body, body_line=found.body_line + line.number, promised=body)
+        begun = begun or _begins(line.text, inner, above, alone=shown < 2)
+        shown += not (begun or line.blank)
+        above = above if line.blank else line.text
+    if begun and shown > 1:
+        return _misplaced(found.block_line - 1, "stands in a fence with text that is no edit")
+    if not begun:
+        return None
+    body = text[opening.start : opening.end] + found.body
+    return replace(found, body=body, body_line=found.body_line - 1)
+
+
+def _begins(line: str, mark: Fence | None, above: str, *, alone: bool) -> bool:
+    """Whether an edit begins on a line, inside of a fence; JSON only where it is `alone`."""
+    if mark:
+        return bool(path_of_info(mark.info, _nowhere) or path_line(above, _nowhere))
+    return bool(_EDIT.match(line)) and (alone or line.lstrip()[0] not in "{[")
+
+
+def _nowhere(path: str) -> bool:
+    return False
+
+
+def _misplaced(line: int, how: str) -> Problem:
+    message = f"The front matter on line {line} {how}, so it may be lost."
+    return Problem("frontmatter.value", message, f"{_HINT_FIRST} {_HINT_PROSE}", line=line)
+
+
+def inside(text: str) -> Problem | None:
+    """The problem of front matter that begins a text which stands inside of JSON."""
+    found = split(text)
+    if isinstance(found, Split) and found.block.strip():
+        return _misplaced(found.block_line - 1, "stands inside of an answer's JSON")
+    return found if isinstance(found, Problem) else None
+
+
+def further_down(lines: Iterable[tuple[int, str]]) -> Problem | None:
+    """The problem of front matter that stands in the text (numbers, lines) before the edits."""
+    numbered = list(lines)
+    marks = [i for i, (_, line) in enumerate(numbered) if _MARKER.fullmatch(line.rstrip("\r"))]
+    for i, j in pairwise(marks):
+        inner = [line.rstrip("\r") for _, line in numbered[i + 1 : j]]
+        if numbered[j][0] - numbered[i][0] == j - i and _shaped(inner):
+            named = [match[2] for line in inner if (match := _NAMED.match(line))]
+            if named:
+                return _misplaced(
+                    numbered[i][0], f"(`{named[0]}`) is not the first thing of the response"
+                )
+    return None
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def read_header(found: Split) -> Header | tuple[Problem, ...]:
+    """What the block says, or everything that is wrong with it.
+
+    `bytes` and `sha256` are compared with what follows; a difference is `response.incomplete`.
+    """
+    first = found.block_line
+    if len(found.block.encode(errors="surrogatepass")) > MAX_BYTES:
+        return (_bad_value(first - 1, f"The front matter is longer than {MAX_BYTES} bytes."),)
+    messages, rest = _without_messages(found.block, first)
+    try:
+        root = yamlio.parse(rest, first_line=first)
+    except yamlio.YamlError as error:
+        message = f"The front matter cannot be read, column {error.column}: {error.message}."
+        return (_bad_value(error.line, message, f"{_HINT_QUOTES} {_HINT_PROSE}"),)
+    if root is None and not messages:
+        return Header(blank=True)
+    if root is not None and not isinstance(root, yamlio.Mapping):
+        return (_bad_value(root.line, "The front matter is not a list of `key: value` lines."),)
+    entries = sorted((*(root.entries if root else ()), *messages), key=lambda entry: entry[0].line)
+    values, flaws = yamlio.read_entries(
+        yamlio.Mapping(first, 1, tuple(entries)), {key: partial(_value, key) for key in KEYS}
+    )
+    problems = [_problem(flaw) for flaw in flaws]
+    size, digest = values.pop("bytes", None), values.pop("sha256", None)
+    problems += _check_body(size, digest, found.promised.encode(errors="surrogatepass"))
+    return tuple(problems) or Header(**values)
+
+
+def _without_messages(
+    block: str, first: int
+) -> tuple[list[tuple[yamlio.Scalar, yamlio.Scalar]], str]:
+    """The entries `message` that take the rest of their lines, and the block with these blank."""
+    lines = re.split(r"\r\n?|\n", block)
+    found: list[tuple[yamlio.Scalar, yamlio.Scalar]] = []
+    i = 0
+    while i < len(lines):
+        match, start, i = _MESSAGE.fullmatch(lines[i]), i, i + 1
+        if match is None:
+            continue
+        while i < len(lines) and lines[i][:1] in ("", " ", "\t"):
+            i += 1
+        text = _folded([match[1] or "", *lines[start + 1 : i]])
+        if not _SCALAR.match((match[1] or "").strip() or text):
+            value = yamlio.Scalar(start + first, 1, text, text or None)
+            found.append((yamlio.Scalar(start + first, 1, "message", "message"), value))
+            lines[start:i] = [""] * (i - start)
+    return found, "\n".join(lines)
+
+
+def _folded(lines: Sequence[str]) -> str:
+    """The lines as YAML reads a scalar over several: a blank one is a line's end."""
+    text, blank = "", 0
+    for line in (line.strip() for line in lines):
+        if not line:
+            blank += 1
+            continue
+        text += ("\n" * blank or " ") + line if text else line
+        blank = 0
+    return text
+
+
+def _problem(flaw: yamlio.EntryFlaw) -> Problem:
+    name = flaw.key.text
+    if flaw.expected:
+        message = f"`{name}`: expected {flaw.expected}, got {yamlio.describe(flaw.value)}."
+        return _bad_value(flaw.value.line, message, f"Correct `{name}`, or leave it out.")
+    if flaw.first is None:
+        return _unknown(flaw.key)
+    message = f"`{name}` stands twice: in lines {flaw.first} and {flaw.key.line}."
+    return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
+
+
+def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...]:
+    if name == "bytes":
+        if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
+            return node.value
+        raise Misfit("a whole number, not negative")
+    if name == "whole_files":
+        if isinstance(node, yamlio.Scalar) and type(node.value) is bool:
+            return node.value
+        raise Misfit("`true` or `false`")
+    if name == "depends_on":
+        if not isinstance(node, yamlio.Sequence):
+            raise Misfit("a list of batch ids, `[schema-7, api-3]`")
+        return tuple(_text(item) for item in node.items)
+    if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
+        raise Misfit("a path without blanks round it")
+    text = _text(node, "\n\t" if name == "message" else "")
+    if name == "sha256" and not _SHA256.fullmatch(text):
+        raise Misfit("64 hexadecimal digits")
+    if name == "author" and not _AUTHOR.fullmatch(text):
+        raise Misfit("`Name <mail@example.org>`")
+    return text
+
+
+def _text(node: yamlio.Node, allowed: str = "") -> str:
+    """A scalar as it was written, whatever YAML makes of it."""
+    if not isinstance(node, yamlio.Scalar) or node.value is None:
+        raise Misfit("text")
+    text = node.text.strip()
+    if not text:
+        raise Misfit("text that is not empty")
+    if len(text.encode()) > MAX_VALUE_BYTES:
+        raise Misfit(f"at most {MAX_VALUE_BYTES} bytes")
+    if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
+        raise Misfit("text without control characters")
+    return text
+
+
+def _unknown(key: yamlio.Scalar) -> Problem:
+    near = _near(key.text) or nearest(key.text, KEYS)
+    hint = f"Did you mean `{near}`?" if near else _HINT_KEYS
+    message = f"The front matter has no key {yamlio.describe(key)}."
+    return Problem("frontmatter.unknown_key", message, f"{hint} {_HINT_PROSE}", line=key.line)
+
+
+def _check_body(size: int | None, digest: str | None, body: bytes) -> list[Problem]:
+    """What differs between the body and what the front matter promises of it."""
+    message = None
+    if size is not None and size != len(body):
+        message = f"`bytes` promises {size} bytes after the front matter; there are {len(body)}."
+    elif digest is not None and digest.lower() != (found := hashlib.sha256(body).hexdigest()):
+        message = f"`sha256` does not agree with what follows the front matter, which has {found}."
+    hint = "Send the response again, whole; or leave out `bytes` and `sha256`."
+    return [Problem("response.incomplete", message, hint)] if message else []
+
+
+def _bad_value(line: int, message: str, hint: str = _HINT_PROSE) -> Problem:
+    return Problem("frontmatter.value", message, hint, line=line)
