@@ -28,6 +28,11 @@ class Case:
         return self.brief.task.before if self.rewrite.before is None else self.rewrite.before
 
     @property
+    def tip(self) -> Files:
+        """The files of the branch as the response finds it."""
+        return self.before if self.rewrite.tip is None else self.rewrite.tip
+
+    @property
     def after(self) -> Files:
         """The files as they are to be, where they may change at all."""
         return self.brief.task.result() if self.rewrite.after is None else self.rewrite.after
@@ -47,7 +52,8 @@ class Case:
         """What a result is that has landed, or would, where the report names so many edits."""
         if landed == self.after and "exact" in self.allowed:
             return "exact"
-        partial = [*self.rewrite.losses, *losses(self.brief.task.before, self.brief.changes)]
+        partial = [self.tip, *self.rewrite.losses]
+        partial += losses(self.brief.task.before, self.brief.changes)
         held = len(self.brief.changes) + self.rewrite.extra
         return "lost" if named < held and landed in partial else "wrong"
 

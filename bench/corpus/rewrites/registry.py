@@ -33,6 +33,8 @@ class Rewrite:
     after: Files | None = None
     losses: tuple[Files, ...] = ()
     extra: int = 0
+    tip: Files | None = None
+    """Where the branch has moved on since `before`, the files of its newest commit."""
 
 
 def exact(

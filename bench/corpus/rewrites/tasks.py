@@ -31,7 +31,12 @@ _SIGNS = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """What could be taken for a sign of some form."""
-_FENCE = re.compile(r"^\s*(`{3}|~{3})|^(END )?FILE\b", re.MULTILINE)
+_FENCE = re.compile(
+    r"^\s*(`{3}|~{3})|^(END )?FILE\b|^\s*([<>=+-])\3{4,8} ?[A-Z]|^\*{3} |^@@|^diff |^(---|\+{3}) "
+    r"|old_str|new_str|file_text|searchPattern|^\s*(FIND|REPLACE)",
+    re.MULTILINE,
+)
+"""What ends a whole file's text, or makes it a text about edits."""
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 
 
@@ -64,7 +69,7 @@ class Task:
 
     @cached_property
     def fits_files(self) -> bool:
-        """Whether whole files can say it: none is deleted, or has lines of a fence."""
+        """Whether whole files can say it: none is deleted, or has signs of edits."""
         deletes = any(change.new is None for change in self.changes)
         return not deletes and not any(_FENCE.search(file.new or "") for file in self.whole_files)
 

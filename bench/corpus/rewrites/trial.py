@@ -38,6 +38,8 @@ MOST_LINES = 40
 """Of a difference that is kept."""
 _COMMITTED = ("applied", "proposed")
 State = frozenset[tuple[str, str]]
+History = tuple[State, ...]
+"""The files of a root commit, and of the one on top of it if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Trial:
         self._home = home
         self._store = new_store(home / "store.git", home=home)
         self._git_dir = new_repository(place, self._store, {}, head=IDLE)
-        self._commits: dict[State, str] = {}
+        self._commits: dict[History, str] = {}
         self._count = 0
         repo = Repository.open(place)
         self._world = compose(Ground(repo, MemoryQueue(), place / ".patchq", Config(), TARGET))
@@ -95,25 +97,35 @@ class Trial:
 
     def decide_all(self, cases: Sequence[Case]) -> list[Result]:
         """Put cases before the pipeline, each on its own files."""
-        states = {_state(case.before): case.before for case in cases}
-        new = {state: files for state, files in states.items() if state not in self._commits}
+        histories: dict[History, list[Files]] = {}
+        for case in cases:
+            histories |= {_history(case): [case.before, case.tip], _base(case): [case.before]}
+        new = {key: files for key, files in histories.items() if key not in self._commits}
+        new = dict(sorted(new.items(), key=lambda item: len(item[0])))
         if new:
             first = len(self._commits) + 1
-            marks = fast_import(self._store, _stream(new.values(), first), home=self._home)
-            self._commits |= {state: marks[number] for number, state in enumerate(new, first)}
+            numbers = {key: number for number, key in enumerate(new, first)}
+            parents = [
+                numbers.get(key[:1], self._commits.get(key[:1], "")) if len(key) > 1 else ""
+                for key in new
+            ]
+            files = [states[len(key) - 1] for key, states in new.items()]
+            stream = _stream(zip(files, parents, strict=True), first)
+            marks = fast_import(self._store, stream, home=self._home)
+            self._commits |= {key: marks[number] for key, number in numbers.items()}
             link_packs(self._store, self._git_dir)
         return [self._decide(case) for case in cases]
 
     def _decide(self, case: Case) -> Result:
-        commit = self._commits[_state(case.before)]
-        (self._git_dir / "refs/heads" / TARGET).write_text(commit + "\n")
+        tip, base = (self._commits[key] for key in (_history(case), _base(case)))
+        (self._git_dir / "refs/heads" / TARGET).write_text(tip + "\n")
         began = time.perf_counter()
         outcome: Outcome = "crashed"
         problems: tuple[str, ...] = ()
         landed: Files | None = None
         with self._world.repo.unwritten.tentative():
             try:
-                decision = process(self._claim(case, commit), self._world, Tips(self._world))
+                decision = process(self._claim(case, base), self._world, Tips(self._world))
                 landed = _landed(decision, self._world)
             except Exception:  # whatever it is, it is the outcome
                 why = traceback.format_exc()
@@ -137,8 +149,8 @@ class Trial:
         lines = () if landed is None else tuple(islice(_difference(case.after, landed), MOST_LINES))
         return replace(result, response=case.rewrite.response, difference=lines)
 
-    def _claim(self, case: Case, commit: str) -> Claim:
-        response = case.rewrite.response.replace(BASE, commit).encode("utf-8", "surrogatepass")
+    def _claim(self, case: Case, base: str) -> Claim:
+        response = case.rewrite.response.replace(BASE, base).encode("utf-8", "surrogatepass")
         self._count += 1
         id = f"case-{self._count}"
         source = Source(f"{id}.md", sha256(response).hexdigest(), len(response))
@@ -178,15 +190,24 @@ def _difference(wanted: Files, landed: Files) -> Iterator[str]:
         yield from difflib.unified_diff(old, new, *names, n=1, lineterm="")
 
 
-def _state(files: Files) -> State:
-    return frozenset(files.items())
+def _base(case: Case) -> History:
+    return (frozenset(case.before.items()),)
 
 
-def _stream(states: Iterable[Files], first: int) -> Iterator[bytes]:
-    """A root commit for each; its mark is its place, counted from `first`."""
-    for number, files in enumerate(states, first):
+def _history(case: Case) -> History:
+    base = _base(case)
+    return base if case.tip == case.before else (*base, frozenset(case.tip.items()))
+
+
+def _stream(commits: Iterable[tuple[Files, int | str]], first: int) -> Iterator[bytes]:
+    """A commit for each, with its parent's mark or name, or no parent; its own mark is its place,
+    counted from `first`."""
+    for number, (files, parent) in enumerate(commits, first):
         yield b"commit refs/bench/%d\nmark :%d\ncommitter %b\n" % (number, number, WHO)
         yield data(b"before\n")
+        if parent:
+            name = f":{parent}" if isinstance(parent, int) else parent
+            yield b"from %b\ndeleteall\n" % name.encode()
         for path, text in files.items():
             yield b"M 100644 inline %b\n" % quoted(path)
             yield data(text.encode("utf-8", "surrogateescape"))

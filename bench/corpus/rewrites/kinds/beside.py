@@ -6,21 +6,30 @@ A response may mix forms, so each of these is tried beside every form that may s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from bench.corpus.rewrites.registry import Brief, Files, Rewrite, exact, kind, refuse
 
 
 def sample(
-    name: str, group: str, before: Files, edit: str, after: Mapping[str, str | None] | None
+    name: str,
+    group: str,
+    before: Files,
+    edit: str,
+    after: Mapping[str, str | None] | None,
+    *,
+    apart_from: Container[str] = (),
 ) -> None:
     """Register a kind: `edit` stands below the task's own edits, and makes `after` of the files
-    `before`; a file that is None is deleted.  Where `after` is None, nothing may land."""
+    `before`; a file that is None is deleted.  Where `after` is None, nothing may land.  It is
+    tried beside every form but those of the families `apart_from`."""
 
     @kind(name, group)
     def _beside(brief: Brief) -> Rewrite | None:
         own = {*before, *(after or ())}
         if not brief.form.in_text or brief.ends_open or own & brief.task.before.keys():
+            return None
+        if brief.form.family in apart_from:
             return None
         response = f"{brief.response()}\n{edit}"
         files = {**brief.task.before, **before}
