@@ -10,6 +10,13 @@ from patchq.formats.marks.paths import Known
 from patchq.model.values import Header, Parsed
 
 
+def instructions(name: str | None, path: str | None) -> str:
+    """How edits are written in the form of that name (None: as blocks), for the file at `path`."""
+    from patchq.formats.registry import FORMATS
+
+    return FORMATS.get(name or "", FORMATS["search_replace"]).instructions_for(path)
+
+
 def parse(text: str, known: Known, header: Header | None = None, first_line: int = 1) -> Parsed:
     """Every edit of a response's text, in order, or the problems that refuse the response.
 

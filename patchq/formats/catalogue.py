@@ -48,21 +48,24 @@ _LED = re.compile(r"(\[\^?\]?(?:\\.|[^]\\])*\]|\\.|[^][(){}.*+?^$|\\])(?![*?{])[
 
 class Signs:
     """What resembles edits of some formats, the narrower first: signs in certain fences, those at
-    a line's start, those anywhere.  Each has a hint: what to send instead."""
+    a line's start, those anywhere.  Each has a hint, what to send instead, and its form's name."""
 
     def __init__(self, formats: Iterable[Format]) -> None:
         hints = [
-            (sign, f"write it as `patchq formats {form.name}` shows, or {_HINT}")
+            (sign, f"write it as `patchq formats {form.name}` shows, or {_HINT}", form.name)
             for form in formats
             for sign in form.signs
         ]
-        self.fenced = [(sign, hint) for sign, hint in hints if sign.languages]
-        others = [(sign, hint) for sign, hint in hints if not sign.languages]
-        self.others = sorted([*others, (_TAGS, _HINT)], key=lambda other: other[0].anywhere)
-        self.languages = frozenset().union(*(sign.languages for sign, _ in self.fenced))
-        anywhere = [sign for sign, _ in self.others if sign.anywhere]
+        self.fenced = [hint for hint in hints if hint[0].languages]
+        others = [hint for hint in hints if not hint[0].languages]
+        tags = (_TAGS, _HINT, None)
+        self.others: list[tuple[Sign, str, str | None]] = sorted(
+            [*others, tags], key=lambda other: other[0].anywhere
+        )
+        self.languages = frozenset().union(*(sign.languages for sign, *_ in self.fenced))
+        anywhere = [sign for sign, *_ in self.others if sign.anywhere]
         self._starts = re.compile(
-            "|".join(sign.pattern for sign, _ in self.others if not sign.anywhere)
+            "|".join(sign.pattern for sign, *_ in self.others if not sign.anywhere)
         ).match
         # Alternatives that begin alike are sought as fast as one.
         self._holds = re.compile(
@@ -95,6 +98,11 @@ class Catalogue(dict[str, Format]):
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
         self._fences = sorted(fences, key=lambda opening: opening.turn)
         self.signs = Signs(forms)
+        self.owners: dict[Read, str] = {}
+        """The format that a reader is of, where it is of one only."""
+        for form in forms:
+            for read in {*(o.read for o in form.openings), *(f.read for f in form.fences)}:
+                self.owners[read] = "" if read in self.owners else form.name
 
     def named(self, name: str) -> Format | None:
         """The format of that name, or alias; case and `-` for `_` do not matter."""

@@ -24,7 +24,9 @@ its lines, which nobody else looks at again.  What nobody takes is prose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -175,9 +177,22 @@ class UnreadableEdit(Exception):
         """A response that ends too early: what begins on line `index` is not all there."""
         return cls(index, message, hint, "response.truncated")
 
+    def written_as(self, format: str | None) -> UnreadableEdit:
+        """The same for an edit in that form, unless a form is known already."""
+        return self.of(replace(self.problem, format=self.problem.format or format or None))
+
     def moved(self, line: int) -> UnreadableEdit:
         """The same for a text that stands inside JSON, on line `line` of the response."""
         return UnreadableEdit.of(replace(self.problem, line=line))
+
+
+@contextmanager
+def written_as(format: str) -> Iterator[None]:
+    """What cannot be read meanwhile is an edit in that form."""
+    try:
+        yield
+    except UnreadableEdit as error:
+        raise error.written_as(format) from None
 
 
 # ---------------------------------------------------------------- what it is
@@ -233,6 +248,9 @@ class Sign:
     """The languages of the fences in which alone the sign counts; none: it counts everywhere."""
 
 
+_EXAMPLE = re.compile(r"path/to/\w+\.\w+")
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """One form in which edits are written."""
@@ -245,3 +263,9 @@ class Format:
     signs: tuple[Sign, ...] = ()
     aliases: tuple[str, ...] = ()
     """Further names by which `patchq formats` knows it."""
+
+    def instructions_for(self, path: str | None) -> str:
+        """The instructions with a path that exists in the place of the example's, which a model
+        might repeat; words in its place where there is none, or where it is no plain one."""
+        plain = path is not None and re.fullmatch(r"[\w./+@-]+", path)
+        return _EXAMPLE.sub(path if plain and path else "the file's path", self.instructions)

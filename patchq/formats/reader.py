@@ -101,24 +101,27 @@ def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading
     begins = cache(formats.begins)
     for quoting in (False, True):
         doc = Document(text.split("\n"), known, header.file, header.whole_files)
-        reader = _ResponseReader(doc, formats.signs, begins, quoting=quoting)
-        reader.read()
-        if reader.found.edits or not reader.quotes:
-            break
-    return reader.finish(header)
+        reader = _ResponseReader(doc, formats, begins, quoting=quoting)
+        try:
+            reader.read()
+            if quoting or reader.found.edits or not reader.quotes:
+                return reader.finish(header)
+        except UnreadableEdit as error:
+            raise error.written_as(next((e.format for e in reader.found.edits), None)) from None
+    raise AssertionError("the second round ends it")
 
 
 class _ResponseReader:
     def __init__(
         self,
         doc: Document,
-        signs: Signs,
+        formats: Catalogue,
         begins: Callable[[str], Beginning],
         *,
         quoting: bool,
     ) -> None:
         self.doc = doc
-        self.signs = signs
+        self.formats = formats
         self.begins = begins
         """What may begin on a line, remembered."""
         self.quoting = quoting
@@ -177,7 +180,7 @@ class _ResponseReader:
         others = {k for run in self.left_out for k in run} - self.kept
         others |= self.doc.open_fences.wrappers
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
-        if problem := unread_edit(prose, self.signs, self.doc.known):
+        if problem := unread_edit(prose, self.formats.signs, self.doc.known):
             raise UnreadableEdit.of(problem)
         text = "\n".join([line for _, line in prose])
         if may_tag(text):
@@ -209,11 +212,15 @@ class _ResponseReader:
 
     def _piece(self, i: int, begun: Beginning) -> Piece | None:
         """What the first format that begins on line `i` has read there."""
-        for read in begun.reads:
-            if piece := read(self.doc, i):
-                return piece
+        reads = (*begun.reads, *begun.quotes) if self.quoting else begun.reads
+        for read in reads:
+            try:
+                if piece := read(self.doc, i):
+                    return piece
+            except UnreadableEdit as error:
+                raise error.written_as(self.formats.owners[read]) from None
         if self.quoting:
-            return next((piece for read in begun.quotes if (piece := read(self.doc, i))), None)
+            return None
         if begun.quotes and not (self.quotes or self.found.edits):
             # A reading with `quoting` may come to this line, as long as there are no edits.
             try:
@@ -347,10 +354,12 @@ class _ProseReader:
             self._find(self.file_at, "a whole file", _HINT_FILE)
             self.file_at = 0
 
-    def _find(self, number: int, what: str, hint: str) -> None:
+    def _find(self, number: int, what: str, hint: str, format: str | None = None) -> None:
         if self.found is None or number < (self.found.line or 0):
             message = f"line {number}, column 1: this looks like {what}, but cannot be read as one"
-            self.found = Problem("response.unreadable_edit", message, hint, line=number)
+            self.found = Problem(
+                "response.unreadable_edit", message, hint, line=number, format=format
+            )
 
     def _fence(self, mark: Fence) -> None:
         self.opened = self.fences.read(self.number, mark)
@@ -369,12 +378,12 @@ class _ProseReader:
             if is_path(path, self.known) and ("." in path or self.known(path)):
                 self.file_at = self.number
         self.opened = False
-        for sign, hint in self.signs.fenced if self.language else ():
+        for sign, hint, form in self.signs.fenced if self.language else ():
             if self.language in sign.languages and re.match(sign.pattern, line):
-                self._find(self.number, sign.what, hint)
-        for sign, hint in self.signs.others if marked else ():
+                self._find(self.number, sign.what, hint, form)
+        for sign, hint, own in self.signs.others if marked else ():
             if sign.behind and re.search(sign.behind, line):
                 self.met.add(sign.behind)
             seek = re.search if sign.anywhere else re.match
             if (not sign.behind or sign.behind in self.met) and seek(sign.pattern, line):
-                self._find(self.number, sign.what, hint)
+                self._find(self.number, sign.what, hint, own)

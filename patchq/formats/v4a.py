@@ -38,15 +38,13 @@ Answer with one patch:
  an unchanged line, led by one space
 -a line to remove
 +a line to add
-*** Add File: path/to/new.py
-+every line of the new file, led by `+`
-*** Delete File: path/to/old.py
 *** End Patch
 
 Quote three unchanged lines before and after every change, exactly, each led by one space. `@@` and
-a line above the change tell equal places apart. `*** Move to: new/path.py` right under
-`*** Update File:` renames the file; `*** End of File` ends a chunk that changes the file's last
-lines. Never leave lines out with `...`.
+a line above the change tell equal places apart; `*** End of File` ends a chunk that changes the
+file's last lines. `*** Add File:` with the path, and every line of the file led by `+` under it,
+creates a file; `*** Delete File:` deletes one; `*** Move to:` with the new path, right under
+`*** Update File:`, renames one. Never leave lines out with `...`.
 """
 
 _MARKER = re.compile(

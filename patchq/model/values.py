@@ -174,6 +174,10 @@ class Problem:
     conflicts_with: Collision | None = None
     excerpt: tuple[int, tuple[str, ...]] | None = None
     """The base file's lines to show beside the problem: the first one's number, and the lines."""
+    quote: str | None = None
+    """The lines of the edit that stand nowhere."""
+    format: str | None = None
+    """The form of an edit that cannot be read, where it is known."""
 
     def __post_init__(self) -> None:
         if len(self.message) > 4000:
@@ -356,3 +360,6 @@ class Outcome(ResponseVerdict):
     retries: str | None = None
     attempts: tuple[Attempt, ...] = ()
     prompt: str | None = None
+    """The text to send on, where it is known already."""
+    instructions: str = ""
+    """How edits are written, in the form that the response has."""

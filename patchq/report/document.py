@@ -99,9 +99,14 @@ def _whole(outcome: Outcome) -> Report:
     }
     if outcome.state != "rejected":
         return report
-    excerpts = [None if secret else problem.excerpt for problem in outcome.problems]
-    prompt = outcome.prompt or page.prompt(report, excerpts)
+    evidence = [] if secret else [_evidence(problem) for problem in outcome.problems]
+    prompt = outcome.prompt or page.prompt(report, evidence, outcome.instructions)
     return {**report, "retry": {**report["retry"], "prompt": prompt}}
+
+
+def _evidence(problem: Problem) -> page.Evidence:
+    first, lines = problem.excerpt or (1, ())
+    return page.Evidence(first, lines, problem.quote or "")
 
 
 def to_plan(outcome: Outcome) -> BatchDocument:

@@ -10,16 +10,29 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from dataclasses import dataclass
+from itertools import chain, repeat
 
 from patchq.model.names import REQUEST
 from patchq.model.report import CandidateEntry, CollisionEntry, EditEntry, ProblemEntry, Report
 from patchq.report.codes import CODES
 from patchq.text.quote import excerpt, fence, inline, sentence, visible
 
-Excerpt = tuple[int, tuple[str, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a prompt shows beside a problem: the file's `lines`, the first of which has the number
+    `first`, and the `quote` that stands nowhere in it."""
+
+    first: int = 1
+    lines: tuple[str, ...] = ()
+    quote: str = ""
+
+
+NOTHING = Evidence()
 
 MAX_EXCERPT_LINES = 200
+MAX_QUOTE_LINES = 60
 MAX_BYTES = 256 * 1024
 MAX_PROMPT_BYTES = 32 * 1024
 _MOST_CANDIDATES = 20
@@ -27,14 +40,6 @@ _MOST_ROWS = 100
 _LEAST_DIFF = 1024
 # The lines that a problem shows would be those of an outdated or an unknown base.
 _BASE_IN_DOUBT = frozenset({"conflict.base", "frontmatter.base", "base.unknown"})
-
-_FORM = """\
-path/to/file.py
-<<<<<<< SEARCH
-the lines to replace, exactly as the file has them, without line numbers
-=======
-the new lines
->>>>>>> REPLACE"""
 
 
 def to_markdown(report: Report) -> str:
@@ -44,7 +49,7 @@ def to_markdown(report: Report) -> str:
         return _joined([title, *_refused(report)], "")
     sections = [_section(problem) for problem in report["problems"]]
     decision = [_verdict(report), *_review(report)]
-    details = [*sections, *_hooks(report), *_table(report["edits"])]
+    details = [*sections, *_hooks(report), *_corrections(report), *_table(report["edits"])]
     return _joined([title, *decision, *details], report["diff"])
 
 
@@ -60,31 +65,33 @@ def _refused(report: Report) -> list[str]:
 _NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
 
 
-def prompt(report: Report, excerpts: Sequence[Excerpt | None] = ()) -> str:
+def prompt(report: Report, evidence: Sequence[Evidence] = (), instructions: str = "") -> str:
     """What tells a model how to send a refused response again.
 
-    `excerpts` are the file's lines to show beside each of `problems`, with the first one's number;
-    together at most 200 lines are shown.  The errors come first; what to send is never left out.
+    `evidence` is what to show beside each of `problems`; together at most 200 of the files' lines
+    are shown.  `instructions` tell how edits are written in the form that the response had.  The
+    errors come first; what to send is never left out.
     """
-    ending = [*_hooks(report), *_what_to_send(report)]
-    sections = _sections(report["problems"], excerpts, MAX_PROMPT_BYTES - _bytes(ending))
+    ending = [*_hooks(report), *_what_to_send(report, instructions)]
+    sections = _sections(report["problems"], evidence, MAX_PROMPT_BYTES - _bytes(ending))
     return "\n\n".join([_NOTHING_APPLIED, *sections, *ending]) + "\n"
 
 
 def _sections(
-    problems: Sequence[ProblemEntry], excerpts: Sequence[Excerpt | None], room: int
+    problems: Sequence[ProblemEntry], evidence: Sequence[Evidence], room: int
 ) -> Iterator[str]:
     """A section for each problem, as many as `room` bytes hold, with as many lines."""
-    pairs = list(zip_longest(problems, excerpts))
+    pairs = list(zip(problems, chain(evidence, repeat(NOTHING)), strict=False))
     pairs.sort(key=lambda pair: pair[0]["severity"] == "warning")
     lines_left = MAX_EXCERPT_LINES
     for number, (problem, shown) in enumerate(pairs):
-        first, lines = shown or (1, ())
-        kept = lines[:lines_left]
-        while _bytes([section := _section(problem, first, kept, len(lines))]) > room:
-            if not kept:
+        kept = shown.lines[:lines_left]
+        quote = shown.quote
+        while _bytes([section := _section(problem, shown, kept, quote)]) > room:
+            if not (kept or quote):
                 yield f"… {len(pairs) - number} more problems are left out here"
                 return
+            quote = quote if kept else ""
             kept = kept[: len(kept) // 2]
         lines_left -= len(kept)
         room -= _bytes([section])
@@ -149,12 +156,30 @@ def _table(edits: Sequence[EditEntry]) -> list[str]:
     return ["## Edits", "\n".join(rows)]
 
 
+def _corrections(report: Report) -> Iterator[str]:
+    """Which texts are not those of the response, and who changed them."""
+    by = {"model": "the configured model", "program": "patchq, which undid its escapes"}
+    lines = [
+        f"- the {one['what']} text of edit {inline(one['edit'], 50)}: {by[one['by']]}"
+        for one in report["corrections"]
+    ]
+    if lines:
+        yield "## Corrected"
+        yield "These texts are not as the response has them; look at the diff:"
+        yield "\n".join(lines)
+
+
 # ---------------------------------------------------------------- what went wrong
 
 
-def _section(problem: ProblemEntry, first: int = 1, lines: Sequence[str] = (), of: int = 0) -> str:
-    """What there is to say of one problem; `lines` are the first ones of the `of` lines of its
-    file that were to be shown, and `first` is the number of the first."""
+def _section(
+    problem: ProblemEntry,
+    shown: Evidence = NOTHING,
+    lines: Sequence[str] = (),
+    quote: str = "",
+) -> str:
+    """What there is to say of one problem; `lines` are those of its file that there is room for,
+    of those that were to be shown."""
     what = "Warning" if problem["severity"] == "warning" else "Error"
     place = f", edit {inline(problem['edit'])}" if problem["edit"] else ""
     place += f", {inline(problem['path'])}" if problem["path"] else ""
@@ -165,10 +190,15 @@ def _section(problem: ProblemEntry, first: int = 1, lines: Sequence[str] = (), o
     todo, *quoted = _sentences(problem["hint"] or (code.cure if code else ""))
     parts += [f"**To do:** {todo}", *quoted]
     parts += _collision(problem["conflicts_with"]) if problem["conflicts_with"] else []
+    if quote:
+        quoted = quote.removesuffix("\n").split("\n")
+        parts += ["The quote that was not found:", fence("\n".join(quoted[:MAX_QUOTE_LINES]))]
+        if len(quoted) > MAX_QUOTE_LINES:
+            parts.append(f"… {len(quoted) - MAX_QUOTE_LINES} more lines of it are left out here")
     if lines:
-        parts += ["The file's lines, with their numbers:", fence(excerpt(lines, first))]
-    if len(lines) < of:
-        parts.append(f"… {of - len(lines)} more lines of the file are left out here")
+        parts += ["The file's lines, with their numbers:", fence(excerpt(lines, shown.first))]
+    if len(lines) < len(shown.lines):
+        parts.append(f"… {len(shown.lines) - len(lines)} more lines of the file are left out here")
     return "\n\n".join([*parts, *_candidates(problem["candidates"])])
 
 
@@ -218,7 +248,7 @@ def _hooks(report: Report) -> Iterator[str]:
 # ---------------------------------------------------------------- what to send
 
 
-def _what_to_send(report: Report) -> list[str]:
+def _what_to_send(report: Report, instructions: str) -> list[str]:
     if (report["source"]["name"] or "").endswith(REQUEST) and not report["attempts"]:
         return [
             "## What to send",
@@ -234,10 +264,9 @@ def _what_to_send(report: Report) -> list[str]:
         "Send the whole response again with these problems corrected: it is applied as a whole or "
         "not at all. Begin it with",
         fence("\n".join([*header, "---"])),
-        "and write every edit as a block of this form, the file's path above it. An empty SEARCH "
-        "creates the file, an empty REPLACE deletes the lines.",
-        fence(_FORM),
     ]
+    if instructions:
+        parts += ["and then write the edits.", instructions.rstrip()]
     if good:
         more = ", …" if len(good) > _MOST_ROWS else ""
         parts.append(f"Good as they are, and to be repeated: {', '.join(good[:_MOST_ROWS])}{more}.")

@@ -233,6 +233,7 @@ def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
         path=scene.path,
         line=None if scene.earlier else line,
         excerpt=None if scene.earlier else excerpt,
+        quote=op.old,
     )
 
 

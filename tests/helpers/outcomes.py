@@ -30,6 +30,7 @@ MISSED = Problem(
     path="b.py",
     line=7,
     excerpt=(9, ("def f():", "\treturn 1")),
+    quote="def f():\n    return 2\n",
 )
 SEVERAL = Problem(
     "match.ambiguous",
@@ -56,6 +57,7 @@ REFUSED = Outcome(
     problems=(WARNING, MISSED, SEVERAL, COLLIDES),
     retries="fix-41",
     timings={"parse_ms": 0.4},
+    instructions="Answer with one block.\n",
 )
 PROPOSED = replace(
     REFUSED,

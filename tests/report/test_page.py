@@ -31,6 +31,13 @@ the quote of edit 2 stands nowhere in b.py
 
 **To do:** quote the lines shown here
 
+The quote that was not found:
+
+```
+def f():
+    return 2
+```
+
 The file's lines, with their numbers:
 
 ```
@@ -82,17 +89,9 @@ retries: fix-42
 ---
 ```
 
-and write every edit as a block of this form, the file's path above it. An empty SEARCH creates \
-the file, an empty REPLACE deletes the lines.
+and then write the edits.
 
-```
-path/to/file.py
-<<<<<<< SEARCH
-the lines to replace, exactly as the file has them, without line numbers
-=======
-the new lines
->>>>>>> REPLACE
-```
+Answer with one block.
 
 Good as they are, and to be repeated: `1`.
 """

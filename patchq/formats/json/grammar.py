@@ -19,6 +19,7 @@ from patchq.formats.format import (
     Piece,
     Stated,
     UnreadableEdit,
+    written_as,
 )
 from patchq.formats.json import edit_calls, edit_script
 from patchq.formats.json.members import JsonPlace, Members, edits_of, holds_edit, plain_key
@@ -218,7 +219,8 @@ class _JsonReader:
             is_object and self.lists(Members(arguments, place), tool)
         ):
             return
-        edits = edit_calls.of_call(call.name, arguments, place)
+        with written_as(edit_calls.NAME):
+            edits = edit_calls.of_call(call.name, arguments, place)
         self.add(edits, arguments, place)
         if not edits and is_object:
             self.shell += edit_calls.shell_changes(arguments, place)
@@ -233,7 +235,9 @@ class _JsonReader:
         if self.lists(members) or self.patch(node, place):
             return
         if edit_calls.is_call(members):
-            self.add(edit_calls.of_call(None, node, place), node, place)
+            with written_as(edit_calls.NAME):
+                edits = edit_calls.of_call(None, node, place)
+            self.add(edits, node, place)
         elif edit_calls.is_whole_file(members):
             if not self.alone:
                 raise members.error(
@@ -268,7 +272,7 @@ class _JsonReader:
                 raise members.error("expected a list as `contextualEdits`", HINT)
             for item in contexts.value:
                 _check_object(item, members.place)
-                self.add([read_contextual(item, members.place, default)], item, members.place)
+                self.add([_contextual(item, members.place, default)], item, members.place)
         if len(self.edits) == before:
             raise members.error("expected at least one edit, found none", HINT)
         summary = members.get("summary")
@@ -299,12 +303,20 @@ def _item(
     _check_object(node, place)
     members = Members(node, place)
     if "anchor" in members:
-        return edit_script.read_edit(node, place, default_path)
+        with written_as(edit_script.NAME):
+            return edit_script.read_edit(node, place, default_path)
     if "searchpattern" in members:
-        return read_contextual(node, place, default_path)
+        return _contextual(node, place, default_path)
     if edit_calls.is_call(members):
-        return edit_calls.read_edit(node, place, default_path, tool)
-    return read_indexed(node, place, default_path)
+        with written_as(edit_calls.NAME):
+            return edit_calls.read_edit(node, place, default_path, tool)
+    with written_as(INDEXED_FORMAT.name):
+        return read_indexed(node, place, default_path)
+
+
+def _contextual(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
+    with written_as(CONTEXTUAL_FORMAT.name):
+        return read_contextual(node, place, default_path)
 
 
 def _may_be_edit(node: Node) -> bool:
