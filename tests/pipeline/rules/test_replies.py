@@ -61,7 +61,7 @@ def test_what_cannot_be_read_is_asked_for_in_its_own_form(bench: Bench, form: st
 def test_what_has_no_form_is_asked_for_in_that_of_the_edit_before(bench: Bench) -> None:
     good = "*** Begin Patch\n*** Update File: src/a.txt\n-line 1 of the text\n*** End Patch\n"
     told = prompt(bench, f"{good}\nAnd then:\n\n<old_str>\nx\n</old_str>\n")
-    assert "*** Update File: src/a.txt" in told.partition("## What to send")[2]
+    assert "*** Update File: the file's path\n" in told.partition("## What to send")[2]
 
 
 def test_a_script_is_asked_for_as_blocks(bench: Bench) -> None:
