@@ -10,8 +10,10 @@ from dataclasses import replace
 from patchq.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
 from patchq.formats.catalogue import Catalogue
 from patchq.formats.envelope import front_matter
-from patchq.formats.envelope.api_json import ApiAnswer, ApiText, open_api
-from patchq.formats.format import Document, UnreadableEdit
+from patchq.formats.envelope.answers import open_answer
+from patchq.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
+from patchq.formats.envelope.streams import WHOLE
+from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
 from patchq.formats.marks.paths import Known, KnownPaths
 from patchq.formats.marks.shell import lost_change
@@ -37,7 +39,7 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
     paths = KnownPaths.of(known)
     header = replace(header, file=header.file and paths.meant(header.file))
     try:
-        answer = open_api(text)
+        answer = open_answer(text)
         if answer is None:
             reading = reader.read("\n" * (first_line - 1) + text, FORMATS, paths, header)
         else:
@@ -65,8 +67,11 @@ def _check_shell(reading: Reading, paths: KnownPaths) -> None:
     )
 
 
-def _answer_read(answer: ApiAnswer, known: Known, header: Header, first_line: int) -> Reading:
-    """The edits of an API's answer: those in its text, and its tool calls."""
+def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_line: int) -> Reading:
+    """The edits of an answer or a stream: those in its text, and its tool calls."""
+    if answer.unreadable:
+        flaw = answer.unreadable
+        raise UnreadableEdit(flaw.line + first_line - 2, flaw.message, flaw.hint)
     if answer.cut is not None:
         raise UnreadableEdit.of(
             Problem(
@@ -77,18 +82,41 @@ def _answer_read(answer: ApiAnswer, known: Known, header: Header, first_line: in
         )
     whole, prose = Reading(), list[str]()
     doc = Document([], known, header.file, header.whole_files)
+    at_root = answer.cwd is None or known.base.below(f"{answer.cwd.rstrip('/')}/x") == "x"
     for part in answer.parts:
         lines = part.at[0] + first_line - 1, part.at[1] + first_line - 1
-        if isinstance(part, ApiText):
-            try:
-                if not (whole.edits or header.blank) and (lost := front_matter.inside(part.text)):
-                    raise UnreadableEdit.of(lost)
-                reading = reader.read(part.text, FORMATS, known, header)
-            except UnreadableEdit as error:
-                raise error.moved(lines[0]) from None
-            whole.add(reading, lines)
-            prose.append(reading.prose)
-        elif call := read_call(doc, part):
-            whole.add(call, lines)
+        found = _part_read(part, doc, header, lines, first=not whole.edits)
+        if found is None:
+            continue
+        if not at_root and (found.shell or (isinstance(part, ApiText) and found.edits)):
+            raise UnreadableEdit(
+                lines[0] - 1,
+                f"the paths in this text may stand below {answer.cwd!r}, where the agent was, which"
+                " is no root of a work tree of this repository",
+                "send the edits alone, with paths from the root of the repository",
+            )
+        whole.add(found, lines)
+        prose += [found.prose] if isinstance(found, Reading) else []
     whole.prose = "\n\n".join(filter(None, prose))
     return whole
+
+
+def _part_read(
+    part: ApiPart, doc: Document, header: Header, lines: tuple[int, int], *, first: bool
+) -> Piece | Reading | None:
+    """What one part of an answer holds; `first` if no edit stands before it."""
+    if isinstance(part, ApiText):
+        try:
+            if first and not header.blank and (lost := front_matter.inside(part.text)):
+                raise UnreadableEdit.of(lost)
+            return reader.read(part.text, FORMATS, doc.known, header)
+        except UnreadableEdit as error:
+            raise error.moved(lines[0]) from None
+    found = read_call(doc, replace(part, at=lines))
+    if found and not part.told:
+        raise UnreadableEdit(
+            lines[0] - 1,
+            f"the stream does not tell whether this call of {part.name!r} was made",
+            WHOLE,
+        )
+    return found

@@ -206,7 +206,7 @@ def test_is_no_edit(value: Any) -> None:
         pytest.param({"path": "a.py", "edits": '[{"old_str": "x"'}, id="edits as a broken text"),
         pytest.param(call(more=[call()]), id="an edit inside of an edit"),
         pytest.param({"path": "a.py", "edits": [{"line": 3, "text": "x"}]}, id="unknown edits"),
-        pytest.param(named("delete_file", path="a.py"), id="an unknown call with a path"),
+        pytest.param(named("touch_file", path="a.py"), id="an unknown call with a path"),
         pytest.param(named("remember", text="t"), id="an unknown call with a text"),
         pytest.param(named("edit_file", path="a.py", content="t"), id="no tool that writes"),
         pytest.param(named("Edit"), id="no arguments"),

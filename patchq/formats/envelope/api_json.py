@@ -48,9 +48,21 @@ class ToolCall:
     name: str
     arguments: Node
     at: tuple[int, int]
+    id: str | None = None
+    told: bool = True
+    """Whether a stream that tells of results has told that it was made."""
 
 
 ApiPart = ApiText | ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """Why an answer cannot be read, in line `line` of its text, and what to send instead."""
+
+    line: int
+    message: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +72,29 @@ class ApiAnswer:
     parts: tuple[ApiPart, ...]
     cut: str | None = None
     model: str | None = None
+    cwd: str | None = None
+    """The directory that the agent was in."""
+    unreadable: Unopened | None = None
 
 
-def open_api(text: str) -> ApiAnswer | None:
-    """The answer or answers that `text` as a whole is; None if it is anything else.
+def open_api(values: Iterable[Node], *, listed: bool) -> ApiAnswer | None:
+    """The answer or answers that the values are; None if they are anything else.
 
-    Several answers of which one is to be chosen (`n=2`) are not opened either.
+    Of those that are `listed` in one value, one is to be chosen; those in lines of their own follow
+    each other.  Raises `JsonError`.
     """
-    if not text.lstrip().startswith(("{", "[")):
-        return None
     answers: list[ApiAnswer] = []
-    try:
-        for value in _answers(text):
-            if not (answer := _answer(value)):
-                return None
-            answers.append(answer)
-    except JsonError:
-        return None
+    values = list(values) if listed else values
+    if isinstance(values, list) and len(values) > 1 and all(turn.text("role") for turn in values):
+        return ApiAnswer((), unreadable=several(values[0], "a list of messages", str(len(values))))
+    for value in values:
+        if alternatives := _alternatives(value):
+            return ApiAnswer((), unreadable=several(value, *alternatives))
+        if not (answer := _answer(value)):
+            return None
+        answers.append(answer)
+        if listed and len(answers) > 1:
+            return ApiAnswer((), unreadable=several(value, "a list of messages"))
     if not answers:
         return None
     return ApiAnswer(
@@ -86,16 +104,25 @@ def open_api(text: str) -> ApiAnswer | None:
     )
 
 
-def _answers(text: str) -> Iterator[Node]:
-    """The values that may be answers, as they are read: a text of other JSON costs no more than
-    its first value.  Raises `JsonError`."""
-    values = jsonish.parse_each(text)
-    first = next(values)
-    if isinstance(first.value, list) and next(values, None) is None:
-        yield from first.value
-    else:
-        yield first
-        yield from values
+def several(value: Node, what: str, count: str = "several") -> Unopened:
+    """The refusal of a value that holds more answers than one."""
+    return Unopened(
+        value.line,
+        f"this holds {count} answers ({what}), and only one of them can be meant",
+        "send the one answer that is meant, alone",
+    )
+
+
+def _alternatives(node: Node) -> tuple[str, str] | None:
+    """Where an API's object holds several answers, and how many."""
+    for member in ("choices", "candidates"):
+        items = items_of(node.get(member))
+        if len(items) > 1 and all(item.get("message", "content") for item in items):
+            return f"`{member}`", str(len(items))
+    turns = items_of(node.get("messages"))
+    if len(turns) > 1 and all(turn.text("role") for turn in turns):
+        return "`messages`", str(len(turns))
+    return None
 
 
 def call_of(node: Node) -> ToolCall | None:
@@ -113,13 +140,13 @@ def call_of(node: Node) -> ToolCall | None:
         outside |= node.value.keys() - {wrapper}
     if len(named) != 1 or len(given) != 1 or not outside <= _BESIDE:
         return None
-    call = _call(node, None)
+    call = call_in(node)
     return call if call is not None and isinstance(call.arguments.value, dict | str) else None
 
 
 def calls_of(node: Node) -> list[ToolCall] | None:
     """The calls of a message that has no answer round it (`{"tool_calls": [...]}`), or None."""
-    items = _items(node.get("tool_calls"))
+    items = items_of(node.get("tool_calls"))
     calls = [call for item in items if (call := call_of(item))]
     return calls if items and len(calls) == len(items) else None
 
@@ -137,18 +164,22 @@ def _answer(node: Node) -> ApiAnswer | None:
         return _response(node)
     by_model = node.text("role") in (None, "assistant")
     if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
-        return ApiAnswer(tuple(_message(node)), _cut(node.get("stop_reason")), node.text("model"))
+        return ApiAnswer(
+            tuple(parts_of_message(node)), cut_of(node.get("stop_reason")), node.text("model")
+        )
     return None
 
 
 def _opened(message: Node | None, reason: Node | None, model: str | None) -> ApiAnswer:
     """The answer that is one message, and why it ended."""
-    return ApiAnswer(tuple(_joined(_message(message))) if message else (), _cut(reason), model)
+    return ApiAnswer(
+        tuple(_joined(parts_of_message(message))) if message else (), cut_of(reason), model
+    )
 
 
 def _only(node: Node, member: str) -> Node | None:
     """The only object of a list of alternatives."""
-    items = _items(node.get(member))
+    items = items_of(node.get(member))
     return items[0] if len(items) == 1 and isinstance(items[0].value, dict) else None
 
 
@@ -156,22 +187,22 @@ def _response(node: Node) -> ApiAnswer:
     """A Responses object: its `output` mixes messages, calls and thoughts."""
     parts: list[ApiPart] = []
     details = node.get("incomplete_details")
-    cut = _cut(node.get("status"))
+    cut = cut_of(node.get("status"))
     if cut is not None and details is not None:
         cut = details.text("reason") or cut
-    for item in _items(node.get("output")):
+    for item in items_of(node.get("output")):
         message = item.text("type") == "message"
-        parts += _joined(_message(item)) if message else _part(item)
-        cut = cut or _cut(item.get("status"))
+        parts += _joined(parts_of_message(item)) if message else _part(item)
+        cut = cut or cut_of(item.get("status"))
     return ApiAnswer(tuple(parts), cut, node.text("model"))
 
 
-def _message(node: Node) -> Iterator[ApiPart]:
+def parts_of_message(node: Node) -> Iterator[ApiPart]:
     """The parts of one message: its `content` or `parts`, then the calls beside them."""
     content, call = node.get("content", "parts"), node.get("function_call")
     if content is not None and content.value and isinstance(content.value, str):
         yield ApiText(content.value, (content.line, content.last))
-    for item in (*_items(content), *_items(node.get("tool_calls")), *([call] if call else ())):
+    for item in (*items_of(content), *items_of(node.get("tool_calls")), *([call] if call else ())):
         yield from _part(item)
 
 
@@ -184,7 +215,7 @@ def _part(node: Node) -> Iterator[ApiPart]:
     if text := node.text("text"):
         yield ApiText(text, (node.line, node.last))
     elif text is None and (
-        call := _call(node, kind if kind.endswith(("_call", "tool_use")) else None)
+        call := call_in(node, kind if kind.endswith(("_call", "tool_use")) else None)
     ):
         yield call
 
@@ -200,7 +231,7 @@ def _joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
             yield from run
 
 
-def _call(node: Node, name: str | None) -> ToolCall | None:
+def call_in(node: Node, name: str | None = None) -> ToolCall | None:
     """The call in a part; an API's own tool, `name`, has arguments of a shape of its own."""
     inner, _ = _unwrapped(node)
     name = inner.text(*_NAMES) or name
@@ -208,7 +239,7 @@ def _call(node: Node, name: str | None) -> ToolCall | None:
         return None
     given = inner.get(*_ARGUMENTS) or inner.get("operation", "action")
     arguments = Node({}, node.line, node.last) if given is None else _object(given)
-    return ToolCall(name, arguments, (node.line, node.last))
+    return ToolCall(name, arguments, (node.line, node.last), node.text("id"))
 
 
 def _unwrapped(node: Node) -> tuple[Node, str | None]:
@@ -228,11 +259,11 @@ def _object(node: Node) -> Node:
     return node
 
 
-def _items(node: Node | None) -> list[Node]:
+def items_of(node: Node | None) -> list[Node]:
     return node.value if node is not None and isinstance(node.value, list) else []
 
 
-def _cut(reason: Node | None) -> str | None:
+def cut_of(reason: Node | None) -> str | None:
     """The stop reason if it is no normal end; one that is missing or null says nothing."""
     stop = reason.plain() if reason else None
     return None if stop is None or str(stop) in _ENDS else str(stop)

@@ -38,7 +38,7 @@ from patchq.formats.json.values import speaks_of_edits
 from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import is_path
 from patchq.formats.marks.shell import ShellChange, changes_of
-from patchq.model.ops import Create, InsertAt, Op, ReplaceText, Write
+from patchq.model.ops import Create, DeleteFile, InsertAt, Op, ReplaceText, Write
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
 
@@ -61,6 +61,8 @@ change all of them. An empty `old_string` creates the file. Escape line ends as 
 _LOOKS = frozenset({"view", "read", "open", "list", "ls", "glob", "grep", "find", "search"})
 _WRITES = frozenset({"write", "overwrite", "save"})
 _CREATES = frozenset({"create", "new"})
+_DELETES = frozenset({"delete", "remove", "rm", "unlink"})
+_FILE = frozenset({"file", "path", "fs"})
 _EDITS = frozenset({"edit", "multiedit", "replace", "patch"})
 _CHANGES = frozenset(
     {
@@ -241,6 +243,8 @@ def _unknown(members: Members, tool: Tool) -> list[Edit] | None:
     if named and texts and not {*texts} - {*_CONTENT} and words & (_WRITES | _CREATES):
         text = _needed(members, "the file's text", *_CONTENT)
         return [_edit(members, Write(text) if words & _WRITES else Create(text))]
+    if words & _DELETES and not members.keys() - {*PATH, *REASON} and words <= _DELETES | _FILE:
+        return [_edit(members, DeleteFile())]
     if named or texts or words & _EDITS or holds_edit(members.node):
         _refuse(members, "this call may change a file and cannot be read")
     return None

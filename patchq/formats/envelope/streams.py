@@ -1,0 +1,248 @@
+"""Opening what agents themselves print: the events of a session, and the objects that hooks get.
+
+    {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1", …}]}}
+    {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1", …}]}}
+    {"type": "result", "subtype": "success", "is_error": false, "result": "…"}
+
+A session tells what became of its calls: one that was denied, or failed, has changed nothing.  So a
+call counts once by its id, and only if a result says that it was made; how the session ended tells
+whether all of it is there.  A hook's object is one call, which is about to be made.
+
+What an event of another kind says is passed over, unless it holds a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from patchq.formats.envelope.api_json import (
+    ApiAnswer,
+    ApiPart,
+    ApiText,
+    ToolCall,
+    Unopened,
+    call_in,
+    cut_of,
+    items_of,
+    parts_of_message,
+)
+from patchq.text.jsonish import Node
+
+_CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
+_FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
+_EVENTS = frozenset({"system", "assistant", "user", "result"})
+_REPEATS = frozenset({"stream_event", "control_request", "control_response"})
+"""Events that repeat what others say."""
+_NAMES_FILES = re.compile(r"(?:thread|turn|item|session)\.[a-z_]+")
+"""The kinds of the events of `codex exec --json`."""
+_CODEX = (
+    "this is what `codex exec --json` prints, which names the changed files without their text",
+    "hand in the work tree that it changed: `git add -AN && git diff HEAD --binary` there prints a "
+    "diff that is a response",
+)
+WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
+
+
+def is_event(node: Node) -> bool:
+    """Whether a value is an event of an agent, or a hook's object."""
+    kind = node.text("type") or ""
+    if node.text("hook_event_name") or _NAMES_FILES.fullmatch(kind):
+        return True
+    message = node.get("message")
+    inner = message is not None and isinstance(message.value, dict)
+    told = node.get("subtype", "is_error") is not None
+    return kind in _EVENTS and (inner or (told and kind in ("system", "result")))
+
+
+def open_stream(events: Iterable[Node]) -> ApiAnswer:
+    """What the events say that was done.  Raises `JsonError`."""
+    stream = _Stream()
+    for event in events:
+        if flaw := stream.read(event):
+            return ApiAnswer((), unreadable=flaw)
+    return stream.answer()
+
+
+@dataclass
+class _Stream:
+    """What the events told so far."""
+
+    parts: list[ApiPart] = field(default_factory=list)
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    made: dict[str, bool] = field(default_factory=dict)
+    """Whether the call of that id was made, as its result says."""
+    said: set[tuple[str, str]] = field(default_factory=set)
+    """The texts that were met, with their messages' ids."""
+    cwd: str | None = None
+    model: str | None = None
+    session: bool = False
+    """Whether the events are those of a session, whose results tell what was made."""
+    ended: bool = False
+    cut: str | None = None
+    """Why the model stopped, if that was no normal end of a message."""
+    failed: str | None = None
+    """How the last turn ended, if that was no success."""
+
+    def read(self, event: Node) -> Unopened | None:
+        """Take in an event; what refuses all, if there is one."""
+        if not isinstance(event.value, dict):
+            return _unreadable(event, "expected an event, a JSON object", WHOLE)
+        kind = event.text("type") or ""
+        if event.text("hook_event_name"):
+            return self._hook(event)
+        if _NAMES_FILES.fullmatch(kind):
+            return _unreadable(event, *_CODEX)
+        if kind not in _EVENTS:
+            return self._other(event, kind)
+        self.session = True
+        message = event.get("message")
+        if kind == "system":
+            self.cwd = event.text("cwd") or self.cwd
+            self.model = self.model or event.text("model")
+        elif kind == "result":
+            self._result(event)
+        elif message is not None and kind == "user":
+            self._results(message)
+        elif message is not None:
+            return self._message(message)
+        return None
+
+    def _hook(self, event: Node) -> Unopened | None:
+        name, given = event.text("tool_name"), event.get("tool_input")
+        if name is None or given is None:
+            return None
+        key, kind = event.text("tool_use_id"), event.text("hook_event_name")
+        if kind in _FAILED and key:
+            self.made[key] = False
+            return None
+        if kind not in _CALLED:
+            return _unreadable(event, f"a hook's object of the kind {kind!r} tells no call", WHOLE)
+        call = ToolCall(name, given, (event.line, event.last), key)
+        return self._call(replace(call, arguments=_below(given, event.text("cwd"))), key, event)
+
+    def _message(self, message: Node) -> Unopened | None:
+        """What the model said and called; a message may come in pieces, and again with the next."""
+        self.ended, self.failed = False, None
+        self.model = self.model or message.text("model")
+        self.cut = cut_of(message.get("stop_reason")) or self.cut
+        for part in parts_of_message(message):
+            if isinstance(part, ApiText):
+                said = message.text("id") or "", part.text
+                if not (said[0] and said in self.said):
+                    self.parts.append(part)
+                self.said.add(said)
+                continue
+            placed = replace(part, arguments=_below(part.arguments, self.cwd))
+            if flaw := self._call(placed, part.id, message):
+                return flaw
+        return None
+
+    def _call(self, call: ToolCall, key: str | None, node: Node) -> Unopened | None:
+        """Take in a call, once."""
+        if key is None:
+            if self.session:
+                return _unreadable(node, "a call in this stream has no id", WHOLE)
+            self.parts.append(call)
+            return None
+        known = self.calls.setdefault(key, call)
+        if known is call:
+            self.parts.append(call)
+        elif (known.name, known.arguments.plain()) != (call.name, call.arguments.plain()):
+            return _unreadable(node, f"two different calls have the id {key!r}", WHOLE)
+        return None
+
+    def _results(self, message: Node) -> None:
+        for item in items_of(message.get("content")):
+            key, error = item.text("tool_use_id"), item.get("is_error")
+            if item.text("type") == "tool_result" and key:
+                failed = error is not None and bool(error.value)
+                self.made[key] = self.made.get(key, True) and not failed
+
+    def _result(self, event: Node) -> None:
+        """The end of a turn; its text repeats the last message."""
+        self.ended = True
+        error, how = event.get("is_error"), event.text("subtype") or "success"
+        failed = error is not None and bool(error.value)
+        self.cut = cut_of(event.get("stop_reason")) or self.cut
+        self.failed = how if how != "success" else "an error" if failed else None
+        for denied in items_of(event.get("permission_denials")):
+            self.made[denied.text("tool_use_id") or ""] = False
+        if not (self.said or self.calls) and (text := event.text("result")):
+            self.parts.append(ApiText(text, (event.line, event.last)))
+
+    def _other(self, event: Node, kind: str) -> Unopened | None:
+        if kind == "error":
+            self.ended, self.failed = True, "an error"
+        elif kind not in _REPEATS and _holds_call(event):
+            return _unreadable(event, f"an event of the kind {kind!r} holds a call", WHOLE)
+        return None
+
+    def answer(self) -> ApiAnswer:
+        cut = self.failed or self.cut
+        if self.session and not (self.ended or cut):
+            cut = "the stream ends without its event `result`"
+        parts = [self._told(part) for part in self.parts]
+        cwd = self.cwd if self.session else None
+        return ApiAnswer(tuple(part for part in parts if part), cut, self.model, cwd=cwd)
+
+    def _told(self, part: ApiPart) -> ApiPart | None:
+        """The part, with what became of a call; None for one that was not made."""
+        if isinstance(part, ApiText) or part.id is None:
+            return part
+        made = self.made.get(part.id)
+        return None if made is False else replace(part, told=bool(made) or not self.session)
+
+
+def _unreadable(node: Node, message: str, hint: str) -> Unopened:
+    return Unopened(node.line, message, hint)
+
+
+def _holds_call(node: Node) -> bool:
+    """Whether a call stands anywhere in a value."""
+    if isinstance(node.value, list):
+        return any(map(_holds_call, node.value))
+    if not isinstance(node.value, dict):
+        return False
+    return call_in(node) is not None or any(map(_holds_call, node.value.values()))
+
+
+# ---------------------------------------------------------------- where its paths stand
+
+_PATHS = frozenset(
+    {"path", "filepath", "file", "filename", "targetfile", "relativepath", "notebookpath"}
+)
+_HEADER = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(.+)$", re.MULTILINE)
+_WHOLE = re.compile(r"[/~\\]|[A-Za-z]:")
+
+
+def _below(arguments: Node, cwd: str | None) -> Node:
+    """The arguments with the relative paths that they name below the agent's directory."""
+    if not cwd or not isinstance(arguments.value, dict):
+        return arguments
+    members: Mapping[str, Node] = arguments.value
+    return replace(arguments, value={key: _member(key, m, cwd) for key, m in members.items()})
+
+
+def _member(key: str, node: Node, cwd: str) -> Node:
+    if isinstance(node.value, list):
+        return replace(
+            node,
+            value=[
+                _below(item, cwd) if isinstance(item.value, dict) else _member("", item, cwd)
+                for item in node.value
+            ],
+        )
+    if not isinstance(node.value, str):
+        return node
+    if re.sub("[^a-z]", "", key.lower()) in _PATHS:
+        return replace(node, value=_whole(node.value.strip(), cwd))
+    if "*** " not in node.value:
+        return node
+    return replace(node, value=_HEADER.sub(lambda m: m[1] + _whole(m[2], cwd), node.value))
+
+
+def _whole(path: str, cwd: str) -> str:
+    relative = path and not _WHOLE.match(path)
+    return f"{cwd.rstrip('/')}/{path.removeprefix('./')}" if relative else path

@@ -1,0 +1,213 @@
+"""What agents print: streams of events and the objects of hooks, after their documentation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from patchq import formats
+from patchq.formats.marks.paths import BasePaths
+from patchq.model.ops import DeleteFile
+from patchq.model.values import Parsed
+
+FILES = {"src/a.py", "src/b.py"}
+ROOT = "/repo"
+EDIT = {"file_path": "/repo/src/a.py", "old_string": "x = 1\n", "new_string": "x = 2\n"}
+OTHER = {**EDIT, "file_path": "src/b.py"}
+INIT = {
+    "type": "system", "subtype": "init", "cwd": ROOT, "session_id": "s", "model": "m",
+    "tools": ["Bash", "Edit"], "permissionMode": "default", "uuid": "u0",
+}  # fmt: skip
+END = {
+    "type": "result", "subtype": "success", "is_error": False, "duration_ms": 2, "num_turns": 3,
+    "result": "Done.", "session_id": "s", "usage": {}, "permission_denials": [], "uuid": "u9",
+}  # fmt: skip
+BLOCK = "src/a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
+
+
+def below(path: str) -> str | None:
+    return path.removeprefix(f"{ROOT}/") if path.startswith(f"{ROOT}/") else None
+
+
+def read(*events: Any, front: str = "") -> Parsed:
+    text = front + "".join(json.dumps(event) + "\n" for event in events)
+    return formats.parse(text, BasePaths(FILES.__contains__, below=below))
+
+
+def said(*content: Any, id: str = "msg_1", **members: Any) -> dict[str, Any]:
+    message = {
+        "id": id, "type": "message", "role": "assistant", "model": "m", "content": list(content),
+        "stop_reason": None, "usage": {}, **members,
+    }  # fmt: skip
+    return {"type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": "s"}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def use(id: str, name: str = "Edit", **words: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": name, "input": words or EDIT}
+
+
+def result(id: str, *, error: bool = False, says: Any = "done") -> dict[str, Any]:
+    item = {"type": "tool_result", "tool_use_id": id, "content": says}
+    if error:
+        item["is_error"] = True
+    return {"type": "user", "message": {"role": "user", "content": [item]}, "session_id": "s"}
+
+
+def hook(name: str = "Edit", kind: str = "PreToolUse", **words: Any) -> dict[str, Any]:
+    return {
+        "session_id": "s", "transcript_path": "/t.jsonl", "cwd": ROOT, "permission_mode": "default",
+        "hook_event_name": kind, "tool_name": name, "tool_input": words or EDIT,
+        "tool_use_id": "t1",
+    }  # fmt: skip
+
+
+MADE = (said(use("t1")), result("t1"))
+DENIED = {**END, "permission_denials": [{"tool_name": "Edit", "tool_use_id": "t1"}]}
+
+
+@pytest.mark.parametrize(
+    ("events", "paths"),
+    [
+        pytest.param((INIT, *MADE, END), ["src/a.py"], id="a call"),
+        pytest.param(([INIT, *MADE, END],), ["src/a.py"], id="all in one list"),
+        pytest.param((INIT, said(use("t1", **OTHER)), result("t1"), END), ["src/b.py"],
+                     id="relative"),
+        pytest.param((INIT, said(text("So.")), *MADE, said(text("Done.")), END), ["src/a.py"],
+                     id="with words"),
+        pytest.param((INIT, said(use("t1")), said(use("t1")), result("t1"), END), ["src/a.py"],
+                     id="told twice"),
+        pytest.param((INIT, said(use("t1"), use("t2", **OTHER)), result("t2"), result("t1"), END),
+                     ["src/a.py", "src/b.py"], id="results in another order"),
+        pytest.param((INIT, said(use("t1")), result("t1", error=True), said(use("t2", **OTHER)),
+                      result("t2"), END), ["src/b.py"], id="failed"),
+        pytest.param((INIT, said(use("t1")), result("t1"), said(use("t2", **OTHER)), result("t2"),
+                      DENIED), ["src/b.py"], id="denied, as the end tells"),
+        pytest.param((INIT, said(use("t1", "Read", file_path="src/a.py")), said(use("t2")),
+                      result("t2"), END), ["src/a.py"], id="a look without result"),
+        pytest.param((INIT, said(use("t1", "Bash", command="ls")), result("t1", error=True), *
+                      (said(use("t2")), result("t2")), END), ["src/a.py"], id="a command failed"),
+        pytest.param((INIT, said({"type": "thinking", "thinking": BLOCK}), *MADE, END),
+                     ["src/a.py"], id="thinking"),
+        pytest.param((INIT, {"type": "stream_event", "event": {"delta": {"partial_json": "{"}}},
+                      {"type": "rate_limit_event", "rate_limit_info": {}}, *MADE, END),
+                     ["src/a.py"], id="other events"),
+        pytest.param((INIT, said(text(BLOCK)), END), ["src/a.py"], id="edits in words"),
+        pytest.param((INIT, said(text(BLOCK)), {**END, "result": BLOCK}), ["src/a.py"],
+                     id="words told again at the end"),
+        pytest.param(({**END, "result": BLOCK},), ["src/a.py"], id="the end alone"),
+        pytest.param((INIT, *MADE, {**END, "subtype": "error_max_turns"}, INIT,
+                      said(text("Go on.")), END), ["src/a.py"], id="a further turn"),
+        pytest.param((hook(),), ["src/a.py"], id="hook"),
+        pytest.param((hook(**OTHER),), ["src/b.py"], id="hook, relative"),
+        pytest.param((hook(), hook(kind="PostToolUse")), ["src/a.py"], id="before and after"),
+        pytest.param((hook("apply_patch", command=
+                      "*** Begin Patch\n*** Update File: src/b.py\n@@\n-x\n+y\n*** End Patch\n"),),
+                     ["src/b.py"], id="hook of a patch"),
+        pytest.param((hook("Write", file_path="/repo/src/c.py", content="x\n"),), ["src/c.py"],
+                     id="hook of a new file"),
+    ],
+)  # fmt: skip
+def test_what_was_done(events: tuple[Any, ...], paths: list[str]) -> None:
+    parsed = read(*events)
+    assert parsed.problems == ()
+    assert [edit.path for edit in parsed.edits] == paths
+
+
+@pytest.mark.parametrize(
+    ("events", "code", "words"),
+    [
+        ((INIT, *MADE, {**END, "subtype": "error_max_turns"}), "truncated", "error_max_turns"),
+        ((INIT, *MADE, {**END, "subtype": "error_during_execution", "is_error": True}),
+         "truncated", "error_during_execution"),
+        ((INIT, *MADE, {**END, "is_error": True}), "truncated", "an error"),
+        ((INIT, *MADE), "truncated", "without its event `result`"),
+        ((INIT, *MADE, {"type": "error", "error": "overloaded"}), "truncated", "an error"),
+        ((INIT, said(use("t1"), stop_reason="max_tokens"), result("t1"), END), "truncated",
+         "max_tokens"),
+        ((INIT, said(use("t1")), END), "unreadable_edit", "does not tell whether"),
+        ((INIT, said(use("t1")), said(use("t1", **OTHER)), result("t1"), END), "unreadable_edit",
+         "two different calls"),
+        ((INIT, *MADE, {"type": "news", "call": use("t2")}, END), "unreadable_edit", "'news'"),
+        (({**INIT, "cwd": "/repo/sub"}, said(text(BLOCK)), END), "unreadable_edit", "'/repo/sub'"),
+        ((hook(kind="Stop"),), "unreadable_edit", "'Stop'"),
+        (({"type": "thread.started", "thread_id": "t"}, {"type": "turn.completed"}),
+         "unreadable_edit", "codex exec --json"),
+        (({"type": "item.completed", "item": {"type": "file_change", "changes": []}},),
+         "unreadable_edit", "codex exec --json"),
+        (({"choices": [{"message": {"content": BLOCK}}] * 2},), "unreadable_edit", "2 answers"),
+        (({"candidates": [{"content": {"parts": [text(BLOCK)]}}] * 3},), "unreadable_edit",
+         "3 answers"),
+        (([said(text(BLOCK))["message"]] * 2,), "unreadable_edit", "2 answers (a list of messages"),
+        (([{"role": "user", "content": "Do it."}, {"role": "assistant", "content": BLOCK}],),
+         "unreadable_edit", "2 answers"),
+        (({"messages": [{"role": "user", "content": "."}, {"role": "assistant", "content": "."}]},),
+         "unreadable_edit", "2 answers (`messages`)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)  # fmt: skip
+def test_what_refuses(events: tuple[Any, ...], code: str, words: str) -> None:
+    parsed = read(*events)
+    assert [problem.code for problem in parsed.problems] == [f"response.{code}"]
+    assert words in parsed.problems[0].message
+    assert parsed.problems[0].hint
+    assert parsed.edits == ()
+
+
+def test_a_stream_that_is_cut_within_an_event() -> None:
+    lines = "".join(json.dumps(event) + "\n" for event in (INIT, *MADE, END))
+    for end in (len(lines) - 3, len(lines) // 2):
+        (problem,) = formats.parse(lines[:end], FILES.__contains__).problems
+        assert problem.code == "response.truncated"
+    broken = lines.replace('"subtype": "success"', '"subtype": oops')
+    (problem,) = formats.parse(broken, FILES.__contains__).problems
+    assert (problem.code, problem.line) == ("response.unreadable_edit", 4)
+
+
+def test_lines_are_those_of_the_response() -> None:
+    front = "---\nagent: x\n---\n"
+    parsed = formats.parse(
+        "".join(json.dumps(event) + "\n" for event in (INIT, *MADE, END)),
+        BasePaths(FILES.__contains__, below=below), None, 4,
+    )  # fmt: skip
+    assert front.count("\n") == 3
+    assert parsed.edits[0].at == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("delete_file", {"path": "src/a.py"}),
+        ("delete_file", {"target_file": "src/a.py", "explanation": "It is not used."}),
+        ("deleteFile", {"filePath": "src/a.py"}),
+        ("remove_file", {"file_path": "src/a.py"}),
+        ("fs__delete_file", {"path": "./src/a.py"}),
+    ],
+)
+def test_a_call_that_deletes_a_file(name: str, words: dict[str, str]) -> None:
+    for value in (
+        {"name": name, "arguments": words},
+        said(use("t1", name, **words))["message"],
+        hook(name, **words),
+    ):
+        (edit,) = read(value).edits
+        assert (edit.path, edit.op) == ("src/a.py", DeleteFile())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("delete_lines", {"path": "src/a.py", "start": 1, "end": 2}),
+        ("delete_file", {"path": "src/a.py", "line": 3}),
+        ("delete_directory", {"path": "src"}),
+        ("delete_file", {"path": "src/a.py", "content": "x"}),
+    ],
+)
+def test_a_call_that_deletes_something_else(name: str, words: dict[str, Any]) -> None:
+    parsed = read({"name": name, "arguments": words})
+    assert [problem.code for problem in parsed.problems] == ["response.unreadable_edit"]

@@ -1,0 +1,93 @@
+"""Streams of agents and objects of hooks (docs/formats.md): what they did lands, and no more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.helpers.deciding import BASE, ROOT, Bench, Row, check
+
+A = {"src/a.py": "x = 1\ny = 2\n", "src/b.py": "z = 1\n"}
+INIT = {"type": "system", "subtype": "init", "cwd": ROOT, "model": "m", "session_id": "s"}
+END = {"type": "result", "subtype": "success", "is_error": False, "result": "Done."}
+EDIT = {"file_path": f"{ROOT}/src/a.py", "old_string": "x = 1", "new_string": "x = 3"}
+THEN = {"file_path": f"{ROOT}/src/a.py", "old_string": "x = 3", "new_string": "x = 4"}
+NEW = {"file_path": f"{ROOT}/src/c.py", "content": "c = 1\n"}
+DELETE = {"target_file": "src/b.py", "explanation": "It is not used."}
+X3 = {"src/a.py": "x = 3\ny = 2\n"}
+
+
+def call(number: int, name: str, words: dict[str, Any], error: bool | None = False) -> list[Any]:
+    id = f"toolu_{number}"
+    use = {"type": "tool_use", "id": id, "name": name, "input": words}
+    result = {"type": "tool_result", "tool_use_id": id, "content": "…", "is_error": error}
+    said = {"type": "assistant", "message": {"role": "assistant", "content": [use]}}
+    told = {"type": "user", "message": {"role": "user", "content": [result]}}
+    return [said] if error is None else [said, told]
+
+
+def lines(*events: Any) -> str:
+    return "".join(json.dumps(event) + "\n" for event in events)
+
+
+def hook(name: str, words: dict[str, Any], cwd: str = ROOT) -> dict[str, Any]:
+    kind = {"hook_event_name": "PreToolUse", "session_id": "s", "permission_mode": "default"}
+    return {**kind, "cwd": cwd, "tool_name": name, "tool_input": words}
+
+
+ROWS = [
+    Row("one after the other",
+        A,
+        lines(INIT, *call(1, "Edit", EDIT), *call(2, "Edit", THEN), *call(3, "Write", NEW), END),
+        {"src/a.py": "x = 4\ny = 2\n", "src/c.py": "c = 1\n"}),
+    Row("tried again",
+        A,
+        lines(INIT, *call(1, "Edit", THEN, True), *call(2, "Edit", EDIT), END),
+        X3),
+    Row("told twice",
+        A,
+        lines(INIT, *call(1, "Edit", EDIT, None), *call(1, "Edit", EDIT), END),
+        X3),
+    Row("deleted",
+        A,
+        f"---\nbase: {BASE}\n---\n" + lines(INIT, *call(1, "delete_file", DELETE), END),
+        {"src/b.py": None}),
+    Row("a command beside, denied",
+        A,
+        lines(INIT, *call(1, "Bash", {"command": "rm src/b.py"}, True), *call(2, "Edit", EDIT),
+              END),
+        X3),
+    Row("a command beside, run",
+        A,
+        lines(INIT, *call(1, "Bash", {"command": "rm src/b.py"}), *call(2, "Edit", EDIT), END),
+        codes=("response.unreadable_edit",)),
+    Row("programs beside",
+        A,
+        lines(INIT, *call(1, "Bash", {"command": "pytest -q"}), *call(2, "Edit", EDIT), END),
+        X3),
+    Row("a limit",
+        A,
+        lines(INIT, *call(1, "Edit", EDIT), {**END, "subtype": "error_max_turns"}),
+        codes=("response.truncated",), says=("error_max_turns",)),
+    Row("a directory below",
+        A,
+        lines({**INIT, "cwd": f"{ROOT}/src"}, *call(1, "Edit", {**EDIT, "file_path": "a.py"}), END),
+        X3),
+    Row("a directory elsewhere",
+        A,
+        lines({**INIT, "cwd": "/elsewhere"}, *call(1, "Edit", {**EDIT, "file_path": "a.py"}), END),
+        codes=("path.outside",)),
+    Row("a hook's object", A, json.dumps(hook("Edit", EDIT), indent=1), X3),
+    Row("a hook's patch below",
+        A,
+        json.dumps(hook("apply_patch", {"command": "*** Begin Patch\n*** Update File: a.py\n@@\n"
+                                        "-x = 1\n+x = 3\n*** End Patch\n"}, f"{ROOT}/src")),
+        X3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_streams(bench: Bench, row: Row) -> None:
+    check(bench, row)
