@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from bench.corpus.rewrites.forms import PathStyle, calls
 from bench.corpus.rewrites.registry import Brief, Rewrite, either, exact, kind, refuse
@@ -13,33 +14,127 @@ def _absolute_calls(brief: Brief) -> list[tuple[str, dict[str, str]]]:
     return calls(brief.changes, PathStyle(spell=lambda path: f"{brief.root}/{path}"))
 
 
+def _use(key: str, name: str, words: object) -> dict[str, object]:
+    use = {"type": "tool_use", "id": key, "name": name, "input": words}
+    message = {"role": "assistant", "type": "message", "content": [use]}
+    return {"type": "assistant", "message": message}
+
+
+def _done(key: str, text: str = "done", failed: bool = False) -> dict[str, object]:
+    result: dict[str, object] = {"type": "tool_result", "tool_use_id": key, "content": text}
+    if failed:
+        result = {**result, "is_error": True}
+    return {"type": "user", "message": {"role": "user", "content": [result]}}
+
+
+def _lines(events: Sequence[object], cwd: str, **end: object) -> str:
+    """A whole stream round the events of a session."""
+    first = {"type": "system", "subtype": "init", "cwd": cwd, "session_id": "s"}
+    last = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", **end}
+    return "".join(json.dumps(event) + "\n" for event in (first, *events, last))
+
+
+def _events(calls_: Sequence[tuple[str, dict[str, str]]]) -> list[object]:
+    found: list[object] = []
+    for number, (name, words) in enumerate(calls_):
+        found += [_use(f"toolu_{number:02}", name, words), _done(f"toolu_{number:02}")]
+    return found
+
+
+LOOKS = (
+    ("Read", {"file_path": "/any/file.py"}), ("Grep", {"pattern": "x"}), ("Glob", {"pattern": "*"}),
+    ("Bash", {"command": "pytest -q", "description": "Run the tests"}),
+    ("TodoWrite", {"todos": [{"content": "edit", "status": "pending", "activeForm": "editing"}]}),
+    ("Bash", {"command": "git status && git diff"}),
+)  # fmt: skip
+"""What an agent does beside its edits."""
+
+
+@kind("stream: calls that look and run", "streams")
+def _looking(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "messages":
+        return None
+    events = _events(_absolute_calls(brief))
+    for number, (name, words) in enumerate(brief.dice.sample(LOOKS, 3)):
+        key = f"toolu_look_{number}"
+        at = brief.dice.randrange(len(events) // 2 + 1) * 2
+        events[at:at] = [_use(key, name, words), _done(key, "some output")]
+    return exact(_lines(events, brief.root))
+
+
+@kind("stream: a command that removes a file", "streams")
+def _removing(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "messages":
+        return None
+    path = brief.dice.choice(list(brief.task.before))
+    command = brief.dice.choice([f"rm {path}", f"git mv {path} other.txt", f"sed -i s/a/b/ {path}"])
+    events = _events(_absolute_calls(brief))
+    events += [_use("toolu_rm", "Bash", {"command": command}), _done("toolu_rm", "")]
+    response = _lines(events, brief.root)
+    return refuse(response, losses=[brief.task.result()], extra=1)
+
+
+@kind("stream: a call told twice", "streams")
+def _told_twice(brief: Brief) -> Rewrite | None:
+    """An event may come again as it grows; the id tells."""
+    if brief.form.name != "messages":
+        return None
+    events = _events(_absolute_calls(brief))
+    return exact(_lines([events[0], *events], brief.root))
+
+
+@kind("stream: a failed call that is made again", "streams")
+def _again(brief: Brief) -> Rewrite | None:
+    able = brief.replacements()
+    if brief.form.name != "messages" or not able:
+        return None
+    wrong = {"file_path": f"{brief.root}/{able[0].path}", "old_string": "no such text anywhere",
+             "new_string": able[0].new or ""}  # fmt: skip
+    failed = _done("toolu_bad", "String to replace not found in file.", failed=True)
+    events = [_use("toolu_bad", "Edit", wrong), failed, *_events(_absolute_calls(brief))]
+    return exact(_lines(events, brief.root))
+
+
+@kind("stream: relative paths", "streams")
+def _relative(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "messages":
+        return None
+    return exact(_lines(_events(calls(brief.changes, PathStyle())), brief.root))
+
+
+@kind("stream: relative paths below a folder", "streams")
+def _below(brief: Brief) -> Rewrite | None:
+    folders = {c.path.rpartition("/")[0] for c in brief.changes}
+    if brief.form.name != "messages" or len(folders) != 1 or not (folder := folders.pop()):
+        return None
+    style = PathStyle(spell=lambda path: path.removeprefix(f"{folder}/"))
+    return exact(_lines(_events(calls(brief.changes, style)), f"{brief.root}/{folder}"))
+
+
+@kind("stream: a limit at its end", "streams")
+def _limit(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "messages":
+        return None
+    events = _events(_absolute_calls(brief))
+    return refuse(_lines(events, brief.root, is_error=True, result="Usage limit reached"))
+
+
+@kind("stream: words between the calls", "streams")
+def _words(brief: Brief) -> Rewrite | None:
+    if brief.form.name != "messages":
+        return None
+    content = [{"type": "thinking", "thinking": "I look.", "signature": "x"},
+               {"type": "text", "text": "I change it now."}]  # fmt: skip
+    words = {"type": "assistant", "message": {"role": "assistant", "content": content}}
+    return exact(_lines([words, *_events(_absolute_calls(brief))], brief.root))
+
+
 def _stream(brief: Brief, fail: int | None = None, end: str = "success") -> str:
-    events: list[object] = [
-        {
-            "type": "system",
-            "subtype": "init",
-            "cwd": brief.root,
-            "session_id": "s",
-            "tools": ["Edit", "Write"],
-        }
-    ]
+    events: list[object] = []
     for number, (name, words) in enumerate(_absolute_calls(brief)):
-        key = f"toolu_{number:02}"
-        use = {"type": "tool_use", "id": key, "name": name, "input": words}
-        events.append(
-            {
-                "type": "assistant",
-                "message": {"role": "assistant", "type": "message", "content": [use]},
-            }
-        )
-        result: dict[str, object] = {"type": "tool_result", "tool_use_id": key, "content": "done"}
-        if number == fail:
-            result |= {"is_error": True, "content": "denied"}
-        events.append({"type": "user", "message": {"role": "user", "content": [result]}})
-    events.append(
-        {"type": "result", "subtype": end, "is_error": end != "success", "result": "Done."}
-    )
-    return "".join(json.dumps(event) + "\n" for event in events)
+        key, failed = f"toolu_{number:02}", number == fail
+        events += [_use(key, name, words), _done(key, "denied" if failed else "done", failed)]
+    return _lines(events, brief.root, subtype=end, is_error=end != "success")
 
 
 @kind("stream of Claude Code", "streams")

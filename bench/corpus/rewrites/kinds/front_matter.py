@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
-from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind, refuse
+from bench.corpus.rewrites.registry import BASE, Brief, Rewrite, Writer, exact, kind, refuse
 
 
 def _fronted(brief: Brief, *lines: str) -> str:
@@ -94,3 +95,94 @@ def _rules(brief: Brief) -> Rewrite | None:
     if not brief.form.in_text:
         return None
     return exact(f"---\nSome words about it.\n---\n\n{brief.response()}")
+
+
+LINES = {
+    "a base": [f"base: {BASE}"],
+    "an id": ["id: fix-login-42"],
+    "the message in quotes": ['message: "Fix: the loop"'],
+    "an author without leave": ["author: Ada <ada@example.org>"],
+    "a batch that nobody knows": ["retries: fix-login-41"],
+    "an empty list": ["depends_on: []", "agent: x"],
+    "a target and a comment": ["target: main   # as usual"],
+    "a value in quotes": ["agent: 'claude: code'", 'model: "m-1"'],
+}
+"""Lines that are understood, whether or not they are followed."""
+BROKEN = {
+    "a key of YAML that is a trap": ["on: push", "target: main"],
+    "an unknown target": ["target: no-such-branch"],
+    "an unknown base": ["base: 0123456789abcdef0123456789abcdef01234567"],
+    "a list where a text belongs": ["target: [main, other]"],
+    "an open quote": ['target: "main', "agent: x"],
+    "a tab for indentation": ["agent: x", "\ttarget: main"],
+    "a number of bytes that is not true": ["bytes: 3", f"sha256: {'0' * 64}"],
+    "a key in capitals beside a known one": ["agent: x", "Target: elsewhere"],
+}
+"""Lines that cannot be followed as they stand."""
+
+
+def _with(lines: list[str], understood: bool) -> Writer:
+    def write(brief: Brief) -> Rewrite | None:
+        response = _fronted(brief, *lines)
+        return exact(response) if understood else refuse(response)
+
+    return write
+
+
+for _name, _lines in LINES.items():
+    kind(f"front: {_name}", "front matter")(_with(_lines, understood=True))
+for _name, _lines in BROKEN.items():
+    kind(f"front: {_name}", "front matter")(_with(_lines, understood=False))
+
+
+@kind("front: its bytes and their sum", "front matter")
+def _sum(brief: Brief) -> Rewrite | None:
+    body = brief.response()
+    raw = body.encode()
+    head = f"bytes: {len(raw)}\nsha256: {sha256(raw).hexdigest()}\n"
+    return exact(f"---\n{head}---\n{body}")
+
+
+@kind("front: another sum", "front matter")
+def _false_sum(brief: Brief) -> Rewrite | None:
+    body = brief.response()
+    head = f"bytes: {len(body.encode())}\nsha256: {sha256(b'other').hexdigest()}\n"
+    return refuse(f"---\n{head}---\n{body}")
+
+
+@kind("front: in one fence with the edits", "front matter")
+def _one_fence(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text or brief.form.family == "files":
+        return None
+    info = brief.dice.choice(["", "text", "markdown"])
+    return exact(f"``````{info}\n{_fronted(brief, 'agent: x', 'target: main')}``````\n")
+
+
+@kind("front: shown in a fence below prose", "front matter")
+def _shown(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    shown = "It may begin so:\n\n```yaml\n---\ntarget: elsewhere\n---\n```\n\nHere it does not.\n\n"
+    return exact(shown + brief.response())
+
+
+@kind("front: a key in capitals alone", "front matter")
+def _capital(brief: Brief) -> Rewrite | None:
+    """No key is known, so it is Markdown."""
+    if not brief.form.in_text:
+        return None
+    return exact(f"---\nTarget: everybody\n---\n\n{brief.response()}")
+
+
+@kind("front: with CRLF", "front matter")
+def _front_crlf(brief: Brief) -> Rewrite | None:
+    return exact(_fronted(brief, "agent: x", "message: Do it").replace("\n", "\r\n", 4))
+
+
+@kind("front: another target below prose, with more text", "front matter")
+def _not_front(brief: Brief) -> Rewrite | None:
+    """Lines between rules that are sentences, too, are no front matter."""
+    if not brief.form.in_text:
+        return None
+    words = "Some words.\n\n---\n\nThis is about the\ntarget: it is elsewhere.\n\n---\n\n"
+    return exact(words + brief.response())

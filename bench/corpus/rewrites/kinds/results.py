@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from bench.corpus.rewrites.kinds.beside import sample
 from bench.corpus.rewrites.registry import (
     BASE,
     Brief,
@@ -163,3 +164,47 @@ def _macros(brief: Brief) -> Rewrite | None:
     c = Change("src/m.c", "  return 1;\n", "  return 2;\n", 4)
     before = {**brief.task.before, c.path: MACROS}
     return exact(brief.response([c]), applied(before, [c]), before=before)
+
+
+C = "int one(void) {\n  return 1;\n}\n\nint two(void) {\n  return 2;\n}\n"
+PAGE = "# The tool\n\nFirst words.\n\n## Use\n\nMore words.\nAnd others.\nAnd more.\n"
+_SHOWN = "First words.\n\n```python\n# ... existing code ...\nrun()\n```\n"
+
+
+def _at(path: str, old: str, new: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+
+
+_RESULTS: tuple[tuple[str, str, str, str, str, bool], ...] = (
+    ("syntax: a new C file that no grammar takes", "src/new_file.c", "", "",
+     "int x = ;\nMACRO(a b c) {\n", True),
+    ("syntax: a C file that loses a bracket", "src/lost_file.c", C,
+     "  return 1;\n}\n", "  return 1;\n", False),
+    ("syntax: Python of long ago", "tools/old_tool.py", "print 'one'\nprint 'two'\n",
+     "print 'two'\n", "print 'three'\n", True),
+    ("syntax: broken JSON", "notes/conf.json", '{\n  "a": 1,\n  "b": 2\n}\n',
+     '  "b": 2\n', '  "b" 2\n', False),
+    ("syntax: JSON with comments and trailing commas", "notes/conf.json",
+     '{\n  // one\n  "a": 1,\n  "b": 2,\n}\n', '  "b": 2,\n', '  "b": 3,\n', True),
+    ("syntax: broken TOML", "notes/conf.toml", "[a]\nx = 1\n", "x = 1\n", "x = = 1\n", False),
+    ("syntax: broken YAML", "notes/conf.yml", "a: 1\nb: 2\n", "b: 2\n", "b: [2\n", False),
+    ("syntax: tags in YAML", "notes/conf.yml", "a: 1\nb: 2\n", "b: 2\n", "b: !Ref c\n", True),
+    ("syntax: a template", "notes/conf.yml", "a: 1\nb: {{ b }}\n", "a: 1\n", "a: {{ a }}\n", True),
+    ("syntax: new broken Python", "tools/new_tool.py", "", "", "def f(:\n", False),
+    ("elision in code that Markdown shows", "notes/page.md", PAGE, "First words.\n", _SHOWN, True),
+    ("elision of Markdown's own lines", "notes/page.md", PAGE,
+     "## Use\n\nMore words.\nAnd others.\nAnd more.\n",
+     "## Use\n\n<!-- rest of the file unchanged -->\n", False),
+    ("an ellipsis that is a value", "tools/types.py", "from typing import Any\n\nF = Any\n",
+     "F = Any\n", "F = tuple[Any, ...]\n\n\ndef f() -> None: ...\n", True),
+    ("a comment about the rest that stays beside it", "tools/types.py", "a = 1\nb = 2\n",
+     "a = 1\n", "a = 1\n# the rest of the values\n", True),
+)  # fmt: skip
+for _name, _path, _text, _old, _new, _lands in _RESULTS:
+    sample(
+        _name,
+        "elision" if "syntax" not in _name else "syntax",
+        {_path: _text} if _text else {},
+        _at(_path, _old, _new),
+        ({_path: _text.replace(_old, _new, 1) if _old else _new}) if _lands else None,
+    )

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind, refuse
-from bench.corpus.rewrites.tasks import lines_of
+from bench.corpus.rewrites.tasks import Change, lines_of
 
 THOUGHTS = (
     ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<Think>", "</Think>"),
@@ -164,3 +164,87 @@ def _cut(brief: Brief) -> Rewrite | None:
     if low >= last:
         return None
     return refuse(text[: brief.dice.randrange(low, last)])
+
+
+@kind("thinking: twice", "wrappers")
+def _twice(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    (one, end_one), (two, end_two) = brief.dice.sample(THOUGHTS, 2)
+    first = f"{one}\nLet me see.\n{end_one}\n\nSo:\n\n"
+    return exact(f"{first}{two}\nYes.\n{end_two}\n\n{brief.response()}")
+
+
+@kind("thinking: any prefix and case", "wrappers")
+def _prefixed(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    lead = brief.dice.choice(["", "seed:", "model-", "x1:", "my-", "antml:"])
+    word = brief.dice.choice(
+        ["think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis"]
+    )
+    word = lead + word
+    name = brief.dice.choice([word, word.upper(), word.title()])
+    draft = other_result(brief) or "words\n"
+    return exact(f"<{name}>\n{draft}\n</{name}>\n\n{brief.response()}")
+
+
+@kind("thinking: after front matter", "wrappers")
+def _after_front(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    return exact(f"---\nagent: x\n---\n<think>\nI look.\n</think>\n\n{brief.response()}")
+
+
+@kind("thinking: in an answer of an API", "wrappers")
+def _in_answer(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text:
+        return None
+    draft = other_result(brief) or "words\n"
+    content = f"<think>\n{draft}</think>\n\n{brief.response()}"
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return exact(json.dumps({"object": "chat.completion", "choices": [choice]}))
+
+
+@kind("fence of tildes round all", "wrappers")
+def _tildes(brief: Brief) -> Rewrite | None:
+    if not brief.form.in_text or brief.form.family == "files":
+        return None
+    return exact(f"~~~~~~\n{brief.response()}~~~~~~\n")
+
+
+@kind("byte order mark before front matter", "wrappers")
+def _bom_front(brief: Brief) -> Rewrite | None:
+    return exact(f"\ufeff---\nagent: x\n---\n{brief.response()}")
+
+
+HELD = (
+    "Some models write\n\n<think>\nso\n</think>\n\nand go on.\n",
+    "Only the end:\n</think>\nof it.\n",
+    "Words.\n\n---\ntarget: elsewhere\nagent: x\n---\n\nMore words.\n",
+    'A call: {"file_path": "x.py", "old_string": "a", "new_string": "b"} and more.\n',
+    "<draft>\nThis is none.\n</draft>\n",
+    "Run `rm -rf x`:\n\n    rm README.md\n",
+)
+"""Texts that would be something else outside a file."""
+
+
+@kind("a file that holds what looks like an envelope", "documents")
+def _holds(brief: Brief) -> Rewrite | None:
+    creation = Change("notes/held.md", None, brief.dice.choice(HELD))
+    if not brief.form.expresses(creation) or brief.form.name == "file_marker":
+        return None
+    after = {**brief.task.result(), creation.path: creation.new or ""}
+    return exact(brief.response([*brief.changes, creation]), after)
+
+
+@kind("a file that shows edits of another form", "documents")
+def _shows(brief: Brief) -> Rewrite | None:
+    """A form's own signs in a text would put its end in doubt; those of another do not."""
+    if brief.form.family not in {"calls", "api", "patch", "mail"} or not brief.form.creates:
+        return None
+    text = "# How to\n\n```\nsrc/a.py\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n```\n"
+    creation = Change("notes/how-to.md", None, text)
+    after = {**brief.task.result(), creation.path: text}
+    return exact(brief.response([*brief.changes, creation]), after)
