@@ -19,7 +19,7 @@ from pathlib import Path
 from patchq import __version__
 from patchq.cli import arguments
 from patchq.git import records
-from patchq.model.errors import Fault, disk_fault
+from patchq.model.errors import Fault, UsageError, disk_fault
 from patchq.text.quote import visible
 
 VERBS = {
@@ -56,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code: int = 0
     try:
         args = _parsed(list(sys.argv[1:] if argv is None else argv))
+        args.directory = _enter(args.directories)
         with ExitStack() as args.opened:
             code = args.run(args)
         sys.stdout.flush()
@@ -84,7 +85,10 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="patchq", description="The gate between LLM agents and git branches."
     )
-    parser.add_argument("-C", dest="directory", metavar="DIR", type=Path, default=Path())
+    parser.add_argument(
+        "-C", dest="directories", metavar="DIR", action="append", default=[],
+        help="run as if started in DIR; a further one is below it",
+    )  # fmt: skip
     parser.add_argument("--config", metavar="FILE", type=Path, help="another configuration file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     loud = parser.add_mutually_exclusive_group()
@@ -102,6 +106,16 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     gc.freeze()  # what was imported stays: no collection has to look through it
     gc.enable()
     return parser.parse_args(words)
+
+
+def _enter(directories: Sequence[str]) -> Path:
+    """Go where `-C` says, as git does: every relative path of the command is below it."""
+    for name in filter(None, directories):
+        try:
+            os.chdir(name)
+        except OSError as error:
+            raise UsageError(f"cannot change to {name}: {error.strerror}") from None
+    return Path.cwd() if directories else Path()
 
 
 def _complain(fault: Fault) -> None:

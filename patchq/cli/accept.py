@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import BATCH, Argument, edit_ids
@@ -30,8 +31,9 @@ def report(args: Namespace, decided: Decided) -> int:
     """Print what was decided, or why nothing was; the exit code."""
     if not decided.problems:
         output.say(args, decided.report)
-        if decided.back and not args.json and not args.quiet:
-            print(visible(f"  with edit {', '.join(decided.back)}, which the choice brings back"))
+        if not args.json and not args.quiet:
+            for line in _beside(decided):
+                print(visible(f"  {line}"))
         return 0
     for problem in decided.problems:
         first, *more = problem.message.split("\n")  # what a hook printed
@@ -39,3 +41,11 @@ def report(args: Namespace, decided: Decided) -> int:
         lines += [f"  {problem.hint}"] if problem.hint else []
         print(*map(visible, lines), sep="\n", file=sys.stderr)
     return 1
+
+
+def _beside(decided: Decided) -> Iterator[str]:
+    """What the choice does beside what it says."""
+    if decided.back:
+        yield f"with edit {', '.join(decided.back)}, which the choice brings back"
+    for id, need in decided.along:
+        yield f"without edit {id} either, which needs edit {need}"

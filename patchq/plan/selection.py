@@ -206,3 +206,14 @@ def brought_back(before: Edits, now: Edits) -> list[str]:
     done = {edit["id"] for edit in now if edit["state"] == "applied"}
     back = {edit["id"] for edit in before if edit["state"] in IDLE} & done
     return sorted(back - {edit["id"] for edit in before if edit["state"] not in IDLE})
+
+
+def taken_along(before: Edits, now: Edits) -> list[tuple[str, str]]:
+    """The edits that counted in a batch and do not now, since they need one that is left out; with
+    that one."""
+    counted = {edit["id"] for edit in before if edit["state"] not in IDLE}
+    return [
+        (edit["id"], edit["cancelled_by"])
+        for edit in now
+        if edit["state"] == "cancelled" and edit["cancelled_by"] and edit["id"] in counted
+    ]

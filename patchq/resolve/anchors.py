@@ -215,8 +215,8 @@ def ranked(
 ) -> list[Ranked]:
     """The candidates of the file, the best first; those of equal score in the file's order.
 
-    With a `target` line, other lines than definitions are candidates near it; `reach` is how many
-    lines away any candidate may be.
+    With a `target` line, other lines than definitions are candidates near it; anywhere, where none
+    near it occurs only once.  `reach` is how many lines away any candidate may be.
     """
     lines = source.split("\n")
     counts = Counter(line.strip() for line in lines)
@@ -226,6 +226,8 @@ def ranked(
     if target is not None:
         around = _REACH if reach is None else reach
         near = range(max(target - 1 - around, 0), min(target + around, len(lines)))
+        if reach is None and not any(counts[lines[i].strip()] == 1 for i in near):
+            near = range(len(lines))
         if reach is not None:
             found = [part for part in found if part.header in near]
     others = [i for i in near if lines[i].strip() and i not in headers]

@@ -37,6 +37,8 @@ class Decided:
     back: tuple[str, ...] = ()
     """The edits that a choice brings back: what cancelled them, or stood before them, is left
     out."""
+    along: tuple[tuple[str, str], ...] = ()
+    """The edits that a choice leaves out without naming them, each with the one that it needs."""
 
 
 def accept(
@@ -76,13 +78,14 @@ def accept(
         if moved:
             flush(world)
             changes = _changes(report, decision, candidate, candidate.commit != commit == branch)
-            back = selection.brought_back(report["edits"], changes.get("edits", report["edits"]))
+            before, now = report["edits"], changes.get("edits", report["edits"])
             updated = reports.close(
                 world, report, "accepted", branch, _choice_made(only, without), **changes
             )
             _let_follow(world)
             world.tell(updated)
-            return Decided(updated, back=tuple(back))
+            back = tuple(selection.brought_back(before, now))
+            return Decided(updated, back=back, along=tuple(selection.taken_along(before, now)))
     problem = Problem(
         "target.moved",
         f"{report['target']} moved {_TRIES} times while the batch was to land",

@@ -107,6 +107,35 @@ def test_wrong_call(repo: Path, words: tuple[str, ...]) -> None:
     assert done.err
 
 
+@pytest.mark.parametrize(
+    "place", [("-C", "repo"), ("-C", ".", "-C", "repo/sub", "-C", ".."), ("-C", "repo", "-C", "")]
+)
+def test_relative_files_are_below_the_directory_of_the_command(
+    repo: Path, place: tuple[str, ...]
+) -> None:
+    (repo / "sub").mkdir()
+    (repo / "here.md").write_text(EDIT)
+    (repo / "here.txt").write_text("a line\n")
+    (repo / "other.yaml").write_text("version: 1\nmode: auto\n")
+    for words in (
+        ("check", "here.md"),
+        ("submit", "here.md"),
+        ("anchors", "here.txt"),
+        ("prompt", "a.txt", "--task", "x"),
+        ("--config", "other.yaml", "config", "check"),
+        ("apply", "here.md"),
+    ):
+        told = patchq(*place, *words, cwd=repo.parent)
+        assert told.out
+    assert patchq(*place, "show", "here", "--report", cwd=repo.parent).json()["edits"]
+
+
+def test_an_empty_directory_of_the_command_is_where_it_is(repo: Path) -> None:
+    assert "main (review mode)" in patchq("-C", "", "status", cwd=repo).out
+    done = patchq("-C", "a.txt", "status", cwd=repo, code=2)
+    assert done.err == "patchq: usage: cannot change to a.txt: Not a directory\n"
+
+
 @pytest.mark.parametrize("verb", ["status", "show", "accept", "discard"])
 def test_unknown_batch_is_named(repo: Path, verb: str) -> None:
     done = patchq(verb, "nobody", cwd=repo, code=2)
@@ -171,8 +200,9 @@ def test_directory_and_configuration_are_chosen(repo: Path, tmp_path: Path) -> N
     other = tmp_path / "auto.yaml"
     other.write_text("version: 1\nmode: auto\n")
     (repo / "sub").mkdir()
-    for words in (("-C", str(repo)), ("-C", str(repo / "sub"))):
-        shown = patchq(*words, "--config", "auto.yaml", "status", cwd=tmp_path).out
+    for words in (("-C", str(repo), "--config"), ("-C", str(repo / "sub"), "--config", "..")):
+        config = "/".join((*words[3:], "../auto.yaml"))
+        shown = patchq(*words[:3], config, "status", cwd=tmp_path).out
         assert "main (auto mode)" in shown
     assert "main (review mode)" in patchq("status", cwd=repo / "sub").out
     assert "main (review mode)" in patchq("-C", "status", "status", cwd=_sibling(repo)).out
@@ -517,6 +547,8 @@ def test_accept_lands_the_chosen_edits(repo: Path, words: tuple[str, ...], lands
     }
     assert {name: git("show", f"main:{name}", cwd=repo) for name in expected} == expected
     assert done.out.startswith(f"accepted   x  main {tip(repo)[:12]}")
+    along = "without edit 2 either, which needs edit 1" in done.out
+    assert along == (words == ("--without", "1"))
     accepted = report(repo / ".patchq", "x")
     assert (accepted["state"], accepted["commit"]) == ("accepted", tip(repo))
     states = {edit["id"]: edit["state"] for edit in accepted["edits"]}

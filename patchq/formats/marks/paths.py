@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from patchq.formats.marks.languages import is_language
+
 Known = Callable[[str], bool]
 """Whether the base has a file of that path."""
 
@@ -254,7 +256,7 @@ def path_of_info(info: str, known: Known) -> str | None:
     if colon and _LANGUAGE.fullmatch(label) and (rest := undress(rest)[0]):
         return rest if known(rest) or not _IMPOSSIBLE.search(rest) else None
     words = info.split(maxsplit=1)
-    if not words or (len(words) == 1 and words[0].isalnum()):
+    if not words or (len(words) == 1 and (words[0].isalnum() or is_language(words[0]))):
         return None
     token = undress(words[-1])[0]
     return token if is_path(token, known) and ("=" not in token or known(token)) else None
