@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from patchq.formats.format import Document, Format, Opening, Read, Sign
+from patchq.formats.marks.carried import prefix_of
 from patchq.formats.marks.lines import Fence, fence
 from patchq.formats.marks.tags import Tag, opens_channel, thought_on
 
 _OWN = ("`{3}", "~{3}", "<", "\\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
+_BARE = "`~<{["
+"""What a line begins with that carries no prefix."""
+_TAGGED = "<[◁"
 _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign(
     "an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"
@@ -39,6 +43,8 @@ class Beginning:
     """Whether a message of a model's raw output begins there."""
     skips: Callable[[Document, int], bool] | None = None
     """Whether all that may begin there was read before, in vain."""
+    prefix: str | None = None
+    """What stands before the beginning of an edit, or of a fence, on the line."""
 
 
 NOTHING = Beginning()
@@ -113,22 +119,24 @@ class Catalogue(dict[str, Format]):
         """What may begin on a line; `NOTHING` itself for prose."""
         if not self._may_begin(line):
             return NOTHING
+        prefix = None if line[0] in _BARE else prefix_of(line)
         if mark := fence(line):
             fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark)]
             reads = tuple([f.read for f in fences if not f.quotes])
-            return Beginning(reads, mark, tuple([f.read for f in fences if f.quotes]))
+            quotes = tuple([f.read for f in fences if f.quotes])
+            return Beginning(reads, mark, quotes, prefix=prefix)
         letter = line.lstrip()[0]
         found = self._by_letter.get(letter)
         if found is None:
             found = tuple(opening for leads, opening in self._openings if leads(letter))
             self._by_letter[letter] = found
         reads = tuple([o.read for o in found if o.may_begin is None or o.may_begin(line)])
-        if channel := opens_channel(line):
+        if letter in _TAGGED and (channel := opens_channel(line)):
             return Beginning(channel=channel)
-        if thought := thought_on(line):
+        if letter in _TAGGED and (thought := thought_on(line)):
             return Beginning(thought=thought)
-        skips = found[0].skips if len(found) == 1 else None
-        return Beginning(reads, skips=skips) if reads else NOTHING
+        skips = found[0].skips if len(found) == 1 and not prefix else None
+        return Beginning(reads, skips=skips, prefix=prefix) if reads or prefix else NOTHING
 
 
 def _first(start: str) -> str:

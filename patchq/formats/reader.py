@@ -23,6 +23,7 @@ from patchq.formats.catalogue import NOTHING, Beginning, Catalogue, Signs
 from patchq.formats.envelope import front_matter
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
 from patchq.formats.marks.blocks import is_cut
+from patchq.formats.marks.carried import uncarried
 from patchq.formats.marks.lines import (
     Fence,
     OpenFences,
@@ -160,6 +161,9 @@ class _ResponseReader:
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
         begun = self.begins(self.doc.lines[i])
+        if begun.prefix and (bare := uncarried(self.doc.lines, i, begun.prefix)):
+            self.doc.lines[i : i + len(bare)] = bare
+            begun = self.begins(bare[0])
         if begun.thought:
             return self._thought(i, begun.thought)
         if begun.channel:

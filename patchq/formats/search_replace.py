@@ -338,7 +338,7 @@ FORMAT = Format(
     openings=(
         Opening(
             read,
-            (r"[<>*+\d\u200b-\u200d\ufeff-]",),
+            (r"[<>*+\d\u200b-\u200d\ufeff•|#/;%-]",),
             lambda line: opening(line) or is_suspect(line),
         ),
     ),

@@ -18,7 +18,7 @@ _CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPL
 _DIVIDER = re.compile(r"={5,9}")
 _WORDS = r"(?:SEARCH|ORIGINAL|REPLACE|UPDATED|RENAME|DELETE)"
 _SUSPECT = re.compile(
-    r"(?:\s|[\u200b-\u200d\ufeff]|[*+>-]\s|\d+[.)]\s)*(?:"
+    r"(?:\s|[\u200b-\u200d\ufeff]|[*+>•|-]\s|[#/;%]+\s|\d+[.)]\s)*(?:"
     rf"(?:<{{5,}}|>{{5,}})\s*(?i:{_WORDS})\b"
     rf"|(?:<{{3,}}|>{{3,}})[ \t]?{_WORDS}[ \t>]*\r?$"
     r"|(?:-{5,}|\+{5,})[ \t]*(?i:SEARCH|REPLACE)[ \t>]*\r?$"
@@ -72,6 +72,13 @@ class Block:
 def opening(line: str) -> BlockMarker | None:
     """The line as the marker that opens a block, or None."""
     return _marker(_OPEN, line) if line[:1] in ("<", "-") else None
+
+
+def ends_block(line: str, marker: BlockMarker) -> bool:
+    """Whether the line is the marker that closes the block of an opening one."""
+    found = _marker(_CLOSE, line) if line[:1] in (">", "+") else None
+    ends = found is not None and (found.kind, found.length) == (_PAIRS[marker.kind], marker.length)
+    return ends and found is not None and found.word in _ENDS[marker.word]
 
 
 def is_suspect(line: str) -> bool:

@@ -261,3 +261,118 @@ TOLD = [
 @pytest.mark.parametrize("row", TOLD, ids=lambda row: row.name)
 def test_commands_beside_edits(bench: Bench, row: Row) -> None:
     check(bench, row)
+
+
+# ---------------------------------------------------------------- prefixes
+
+
+def behind(prefix: str, text: str, first: str | None = None) -> str:
+    """The text with a prefix before each line, another one before the first."""
+    lines = [f"{prefix}{line}".rstrip() + "\n" for line in text.splitlines()]
+    return (first or prefix) + text.splitlines()[0] + "\n" + "".join(lines[1:])
+
+
+FENCED = {name: f"```\n{FORMS[name]}```\n" for name in ("block", "patch", "call")}
+LINES = {**FORMS, **{f"fenced {name}": text for name, text in FENCED.items()}}
+PYTHON = {"src/a.py": "def f():\n    if a:\n        x = 1\n\n    return x\n"}
+INNER = (
+    "src/a.py\n<<<<<<< SEARCH\n    if a:\n        x = 1\n=======\n    if b:\n\n        x = 1\n"
+    ">>>>>>> REPLACE\n"
+)
+PREFIXED = [
+    *(
+        Row(f"{name}, {form}", A, f"{above}{behind(prefix, text, first)}\nDone.\n", DONE)
+        for form, text in LINES.items()
+        for name, above, prefix, first in (
+            ("quotation", "So:\n\n", "> ", None),
+            ("quotation in a quotation", "", "> > ", None),
+            ("list", "1. I change it:\n\n", "   ", None),
+            ("list in a list", "- One:\n  - Two:\n\n", "    ", None),
+            ("quotation in a list", "- So:\n\n", "  > ", None),
+        )
+        if not (form == "call" and "list" in name and ">" not in prefix)
+    ),
+    *(
+        Row(f"{name}, {form}", A, f"src/a.py\n{behind(prefix, text, first)}", DONE)
+        for form, text in (("block", BLOCK), ("fence", f"```python\n{BLOCK}```\n"))
+        for name, prefix, first in (
+            ("bullet", "  ", "- "),
+            ("number", "    ", "10. "),
+            ("tab", "\t", None),
+        )
+    ),
+    *(
+        Row(f"{name} before each line", A, f"src/a.py\n{behind(prefix, BLOCK)}", DONE)
+        for name, prefix in (
+            ("hash", "# "),
+            ("slashes", "// "),
+            ("bullet", "* "),
+            ("bar", "| "),
+            ("semicolons", ";; "),
+        )
+    ),
+    Row(
+        "the path in the list's item",
+        A,
+        "1. In `src/a.py`:\n   ```python\n" + behind("   ", BLOCK) + "   ```\n2. Test it.\n",
+        DONE,
+    ),
+    Row(
+        "two blocks of a list",
+        {**A, "src/b.py": "b\n"},
+        "- src/a.py\n"
+        + behind("  ", BLOCK)
+        + "\n- src/b.py\n"
+        + behind("  ", BLOCK.replace("x = 1", "b").replace("x = 3", "c")),
+        {**DONE, "src/b.py": "c\n"},
+    ),
+    Row(
+        "inner indentation and blank lines",
+        PYTHON,
+        behind("  ", INNER),
+        {"src/a.py": PYTHON["src/a.py"].replace("if a:\n", "if b:\n\n")},
+    ),
+    Row(
+        "a new file in a list",
+        A,
+        "1. Add:\n\n" + behind("   ", "```python:src/n.py\ndef f():\n    pass\n```\n"),
+        {"src/n.py": "def f():\n    pass\n"},
+    ),
+    Row(
+        "a new file in a quotation",
+        A,
+        behind("> ", "src/n.txt\n<<<<<<< SEARCH\n=======\n> a\n\nb\n>>>>>>> REPLACE\n"),
+        {"src/n.txt": "> a\n\nb\n"},
+    ),
+    Row(
+        "a file whose text is indented with its fence",
+        A,
+        "```yaml:src/n.yml\n  a: 1\n```\n",
+        {"src/n.yml": "  a: 1\n"},
+    ),
+    Row(
+        "a Markdown file with fences in a list",
+        {"n.md": "- a\n\n  ```\n  <<<\n  ```\n"},
+        "n.md\n<<<<<<< SEARCH\n  ```\n  <<<\n=======\n  ```\n  >>>\n>>>>>>> REPLACE\n",
+        {"n.md": "- a\n\n  ```\n  >>>\n  ```\n"},
+    ),
+    Row(
+        "a line that lacks the prefix",
+        A,
+        "src/a.py\n" + behind("> ", BLOCK).replace("> x = 3", "x = 3"),
+        None,
+        UNREADABLE,
+    ),
+    Row(
+        "a marker that lacks the prefix",
+        A,
+        "src/a.py\n" + behind("  ", BLOCK).replace("  >>>>>>>", ">>>>>>>"),
+        None,
+        UNREADABLE,
+    ),
+]
+
+
+@pytest.mark.parametrize("row", PREFIXED, ids=lambda row: row.name)
+def test_prefixes(bench: Bench, row: Row) -> None:
+    check(bench, row)

@@ -1,0 +1,77 @@
+"""Lines that all carry the same prefix: an edit in a list, behind the `>` of a quotation, or behind
+the sign of a comment.
+
+    1. In `src/a.py`:          > src/a.py
+       ```python               > <<<<<<< SEARCH
+       <<<<<<< SEARCH          > old
+       …                       > …
+
+The prefix is no part of the edit.  A bullet or a number stands on the first line alone, and blanks
+of its width on the others.  Where one line between the first and the last of what begins so lacks
+the prefix, the lines stand as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from patchq.formats.marks.blocks import ends_block, opening
+from patchq.formats.marks.lines import BEGIN_PATCH, GIT, fence
+
+_BULLET = r"[-*+•](?=[ \t])|\d{1,3}[.)](?=[ \t])"
+_QUOTED = rf"(?:[ \t]*(?:>(?!>)|{_BULLET}))*[ \t]*"
+_COMMENT = r"[ \t]*(?:\#+|//+|;+|%+|\||--)[ \t]+"
+_MARKER = rf"<{{5,9}} ?[A-Z]|-{{5,9}} ?SEARCH|{re.escape(BEGIN_PATCH)}"
+_CARRIED = re.compile(
+    rf"(?P<prefix>{_QUOTED})(?=`{{3}}|~{{3}}|{_MARKER}|{GIT}|--- \S|FILE:|FIND:|\*\*FIND)"
+    rf"|(?P<comment>{_COMMENT})(?=(?:{_MARKER}))"
+    rf"|(?P<json>[ \t]*>{_QUOTED})(?=\{{|\[\s*(?:\{{|$))"
+)
+_ITEM = re.compile(rf"(?:{_BULLET})")
+
+
+def prefix_of(line: str) -> str | None:
+    """What stands before the beginning of an edit, or of a fence, on a line; None if nothing, or
+    nothing such, does."""
+    match = _CARRIED.match(line)
+    return (match[match.lastgroup or 0] or None) if match else None
+
+
+def uncarried(lines: Sequence[str], start: int, prefix: str) -> list[str] | None:
+    """The lines from line `start` (an index) to the end of what begins there behind the prefix,
+    without it; None if they do not all carry it."""
+    first = lines[start][len(prefix) :]
+    found = [first]
+    below = lines[start + 1] if start + 1 < len(lines) else ""
+    carried = prefix if below.startswith(prefix) else _blanked(prefix)
+    if first.startswith("--- ") and not below.startswith(carried + "+++ "):
+        return None
+    ends = _end_of(first)
+    for i in range(start + 1, len(lines)):
+        line = lines[i]
+        if line.startswith(carried):
+            found.append(line[len(carried) :])
+        elif not line.strip() or line.rstrip() == carried.rstrip():
+            found.append("")
+        else:
+            break
+        if ends is not None and ends(found[-1]):
+            return found
+    return found if ends is None else None
+
+
+def _blanked(prefix: str) -> str:
+    """What the lines under a list's item carry."""
+    return _ITEM.sub(lambda item: " " * len(item[0]), prefix)
+
+
+def _end_of(first: str) -> Callable[[str], bool] | None:
+    """What tells the last line of what begins with `first`; None where only the prefix does."""
+    if marker := opening(first):
+        return lambda line: ends_block(line, marker)
+    if mark := fence(first):
+        return lambda line: (other := fence(line)) is not None and mark.closed_by(other)
+    if first.startswith(BEGIN_PATCH):
+        return lambda line: line.startswith("*** End Patch")
+    return None
