@@ -39,7 +39,7 @@ from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import excerpt, quoted
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
 from patchq.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
-from patchq.plan import batch, guards
+from patchq.plan import batch, syntax
 from patchq.plan.targets import Rules
 from patchq.queue.spool import digest
 from patchq.report import secrecy
@@ -271,7 +271,7 @@ def _holds(batch: PlannedBatch, corrected: Mapping[str, Edit]) -> bool:
             for outcome in plan.edits
             if outcome.id in corrected
         )
-        and not any(batch.rules.judged(one.path) and guards.unparsable(one) for one in plan.changes)
+        and not any(batch.rules.judged(one.path) and syntax.unparsable(one) for one in plan.changes)
     )
 
 
@@ -363,7 +363,7 @@ def correct_escapes(batch: PlannedBatch, questioner: Questioner) -> Repair | Non
     """Ask about the one edit of the plan, which is not refused, that leaves a file which does not
     parse and that has escapes in its new text; None if its text stands."""
     judged = [change for change in batch.plan.changes if batch.rules.judged(change.path)]
-    broken = [(change, flaw) for change in judged if (flaw := guards.unparsable(change))]
+    broken = [(change, flaw) for change in judged if (flaw := syntax.unparsable(change))]
     if len(broken) != 1:
         return None
     change, flaw = broken[0]
@@ -432,4 +432,4 @@ def _meaning(match: re.Match[str], undone: Sequence[str]) -> str:
 
 def _parses(plan: Plan, change: FileChange) -> bool:
     after = [other for other in plan.changes if other.path == change.path]
-    return not plan.refused and len(after) == 1 and guards.unparsable(after[0]) is None
+    return not plan.refused and len(after) == 1 and syntax.unparsable(after[0]) is None

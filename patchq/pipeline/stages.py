@@ -47,7 +47,7 @@ from patchq.pipeline.progress import (  # fmt: skip
 )
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World
-from patchq.plan import batch, guards, selection
+from patchq.plan import batch, guards, selection, syntax
 from patchq.report import logs, message, secrecy
 from patchq.resolve.readings import unescape
 from patchq.text import unified
@@ -287,9 +287,11 @@ def checked(decision: Decision, changes: Sequence[FileChange], world: World) -> 
         return decision
     began = perf_counter()
     judged = [change for change in changes if not world.unparsed(change.path)]
-    wrong = list(filter(None, map(guards.unparsable, judged)))
+    flaws = list(filter(None, map(syntax.unparsable, judged)))
     decision = replace(decision, timings=timed(decision.timings, "syntax_ms", began))
-    return decision.ended("rejected", *wrong) if wrong else decision
+    if wrong := [flaw for flaw in flaws if flaw.severity == "error"]:
+        return decision.ended("rejected", *wrong)
+    return replace(decision, problems=(*decision.problems, *flaws))
 
 
 def choose_mode(checked: Checked) -> Checked | Decision:
@@ -306,8 +308,8 @@ def ruled(
     """The decision with its state and the reasons for that, and whether a work tree that has the
     target checked out has to follow; `paths` are those to look at, and `tip` is the target's."""
     auto = decision.mode == "auto" and not world.config.confirm
-    # A diff may ask for a mode, which patchq does not set.
-    asks = any(problem.code == "path.review" for problem in decision.problems)
+    # A diff may ask for a mode, which patchq does not set; and what a file says may be in doubt.
+    asks = any(problem.code in ("path.review", "result.syntax") for problem in decision.problems)
     applied = decision.choice.accepted or (auto and not asks)
     if not decision.choice.accepted:
         reasons = list(_reasons(decision, plan, paths, tip, world))

@@ -1,5 +1,4 @@
-r"""What must not come of a batch: text that a model does not mean although it wrote it, and files
-that no longer parse.
+r"""What must not come of a batch: text that a model does not mean although it wrote it.
 
 Lines left out and put in as a comment, a file of escapes, text that would give a file two
 encodings are refused.  A line that stands for others is refused only where neither the file nor the
@@ -10,28 +9,19 @@ only with its escapes undone, both halves lose theirs on the way (see `resolve.r
 kinds of new text have no quote that could tell: the files that the same response creates, and a
 replacement that alone is escaped, which shows only in a file that does not parse with `\n` and `\"`
 in its lines and does without.
-
-What parsed before has to parse afterwards, and a new file has to parse at all.  Python is read by
-`ast`, JSON with comments and trailing commas, YAML by its events, TOML by `tomllib`, other
-languages by their grammar if it is installed.  Templates are not judged, nor is what is too large
-to be parsed in a moment.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-import symtable
-import tomllib
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from patchq.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write, halves
 from patchq.model.values import Edit, FileChange, Hunk, Plan, Problem
+from patchq.plan.syntax import unparsable
 from patchq.plan.targets import Rules
 from patchq.resolve.readings import is_escaped_line, unescape, unescape_text
-from patchq.text import grammars, jsonish, yamlio
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import Text
 
@@ -215,106 +205,3 @@ def _plain(edit: Edit) -> Edit:
     if new == op.new or (_ESCAPED_QUOTE.search(op.new) and _BARE_QUOTE.search(op.new)):
         return edit
     return replace(edit, op=replace(op, new=new))
-
-
-# ---------------------------------------------------------------- syntax
-
-
-MAX_BYTES = 1 << 20
-_TEMPLATES = (b"{{", b"{%", b"<%")
-_TOML_LINE = re.compile(r"at line (\d+)")
-_MOST_DOTS = 100
-"""More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
-
-
-def unparsable(change: FileChange) -> Problem | None:
-    """The problem with a change that leaves its file unreadable; None if it is fine or unknown."""
-    if change.after is None or change.after == change.before:
-        return None
-    if not _is_judged(change.after) or (change.before and not _is_judged(change.before)):
-        return None
-    flaw = _flaw(change.path, change.after)
-    if flaw is None or (change.before and _flaw(change.path, change.before)):
-        return None
-    line, what = flaw
-    lines = change.after.decode("utf-8", "backslashreplace").split("\n")
-    first = max(line - 4, 0)
-    return Problem(
-        "result.syntax",
-        f"{change.path} would no longer parse: {what} in line {line} of the result"
-        if change.before
-        else f"the new file {change.path} does not parse: {what} in line {line}",
-        "send the edits again so that the result parses",
-        path=change.path,
-        excerpt=(first + 1, tuple(lines[first : line + 3])),
-    )
-
-
-Flaw = tuple[int, str]
-"""The line that cannot be read, and why."""
-
-
-def _is_judged(data: bytes) -> bool:
-    return len(data) <= MAX_BYTES and not any(mark in data for mark in _TEMPLATES)
-
-
-def _flaw(path: str, data: bytes) -> Flaw | None:
-    """None where nothing is wrong, or the language is not known."""
-    parse = _PARSERS.get(path.rpartition(".")[2].lower())
-    if parse is None:
-        return grammars.flaw(path, data) if grammars.knows(path) else None
-    try:
-        return parse(data)
-    except UnicodeDecodeError as error:
-        return data.count(b"\n", 0, error.start) + 1, "no UTF-8"
-
-
-def _python(data: bytes) -> Flaw | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                # Parses as `ast` does, bytes as well, and makes no tree of objects.
-                symtable.symtable(data, "", "exec")  # type: ignore[arg-type]
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                ast.parse(data)  # minds nothing but the grammar
-    except SyntaxError as error:
-        return error.lineno or 1, error.msg
-    except (ValueError, RecursionError, MemoryError) as error:
-        return 1, str(error) or type(error).__name__
-    return None
-
-
-def _json(data: bytes) -> Flaw | None:
-    try:
-        jsonish.parse(data.decode("utf-8-sig"))
-    except jsonish.JsonError as error:
-        return error.line, str(error)
-    return None
-
-
-def _yaml(data: bytes) -> Flaw | None:
-    found = yamlio.syntax_error(data.decode("utf-8-sig"))
-    return (found.line, found.message) if found else None
-
-
-def _toml(data: bytes) -> Flaw | None:
-    if any(line.count(b".") > _MOST_DOTS for line in data.split(b"\n")):
-        return None
-    try:
-        tomllib.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        line = _TOML_LINE.search(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else None
-        return int(line[1]) if line else 1, str(error)
-    return None
-
-
-_PARSERS: dict[str, Callable[[bytes], Flaw | None]] = {
-    "py": _python,
-    "pyi": _python,
-    "json": _json,
-    "jsonc": _json,
-    "yaml": _yaml,
-    "yml": _yaml,
-    "toml": _toml,
-}

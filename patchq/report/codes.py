@@ -139,8 +139,8 @@ edit.secret
     The new text holds a secret, such as a key or a token; it is not repeated here.
     Remove the secret and read it from the environment; consider it leaked.
 result.syntax
-    The file with the edits does not parse, though it did before or is new.
-    Correct the edit so that the whole file parses.
+    The file with the edits does not parse, though it did before or is new; as a warning: it may.
+    Correct the edit so that the whole file parses; if it does, have a person accept the batch.
 hook.refused
     A hook of the repository refused the batch.
     Do what the hook's output asks for, then send the whole response again.

@@ -1,4 +1,4 @@
-"""Grammars of languages other than Python, as far as they are installed (the extra `symbols`).
+"""Grammars of languages, as far as they are installed (the extra `symbols`).
 
 Each is a wheel of its own that brings its grammar along; nothing is fetched when it is used.  What
 is installed only ever turns an outcome into a refusal or makes a definition's end known.
@@ -14,6 +14,7 @@ from typing import Any, Literal
 Kind = Literal["function_definition", "class_definition", "import_statement", "decorator"]
 
 _LANGUAGES = {
+    "py": ("tree_sitter_python", "language"),
     "js": ("tree_sitter_javascript", "language"),
     "jsx": ("tree_sitter_javascript", "language"),
     "mjs": ("tree_sitter_javascript", "language"),
@@ -55,6 +56,7 @@ _KINDS: dict[str, Kind] = {
         ("decorator", "annotation", "marker_annotation", "attribute_item"), "decorator"
     ),
 }  # fmt: skip
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _BEFORE = ("decorator", "attribute_item")
 MAX_DEPTH = 400
 
@@ -88,6 +90,25 @@ def flaw(path: str, source: bytes) -> tuple[int, str] | None:
         if node.is_error or node.is_missing:
             break
     return node.start_point.row + 1, "a syntax error"
+
+
+def balanced(path: str, source: bytes) -> bool:
+    """Whether the brackets among the source's tokens close each other; so they do where the
+    language is unknown."""
+    tree = _tree(path, source)
+    opened: list[str] = []
+    stack = [tree.root_node] if tree is not None else []
+    while stack:
+        node = stack.pop()
+        if node.child_count:
+            stack += reversed(node.children)
+        elif not (node.is_named or node.is_missing):
+            for sign in node.type:
+                if sign in "([{":
+                    opened.append(_CLOSING[sign])
+                elif sign in ")]}" and (not opened or opened.pop() != sign):
+                    return False
+    return not opened
 
 
 def named(path: str, source: bytes) -> list[Named] | None:

@@ -19,7 +19,7 @@ import pytest
 
 from patchq import formats
 from patchq.model.values import FileChange
-from patchq.plan import guards
+from patchq.plan import syntax
 from patchq.report import logs, secrecy
 from patchq.text import quote
 from tests.helpers.command import block, drop, patchq
@@ -183,7 +183,7 @@ def test_p05_p06_a_file_that_is_a_bomb_to_its_language_is_judged_or_left_alone()
     }  # fmt: skip
     for path, texts in bombs.items():
         for text in texts:
-            problem = guards.unparsable(FileChange(path, None, text.encode()))
+            problem = syntax.unparsable(FileChange(path, None, text.encode()))
             assert problem is None or problem.code == "result.syntax"
 
 

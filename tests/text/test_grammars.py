@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patchq.model.values import FileChange
-from patchq.plan.guards import unparsable
+from patchq.plan.syntax import unparsable
 from patchq.text import grammars
 
 SOURCES = {
@@ -68,8 +68,48 @@ def test_a_language_without_a_grammar_is_unknown() -> None:
     assert grammars.named("a.zig", b"fn a() void {}") is None
 
 
-def test_a_result_that_its_grammar_does_not_parse_is_refused() -> None:
-    change = FileChange("a.rs", b"fn a() {}\n", b"fn a() {}\nfn b( {\n")
+BALANCED = {
+    "a.js": "const f = (x) => `${x} (${[1]}`;  // (\n",
+    "a.ts": "const a = /[(]/.test('{');\n",
+    "a.cpp": "[[nodiscard]] int f() { return a[b[0]]; }\n",
+    "a.c": "#define BEGIN {\nint f(void) BEGIN\n",
+    "a.rs": "#[derive(Debug)]\nstruct A;\n",
+    "a.zig": "((",
+}
+
+
+@pytest.mark.parametrize(("path", "source"), BALANCED.items())
+def test_brackets_are_tokens(path: str, source: str) -> None:
+    assert grammars.balanced(path, source.encode())
+    if grammars.knows(path):
+        assert not grammars.balanced(path, source.encode() + b"\n{\n")
+        assert not grammars.balanced(path, b")(\n" + source.encode())
+
+
+GOOD = "int f(void) {\n  return 1;\n}\n"
+MACROS = "TEST(one) BEGIN x y z END\n"
+JUDGED: dict[str, tuple[str, str | None, str, str | None]] = {
+    "a bracket is lost": ("a.c", GOOD, GOOD.replace("}", ""), "error"),
+    "a bracket is lost in Rust": ("a.rs", "fn a() {}\n", "fn a() {}\nfn b( {\n", "error"),
+    "a bracket is lost among macros": ("a.c", GOOD + MACROS, "int f( {\n" + MACROS, "error"),
+    "macros": ("a.c", GOOD, GOOD + MACROS, "warning"),
+    "what it does not know": ("a.go", "package a\n", "package a\nfunc f() { x := ; }\n", "warning"),
+    "a new file": ("a.c", None, MACROS, "warning"),
+    "a new file with an open bracket": ("a.js", None, "f((", "warning"),
+    "brackets and conditionals": (
+        "a.c",
+        "#if A\n#endif\n" + GOOD,
+        "#if A\n#endif\n" + GOOD.replace("}", ""),
+        "warning",
+    ),
+    "it was so before": ("a.c", MACROS + GOOD, MACROS + GOOD + MACROS, None),
+    "fine": ("a.c", GOOD, GOOD + GOOD.replace("f", "g"), None),
+}
+
+
+@pytest.mark.parametrize(("path", "before", "after", "severity"), JUDGED.values(), ids=JUDGED)
+def test_a_grammar_doubts(path: str, before: str | None, after: str, severity: str | None) -> None:
+    change = FileChange(path, None if before is None else before.encode(), after.encode())
     problem = unparsable(change)
-    assert problem is not None
-    assert problem.code == "result.syntax"
+    assert (problem and problem.severity) == severity, problem
+    assert problem is None or problem.code == "result.syntax"
