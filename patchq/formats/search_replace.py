@@ -39,6 +39,7 @@ from patchq.formats.marks.blocks import (
     block_at,
     is_suspect,
     opening,
+    several_dividers,
 )
 from patchq.formats.marks.lines import Fence, FenceLines, fence, joined, line_above, next_line
 from patchq.formats.marks.paths import (
@@ -51,6 +52,7 @@ from patchq.formats.marks.paths import (
 )
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
+from patchq.text.grammars import is_code
 
 NAME = "search_replace"
 _LISTED = re.compile(r"\s*(?:[-*+>]|\d{1,3}[.)])\s")
@@ -111,6 +113,9 @@ class Blocks:
         if further:
             self._check_between(start, heading)
         path = self._path(heading, block)
+        if block.spare is not None and not is_code(path):
+            divider = block.start + 1 + len(block.old)
+            raise several_dividers(self.doc.lines, start, (divider, block.spare))
         at = block.start + 1, block.end + 1
         edit = Edit("", NAME, at, path, _op(block, self.doc.known))
         self.doc.open_fences.hold_block()

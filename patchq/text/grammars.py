@@ -74,6 +74,13 @@ class Named:
     body: int
 
 
+def is_code(path: str) -> bool:
+    """Whether the file's language is one that is judged, here or by Python itself, where it can
+    be."""
+    suffix = path.rpartition(".")[2].lower()
+    return suffix in ("py", "pyi") or suffix in _LANGUAGES
+
+
 def knows(path: str) -> bool:
     """Whether the grammar of the file's language is installed."""
     return _parser(path.rpartition(".")[2].lower()) is not None

@@ -63,6 +63,9 @@ class Block:
     word: str
     old: list[str]
     new: list[str]
+    spare: int | None = None
+    """A second divider right before the end, which is none of the lines: noise where the file is
+    code."""
 
     @property
     def creates(self) -> bool:
@@ -217,17 +220,24 @@ def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan)
     within = [i for i in scan.dividers if i < scan.end]
     same = [i for i in within if len(lines[i].rstrip(_BLANKS)) == marker.length]
     dividers = same if same or scan.strict else within
-    if len(dividers) != 1:
-        raise UnreadableEdit(
-            dividers[1] if dividers else start,
-            f"expected exactly one divider of {marker.length} `=` in the block of line "
-            f"{start + 1}, found {len(dividers)}",
-            f"put one line `{'=' * marker.length}` between the old and the new lines; where the "
-            "lines themselves hold such a run, give the block's three markers another length "
-            "(5 to 9)",
-        )
-    old, new = lines[start + 1 : dividers[0]], lines[dividers[0] + 1 : scan.end]
-    return Block(start, scan.end, "SEARCH", list(old), list(new))
+    spare = dividers[1] if len(dividers) == 2 and dividers[1] == scan.end - 1 else None
+    if len(dividers) != 1 and spare is None:
+        raise several_dividers(lines, start, dividers)
+    old, new = lines[start + 1 : dividers[0]], lines[dividers[0] + 1 : spare or scan.end]
+    return Block(start, scan.end, "SEARCH", list(old), list(new), spare)
+
+
+def several_dividers(lines: Sequence[str], start: int, dividers: Sequence[int]) -> UnreadableEdit:
+    """What refuses the block of line `start` (an index), which has those dividers, or none."""
+    marker = opening(lines[start])
+    length = marker.length if marker else 0
+    return UnreadableEdit(
+        dividers[1] if dividers else start,
+        f"expected exactly one divider of {length} `=` in the block of line {start + 1}, found "
+        f"{len(dividers)}",
+        f"put one line `{'=' * length}` between the old and the new lines; where the lines "
+        "themselves hold such a run, give the block's three markers another length (5 to 9)",
+    )
 
 
 def _marker(pattern: re.Pattern[str], line: str) -> BlockMarker | None:

@@ -376,3 +376,40 @@ PREFIXED = [
 @pytest.mark.parametrize("row", PREFIXED, ids=lambda row: row.name)
 def test_prefixes(bench: Bench, row: Row) -> None:
     check(bench, row)
+
+
+# ---------------------------------------------------------------- a second divider
+
+TEXT = {"a.txt": "x = 1\n", "a.md": "x = 1\n"}
+SPARE = BLOCK.replace(">>>>>>>", "=======\n>>>>>>>")
+DIVIDED = [
+    Row("right before the end, in Python", A, f"src/a.py\n{SPARE}", DONE),
+    Row("right before the end, in C", {"a.c": "x = 1\n"}, f"a.c\n{SPARE}", {"a.c": "x = 3\n"}),
+    Row("right before the end, in text", TEXT, f"a.txt\n{SPARE}", None, UNREADABLE),
+    Row("right before the end, in Markdown", TEXT, f"a.md\n{SPARE}", None, UNREADABLE),
+    Row(
+        "with a blank line behind it",
+        A,
+        f"src/a.py\n{BLOCK.replace('>>>>>>>', chr(10).join(['=======', '', '>>>>>>>']))}",
+        None,
+        UNREADABLE,
+    ),
+    Row(
+        "twice",
+        A,
+        f"src/a.py\n{SPARE.replace('>>>>>>>', '=======' + chr(10) + '>>>>>>>')}",
+        None,
+        UNREADABLE,
+    ),
+    Row(
+        "of another length, as a heading",
+        {"a.rst": "One\n=====\n"},
+        "a.rst\n<<<<<<< SEARCH\nOne\n=====\n=======\nTwo\n=====\n>>>>>>> REPLACE\n",
+        {"a.rst": "Two\n=====\n"},
+    ),
+]
+
+
+@pytest.mark.parametrize("row", DIVIDED, ids=lambda row: row.name)
+def test_a_second_divider(bench: Bench, row: Row) -> None:
+    check(bench, row)
