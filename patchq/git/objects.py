@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,10 +85,14 @@ def is_regular(mode: int) -> bool:
 
 def parse_tree(raw: bytes) -> dict[str, Leaf]:
     """The entries of a tree object, subdirectories included; odd bytes as surrogates."""
-    return {
-        name.decode("utf-8", "surrogateescape"): (int(mode, 8), oid.hex())
-        for mode, name, oid in _ITEM.findall(raw)
-    }
+    return dict(tree_items(raw))
+
+
+def tree_items(raw: bytes) -> Iterator[tuple[str, Leaf]]:
+    """The same entries, read one by one."""
+    for item in _ITEM.finditer(raw):
+        mode, name, oid = item.groups()
+        yield name.decode("utf-8", "surrogateescape"), (int(mode, 8), oid.hex())
 
 
 def graft(

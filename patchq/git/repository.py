@@ -47,6 +47,7 @@ from patchq.git.objects import (
     make_identity,
     nest,
     parse_tree,
+    tree_items,
 )
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import DiskFault, Fault, RepositoryFault, UsageError
@@ -58,6 +59,10 @@ _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodul
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
 CACHE_BYTES = 32 << 20
+CACHED_TREE, CACHED_BLOB = 4 << 20, 256 << 10
+"""The largest objects that are kept in it.  By itself libgit2 keeps trees up to 4 KiB and no blobs:
+a path in a large directory would cost reading all of it, and a search in other files each of them
+anew for every response."""
 MAPPED_BYTES = 64 << 20
 OPEN_PACKS = 64
 """libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
@@ -97,6 +102,8 @@ class Repository:
     def open(cls, path: Path) -> Repository:
         """The repository that `path` is in; `errors.UsageError` if it is in none."""
         pygit2.settings.cache_max_size(CACHE_BYTES)
+        pygit2.settings.cache_object_limit(ObjectType.TREE, CACHED_TREE)
+        pygit2.settings.cache_object_limit(ObjectType.BLOB, CACHED_BLOB)
         pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
         pygit2.settings.mwindow_file_limit = OPEN_PACKS
         found = None
@@ -404,15 +411,16 @@ class CommitTree:
 
     def paths(self) -> Iterator[str]:
         """Every file's path, in git's order, a directory in memory at a time for each level."""
-        pending = [("", TREE, self.root)]
-        while pending:
-            path, mode, oid = pending.pop()
-            if mode == TREE:
-                items = parse_tree(self.repo.raw(oid)).items()
-                prefix = f"{path}/" if path else ""
-                pending.extend((prefix + name, *leaf) for name, leaf in reversed(items))
+        open = [("", tree_items(self.repo.raw(self.root)))]
+        while open:
+            prefix, items = open[-1]
+            name, (mode, oid) = next(items, ("", (0, "")))
+            if not name:
+                open.pop()
+            elif mode == TREE:
+                open.append((f"{prefix}{name}/", tree_items(self.repo.raw(oid))))
             elif mode not in _KINDS:
-                yield path
+                yield prefix + name
 
     def filtered(self, path: str) -> str | None:
         """The `filter` attribute by this commit's `.gitattributes`, and by those outside it."""
