@@ -54,6 +54,7 @@ _HINT_FILE = (
     "to write the file, put its path into the fence's info behind a colon (```python:path/to/file);"
     " to quote from it, let no path stand in the fence's info, right above it or on its first line"
 )
+_LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
 _COMMENT = re.compile(r"\s*(?:#(?!!)|//)")
 
 
@@ -288,7 +289,9 @@ class _ResponseReader:
         above = line_above(lines, end, low)
         headed = above >= low and self._is_heading(lines[above])
         if mark is None:
-            cut = is_cut(line, headed) or (bool(self.found.edits) and self._is_heading(line))
+            # A path that is one of several, line by line, is an item of a list.
+            begins = bool(self.found.edits) and not headed and self._is_heading(line)
+            cut = is_cut(line, headed) or begins
         else:
             cut = self.doc.open_fences.opened(end) and (bool(mark.info) or headed)
         if cut:
@@ -296,7 +299,7 @@ class _ResponseReader:
 
     def _is_heading(self, line: str) -> bool:
         """Whether the line is a path and nothing else, and no item of a list."""
-        listed = line.lstrip().startswith(("- ", "* ", "+ ", "> "))
+        listed = _LISTED.match(line)
         return not listed and path_line(line, self.doc.known) is not None
 
 

@@ -413,3 +413,38 @@ DIVIDED = [
 @pytest.mark.parametrize("row", DIVIDED, ids=lambda row: row.name)
 def test_a_second_divider(bench: Bench, row: Row) -> None:
     check(bench, row)
+
+
+# ---------------------------------------------------------------- a cut end
+
+ENDS = [
+    *in_every_form(
+        ("a numbered list", "{}\nPlease add these files:\n\n1. `src/b.py`\n2. `src/c.py`\n"),
+        ("a numbered bare list", "{}\nNext:\n\n1) src/b.py\n2) src/c.py"),
+        ("a bulleted list", "{}\nSee also:\n\n- src/b.py\n- **src/c.py**\n"),
+        ("a list of one", "{}\nPlease add:\n\n* `src/b.py`\n"),
+        ("a list under bullets of another kind", "{}\nSee:\n\n• src/b.py\n• src/c.py\n"),
+        ("paths line by line", "{}\nPlease add these files to the chat:\n\nsrc/b.py\nsrc/c.py\n"),
+        ("a sentence", "{}\nThe tests are in `tests/test_a.py`.\n"),
+        ("a sentence that ends in a path", "{}\nNow look at src/b.py\n"),
+        ("a lettered list", "{}\nSee:\n\na. src/b.py\nb. src/c.py\n"),
+        ("a table", "{}\n| file | what |\n|---|---|\n| `src/b.py` | new |\n"),
+        ("a closed fence", "{}\nRun:\n\n```bash\npytest\n```"),
+    ),
+    *in_every_form(
+        ("an opening marker", "{}\nsrc/b.py\n<<<<<<< SEARCH"),
+        ("half a marker", "{}\nsrc/b.py\n<<<<<<< SEA"),
+        ("a path and a fence", "{}\nsrc/b.py\n```python"),
+        ("a patch", "{}\n*** Begin Patch\n*** Update File: src/b.py\n@@\n-b"),
+        ("a heading with a path", "{}\n### src/b.py\n"),
+        ("a bare path", "{}\nsrc/b.py\n"),
+        ("a bare path below a sentence", "{}\nAnd the tests:\n\nsrc/b.py\n"),
+        ("an open call", '{}\n{"file_path": "src/b.py", "old_string": "b", "new_s'),
+        codes=TRUNCATED,
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ENDS, ids=lambda row: row.name)
+def test_how_a_response_ends(bench: Bench, row: Row) -> None:
+    check(bench, row)
