@@ -38,6 +38,10 @@ MODES = {
 LIVES = 2
 """Repositories that are tormented at the same time."""
 SLOTS = 2000
+MOST_WAITING = 40
+"""Responses in the inbox: a machine that is slow gets fewer, so that its last run ends."""
+LONGEST_SECONDS = 900
+"""Of one command.  It is no promise of the product, but the end of one that hangs."""
 
 
 @dataclass
@@ -84,7 +88,7 @@ def make_life(path: Path, mode: str, seed: int) -> Life:
 
 def patchq(life: Life, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "patchq", "-C", str(life.repo), *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS)
 
 
 def torment(life: Life, kills: int) -> None:
@@ -142,7 +146,8 @@ def dropping(life: Life) -> Iterator[None]:
         rng = random.Random(life.rng.random())
         while not over.is_set():
             for _ in range(rng.choice((1, 1, 2, 4, 10))):
-                drop(life, rng)
+                if len(os.listdir(life.queue / "inbox")) < MOST_WAITING:
+                    drop(life, rng)
             over.wait(rng.choice((0.1, 0.4, 0.8)) * rng.random())
 
     thread = Thread(target=agents)
