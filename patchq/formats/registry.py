@@ -71,7 +71,7 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
     """The edits of an answer or a stream: those in its text, and its tool calls."""
     if answer.unreadable:
         flaw = answer.unreadable
-        raise UnreadableEdit(flaw.line + first_line - 2, flaw.message, flaw.hint)
+        raise UnreadableEdit(flaw.line + first_line - 2, flaw.message, flaw.hint, flaw.code)
     if answer.cut is not None:
         raise UnreadableEdit.of(
             Problem(

@@ -67,6 +67,15 @@ def hook(name: str = "Edit", kind: str = "PreToolUse", **words: Any) -> dict[str
     }  # fmt: skip
 
 
+def step(id: str, status: str = "success", **words: Any) -> tuple[dict[str, Any], ...]:
+    """A call and its result as the Gemini CLI tells them."""
+    use = {"type": "tool_use", "timestamp": "t", "tool_name": "replace", "tool_id": id}
+    told = {"type": "tool_result", "timestamp": "t", "tool_id": id, "status": status, "output": ""}
+    return {**use, "parameters": words or EDIT}, told
+
+
+GEMINI = {"type": "init", "timestamp": "t", "session_id": "s", "model": "g"}
+GEMINI_END = {"type": "result", "timestamp": "t", "status": "success", "stats": {}}
 MADE = (said(use("t1")), result("t1"))
 DENIED = {**END, "permission_denials": [{"tool_name": "Edit", "tool_use_id": "t1"}]}
 
@@ -103,6 +112,12 @@ DENIED = {**END, "permission_denials": [{"tool_name": "Edit", "tool_use_id": "t1
         pytest.param(({**END, "result": BLOCK},), ["src/a.py"], id="the end alone"),
         pytest.param((INIT, *MADE, {**END, "subtype": "error_max_turns"}, INIT,
                       said(text("Go on.")), END), ["src/a.py"], id="a further turn"),
+        pytest.param(({"type": "rate_limit_event"}, INIT, *MADE, END), ["src/a.py"], id="late"),
+        pytest.param((GEMINI, *step("1"), *step("2", "error", **OTHER), GEMINI_END), ["src/a.py"],
+                     id="Gemini"),
+        pytest.param((GEMINI, *({"type": "message", "role": "assistant", "content": part,
+                      "delta": True} for part in (BLOCK[:9], BLOCK[9:])), GEMINI_END),
+                     ["src/a.py"], id="words of Gemini in pieces"),
         pytest.param((hook(),), ["src/a.py"], id="hook"),
         pytest.param((hook(**OTHER),), ["src/b.py"], id="hook, relative"),
         pytest.param((hook(), hook(kind="PostToolUse")), ["src/a.py"], id="before and after"),
@@ -135,6 +150,12 @@ def test_what_was_done(events: tuple[Any, ...], paths: list[str]) -> None:
          "two different calls"),
         ((INIT, *MADE, {"type": "news", "call": use("t2")}, END), "unreadable_edit", "'news'"),
         (({**INIT, "cwd": "/repo/sub"}, said(text(BLOCK)), END), "unreadable_edit", "'/repo/sub'"),
+        ((GEMINI, *step("1"), {**GEMINI_END, "status": "error"}), "truncated", "in error"),
+        ((GEMINI, *step("1")), "truncated", "without"),
+        (({"type": "tool_use", "sessionID": "s", "part": {"tool": "edit", "state":
+          {"input": EDIT}}},), "unreadable_edit", "'tool_use'"),
+        ((INIT, {"type": "tool_call", "tool_call": {"editToolCall": {"args": EDIT}}}, END),
+         "unreadable_edit", "'tool_call'"),
         ((hook(kind="Stop"),), "unreadable_edit", "'Stop'"),
         (({"type": "thread.started", "thread_id": "t"}, {"type": "turn.completed"}),
          "unreadable_edit", "codex exec --json"),

@@ -30,7 +30,7 @@ def open_answer(text: str) -> ApiAnswer | None:
         return streams.open_stream(values)
     except JsonError as error:
         if error.cut:
-            return ApiAnswer((), "the stream ends within an event")
+            return ApiAnswer((), unreadable=streams.cut(error.line, "within an event"))
         message = f"the stream cannot be read, column {error.column}: {error}"
         return ApiAnswer((), unreadable=Unopened(error.line, message, streams.WHOLE))
 

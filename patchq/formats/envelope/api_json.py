@@ -63,6 +63,7 @@ class Unopened:
     line: int
     message: str
     hint: str
+    code: str = "response.unreadable_edit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def _answer(node: Node) -> ApiAnswer | None:
 def _opened(message: Node | None, reason: Node | None, model: str | None) -> ApiAnswer:
     """The answer that is one message, and why it ended."""
     return ApiAnswer(
-        tuple(_joined(parts_of_message(message))) if message else (), cut_of(reason), model
+        tuple(joined(parts_of_message(message))) if message else (), cut_of(reason), model
     )
 
 
@@ -192,7 +193,7 @@ def _response(node: Node) -> ApiAnswer:
         cut = details.text("reason") or cut
     for item in items_of(node.get("output")):
         message = item.text("type") == "message"
-        parts += _joined(parts_of_message(item)) if message else _part(item)
+        parts += joined(parts_of_message(item)) if message else _part(item)
         cut = cut or cut_of(item.get("status"))
     return ApiAnswer(tuple(parts), cut, node.text("model"))
 
@@ -220,7 +221,7 @@ def _part(node: Node) -> Iterator[ApiPart]:
         yield call
 
 
-def _joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
+def joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
     """The parts with adjacent texts made one, for an API that cuts a text anywhere."""
     for is_text, run in groupby(parts, lambda part: isinstance(part, ApiText)):
         if is_text:

@@ -39,6 +39,10 @@ KEYS = (*TEXT_KEYS, "depends_on", "whole_files", "bytes", "sha256")
 _OTHER_WORDS = {"branch": "target", "commit": "base"}
 _INVISIBLE = "\u200b\u2060\ufeff"
 _MARKER = re.compile(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
+_LIKE_MARKER = re.compile(r"\\?-{2,}[ \t]*\w*[ \t]*|\+{3,}[ \t]*|[\u2013\u2014]+[ \t]*")
+"""A line that is meant as a marker, and is none to YAML."""
+_STEERING = frozenset({"target", "base", "retries", "depends_on", "whole_files"})
+_LOOKALIKES = str.maketrans({"\u00a0": " ", "\uff1a": ":"})
 _NAMED = re.compile(rf"([\"']?)({'|'.join(KEYS)})\1[ \t]*:")
 """A line that begins with a key of ours."""
 _ENTRY = re.compile(r"(?:-[ \t]+)?[\"']?([^\s:#\"'{-][^:\"']*?)[\"']?[ \t]*:(?:\s|\Z)")
@@ -194,7 +198,7 @@ def _block(lines: Iterator[_Line], indent: str, wrapper: Fence | None) -> _Block
         if edit is None and (mark or _EDIT.match(line.text)):
             edit = line
         if edit is None and not line.blank:
-            block.append(line.text.removeprefix(indent))
+            block.append(line.text.removeprefix(indent).translate(_LOOKALIKES))
     return _Block(tuple(block), closing, edit)
 
 
@@ -276,6 +280,36 @@ def _nowhere(path: str) -> bool:
 def _misplaced(line: int, how: str) -> Problem:
     message = f"The front matter on line {line} {how}, so it may be lost."
     return Problem("frontmatter.value", message, f"{_HINT_FIRST} {_HINT_PROSE}", line=line)
+
+
+def unmarked(text: str, first_line: int = 1) -> Problem | None:
+    """The problem of front matter that begins a text without the two lines that make it so: keys of
+    ours in a paragraph, or a fence, of their own, or above a line like a marker."""
+    lines = _lines(text)
+    opening = _filled(lines)
+    mark = fence(opening.text) if opening else None
+    if opening is None or (mark and (mark.closing or path_of_info(mark.info, _nowhere))):
+        return None
+    alone = mark is None and not _LIKE_MARKER.fullmatch(opening.text)
+    block = [opening.text] if alone else []
+    last = ""
+    for line in lines:
+        last = line.text
+        if fence(last) or _LIKE_MARKER.fullmatch(last) or _EDIT.match(last):
+            break
+        if line.blank and block:
+            break
+        block += [] if line.blank else [last]
+    if block and block[-1].startswith("file") and (fence(last) or _EDIT.match(last)) and not mark:
+        block.pop()  # the path line of an edit
+    named = [match[2] for line in block if (match := _NAMED.match(line))]
+    if named and _NAMED.match(block[0]):
+        only = len(named) == len(block) and (len(named) > 1 or named[0] in _STEERING)
+        closed = mark is None and bool(_LIKE_MARKER.fullmatch(last)) and _shaped(block)
+        if only or closed:
+            line_number = opening.number + first_line - 1
+            return _misplaced(line_number, "does not stand between two lines `---`")
+    return None
 
 
 def inside(text: str) -> Problem | None:

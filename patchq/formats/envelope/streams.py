@@ -8,6 +8,7 @@ A session tells what became of its calls: one that was denied, or failed, has ch
 call counts once by its id, and only if a result says that it was made; how the session ended tells
 whether all of it is there.  A hook's object is one call, which is about to be made.
 
+The events of Claude Code are read, and those of the Gemini CLI, which have a kind for each step.
 What an event of another kind says is passed over, unless it holds a call.
 """
 
@@ -26,6 +27,7 @@ from patchq.formats.envelope.api_json import (
     call_in,
     cut_of,
     items_of,
+    joined,
     parts_of_message,
 )
 from patchq.text.jsonish import Node
@@ -33,8 +35,9 @@ from patchq.text.jsonish import Node
 _CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
 _FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
 _EVENTS = frozenset({"system", "assistant", "user", "result"})
-_REPEATS = frozenset({"stream_event", "control_request", "control_response"})
-"""Events that repeat what others say."""
+_REPEATS = frozenset({"stream_event", "control_request", "control_response", "rate_limit_event"})
+"""Events that say nothing of their own."""
+_ARGUMENTS = ("input", "args", "arguments", "parameters", "tool_input")
 _NAMES_FILES = re.compile(r"(?:thread|turn|item|session)\.[a-z_]+")
 """The kinds of the events of `codex exec --json`."""
 _CODEX = (
@@ -52,6 +55,8 @@ def is_event(node: Node) -> bool:
         return True
     message = node.get("message")
     inner = message is not None and isinstance(message.value, dict)
+    if kind and (kind in _REPEATS or node.text("session_id", "sessionId", "sessionID")):
+        return True
     told = node.get("subtype", "is_error") is not None
     return kind in _EVENTS and (inner or (told and kind in ("system", "result")))
 
@@ -80,6 +85,8 @@ class _Stream:
     session: bool = False
     """Whether the events are those of a session, whose results tell what was made."""
     ended: bool = False
+    last: int = 1
+    """The line of the last event."""
     cut: str | None = None
     """Why the model stopped, if that was no normal end of a message."""
     failed: str | None = None
@@ -89,7 +96,7 @@ class _Stream:
         """Take in an event; what refuses all, if there is one."""
         if not isinstance(event.value, dict):
             return _unreadable(event, "expected an event, a JSON object", WHOLE)
-        kind = event.text("type") or ""
+        self.last, kind = event.last, event.text("type") or ""
         if event.text("hook_event_name"):
             return self._hook(event)
         if _NAMES_FILES.fullmatch(kind):
@@ -163,7 +170,7 @@ class _Stream:
     def _result(self, event: Node) -> None:
         """The end of a turn; its text repeats the last message."""
         self.ended = True
-        error, how = event.get("is_error"), event.text("subtype") or "success"
+        error, how = event.get("is_error"), event.text("subtype", "status") or "success"
         failed = error is not None and bool(error.value)
         self.cut = cut_of(event.get("stop_reason")) or self.cut
         self.failed = how if how != "success" else "an error" if failed else None
@@ -173,19 +180,32 @@ class _Stream:
             self.parts.append(ApiText(text, (event.line, event.last)))
 
     def _other(self, event: Node, kind: str) -> Unopened | None:
+        key = event.text("tool_id")
         if kind == "error":
             self.ended, self.failed = True, "an error"
+        elif kind == "tool_result" and key:
+            self.made[key] = event.text("status") == "success"
+        elif kind == "tool_use" and (name := event.text("tool_name")):
+            self.session, self.ended = True, False
+            given = event.get("parameters") or Node({}, event.line, event.last)
+            call = ToolCall(name, _below(given, self.cwd), (event.line, event.last), key)
+            return self._call(call, key, event)
+        elif kind == "message":
+            self.session, self.ended = True, False
+            if event.text("role") != "user" and (text := event.text("content")):
+                self.parts.append(ApiText(text, (event.line, event.last)))
         elif kind not in _REPEATS and _holds_call(event):
             return _unreadable(event, f"an event of the kind {kind!r} holds a call", WHOLE)
         return None
 
     def answer(self) -> ApiAnswer:
-        cut = self.failed or self.cut
-        if self.session and not (self.ended or cut):
-            cut = "the stream ends without its event `result`"
-        parts = [self._told(part) for part in self.parts]
+        if self.failed:
+            return ApiAnswer((), unreadable=cut(self.last, f"in {self.failed}"))
+        if self.session and not (self.ended or self.cut):
+            return ApiAnswer((), unreadable=cut(self.last, "without its event `result`"))
+        parts = [told for part in self.parts if (told := self._told(part))]
         cwd = self.cwd if self.session else None
-        return ApiAnswer(tuple(part for part in parts if part), cut, self.model, cwd=cwd)
+        return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd=cwd)
 
     def _told(self, part: ApiPart) -> ApiPart | None:
         """The part, with what became of a call; None for one that was not made."""
@@ -193,6 +213,12 @@ class _Stream:
             return part
         made = self.made.get(part.id)
         return None if made is False else replace(part, told=bool(made) or not self.session)
+
+
+def cut(line: int, how: str) -> Unopened:
+    """The refusal of a stream that is not all there."""
+    hint = "let the agent go on to its end, and send the whole stream, or the edits alone"
+    return Unopened(line, f"the stream ends {how}", hint, "response.truncated")
 
 
 def _unreadable(node: Node, message: str, hint: str) -> Unopened:
@@ -205,6 +231,9 @@ def _holds_call(node: Node) -> bool:
         return any(map(_holds_call, node.value))
     if not isinstance(node.value, dict):
         return False
+    given = (node.get(key) for key in _ARGUMENTS)
+    if any(arguments is not None and isinstance(arguments.value, dict) for arguments in given):
+        return True
     return call_in(node) is not None or any(map(_holds_call, node.value.values()))
 
 
