@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from unicodedata import normalize
 
-from patchq.model.names import check_path, collision_key, nearest
+from patchq.model.names import check_path, collision_key, nearest, told_apart
 from patchq.model.values import Entry, Problem, Tree
 
 _MOST_LISTED = 200_000
@@ -52,7 +53,8 @@ def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
     """Raise `Refused` for a path that is outside, malformed or denied."""
     if flaw := check_path(path, exists=exists):
         astray = rules.astray(path) if path.startswith("/") else None
-        raise _refuse(flaw.code, path, f"the path {path!r} {astray or flaw.reason}", _spelled(path))
+        shown = repr(path).replace(path, told_apart(path, normalize("NFC", path))[0])
+        raise _refuse(flaw.code, path, f"the path {shown} {astray or flaw.reason}", _spelled(path))
     if reason := rules.denied(path):
         raise _refuse(
             "path.denied",
@@ -64,7 +66,7 @@ def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
 
 def _spelled(path: str) -> str:
     """What to write in place of a path that cannot be used."""
-    parts = (part.strip() for part in path.split("/"))
+    parts = (part.strip() for part in normalize("NFC", path).split("/"))
     likely = "/".join(part for part in parts if part not in ("", "."))
     if path.startswith("/") or check_path(likely):
         return "name the file relative to the repository's root, with `/` between directories"
@@ -78,8 +80,12 @@ def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
     if entry is None:
         _check_ancestors(tree, path)
         likely = likely_path(tree, path)
-        hint = f"did you mean {likely}?" if likely else "list the files and name one of them"
-        raise _refuse("path.not_found", path, f"there is no file {path} in the base", hint)
+        named, hint = path, "list the files and name one of them"
+        if likely:
+            named, apart = told_apart(path, likely)
+            more = f" (written out: {apart})" if apart != likely else ""
+            hint = f"did you mean {likely}?{more}"
+        raise _refuse("path.not_found", path, f"there is no file {named} in the base", hint)
     if entry.kind != "file":
         raise _refuse(
             "path.not_a_file",
@@ -173,15 +179,18 @@ def _check_collisions(tree: Tree, path: str) -> None:
             key = collision_key(name)
             for other in names:
                 if collision_key(other) == key:
-                    raise _refuse(
-                        "path.exists",
-                        path,
-                        f"{path} differs from {directory}{'/' if directory else ''}{other} only "
-                        "in case or in how its letters are composed",
-                        "choose another name, or use the one that exists",
+                    there = f"{directory}/{other}" if directory else other
+                    raise _differs_little(
+                        path, path, there, "choose another name, or use the one that exists"
                     )
             return
         directory = f"{directory}/{name}" if directory else name
+
+
+def _differs_little(path: str, name: str, other: str, hint: str, which: str = "") -> Refused:
+    one, two = told_apart(name, other)
+    message = f"{one} differs from {two}{which} only in case or in how its letters are composed"
+    return _refuse("path.exists", path, message, hint)
 
 
 class NewPaths:
@@ -203,13 +212,8 @@ class NewPaths:
                     "choose another path",
                 )
             if step != other:
-                raise _refuse(
-                    "path.exists",
-                    path,
-                    f"{step} differs from {other}, which the batch adds too, only in case or in "
-                    "how its letters are composed",
-                    "spell it alike, or choose another name",
-                )
+                hint = "spell it alike, or choose another name"
+                raise _differs_little(path, step, other, hint, ", which the batch adds too,")
 
 
 def likely_path(tree: Tree, path: str) -> str | None:

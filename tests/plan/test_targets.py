@@ -125,3 +125,22 @@ def test_new_paths_side_by_side() -> None:
         new.add(path)
     with pytest.raises(Refused):
         new.add("e/x")
+
+
+@pytest.mark.parametrize(
+    ("path", "op", "says"),
+    [
+        ("src/app.py", EDIT, "there is no file src/app.py in the base"),
+        ("src/app.py", EDIT, "did you mean src/\u0430pp.py? (written out: src/\\u0430pp.py)"),
+        ("cafe\u0301.py", EDIT, "there is no file cafe\\u0301.py in the base"),
+        ("cafe\u0301.py", EDIT, "did you mean caf\u00e9.py? (written out: caf\\u00e9.py)"),
+        ("cafe\u0301/new.py", Create("x\n"), "the path 'cafe\\u0301/new.py' is not in Unicode's"),
+        ("cafe\u0301/new.py", Create("x\n"), "write it as caf\u00e9/new.py"),
+    ],
+)
+def test_a_name_that_looks_like_another_is_shown_by_its_difference(
+    path: str, op: Op, says: str
+) -> None:
+    tree = DictTree({"src/\u0430pp.py": "a\n", "caf\u00e9.py": "c\n"})
+    (problem,) = batch.plan(edits((path, op)), tree, RULES).problems
+    assert says in f"{problem.message}\n{problem.hint}"
