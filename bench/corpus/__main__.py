@@ -16,12 +16,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.console import command_line
 from bench.corpus.cases import Case, Court, Result, read_cases, safe_name
+from bench.corpus.logs.aider import aider_cases
+from bench.corpus.logs.claude import claude_cases
 from bench.git import BenchError, find_command, git
 
 COLUMNS = ("cases", "exact", "refused", "wrong", "as expected")
@@ -30,7 +32,23 @@ COLUMNS = ("cases", "exact", "refused", "wrong", "as expected")
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = command_line("bench.corpus", __doc__)
     add = parser.add_argument
-    add("files", nargs="+", type=Path, metavar="CASES", help="JSON lines, plain or gzipped")
+    add("files", nargs="*", type=Path, metavar="CASES", help="JSON lines, plain or gzipped")
+    add(
+        "--aider-history",
+        type=Path,
+        metavar="REPO",
+        action="append",
+        default=[],
+        help="make cases of aider's chat history there, and of its commits",
+    )
+    add(
+        "--claude-log",
+        type=Path,
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="make cases of a log of Claude Code, or of all in a folder",
+    )
     add("--format", default="", metavar="PREFIX", help="only formats that begin so")
     add("--slip", metavar="S", help="only this slip")
     add("--id", default="", metavar="TEXT", help="only cases whose id holds this")
@@ -43,11 +61,20 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+def all_cases(args: argparse.Namespace) -> Iterator[Case]:
+    for paths, read in (
+        (args.files, read_cases),
+        (args.aider_history, aider_cases),
+        (args.claude_log, claude_cases),
+    ):
+        for path in paths:
+            yield from read(path)
+
+
 def chosen(args: argparse.Namespace) -> list[Case]:
     cases = [
         case
-        for path in args.files
-        for case in read_cases(path)
+        for case in all_cases(args)
         if case.format.startswith(args.format)
         and args.slip in {None, case.slip}
         and args.id in case.id

@@ -1,0 +1,290 @@
+"""Readers of logs: cases out of aider's chat history and of Claude Code's sessions.
+
+The samples are written after what both write: their forms, not their words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.corpus.cases import Case
+from bench.corpus.logs.aider import HISTORY, aider_cases, turns_of
+from bench.corpus.logs.claude import claude_cases, patched_by
+from bench.git import BenchError
+from tests.helpers.benches import bench
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+APP = "import sys\n\n\ndef main():\n    print('one')\n    return 0\n"
+APP_2 = APP.replace("'one'", "'two'")
+APP_3 = APP_2.replace("return 0", "return 1")
+
+
+def block(path: str, old: str, new: str) -> str:
+    return f"{path}\n```python\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n```\n"
+
+
+def said(*lines: str) -> str:
+    return "".join(f"> {line}  \n" for line in lines)
+
+
+def asked(*lines: str) -> str:
+    return "\n" + "  \n".join(f"#### {line}" for line in lines) + "  \n\n"
+
+
+# ---------------------------------------------------------------- aider
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """aider committed two answers there; the second one after a commit of the user's own."""
+    place = make_repo(tmp_path / "repo", {"app.py": APP, "README": "Read me.\n"})
+    hashes = []
+    for files in ({"app.py": APP_2}, {"README": "Read it.\n"}, {"app.py": APP_3}):
+        commit_files(place, files)
+        hashes.append(git("rev-parse", "--short=7", "HEAD", cwd=place))
+    first = "I change it.\n\n# Not a heading of aider's\n\n" + block(
+        "app.py", "    print('one')\n", "    print('two')\n"
+    )
+    second = "> A quotation of mine.\n\n" + block(
+        "app.py", "    return 0  # at the end\n", "    return 1\n"
+    )
+    history = (
+        "\n# aider chat started at 2025-01-02 03:04:05\n\n"
+        + said("/usr/bin/aider", "Model: m with diff edit format", "Git repo: .git with 2 files")
+        + asked("say two", "in app.py")
+        + f"{first}\n"
+        + said("Tokens: 1k sent", "Applied edit to app.py", f"Commit {hashes[0]} feat: Say two")
+        + asked("/help")
+        + said("some help")
+        + asked("what is it?")
+        + "It is a program.\n\n"
+        + said("Tokens: 1k sent")
+        + asked("return 1")
+        + f"{second}\n"
+        + said(f"Commit {hashes[1]} docs: By hand", "Applied edit to app.py")
+        + said(f"Commit {hashes[2]} feat: Return 1")
+    )
+    (place / HISTORY).write_text(history)
+    return place
+
+
+def test_the_turns_of_a_history(repo: Path) -> None:
+    turns = list(turns_of((repo / HISTORY).read_text()))
+    assert [turn.paths for turn in turns] == [("app.py",), (), ("app.py",)]
+    assert turns[0].answer.startswith("I change it.\n\n# Not a heading")
+    assert turns[0].answer.endswith(">>>>>>> REPLACE\n```\n")
+    assert turns[2].answer.startswith("> A quotation of mine.\n")
+    assert turns[1] == type(turns[1])("It is a program.\n", (), None)
+
+
+def test_an_answer_and_its_commit_are_a_case(repo: Path) -> None:
+    first, second = aider_cases(repo)
+    assert first.before["app.py"].decode() == APP
+    assert first.after == {"app.py": APP_2.encode()}
+    assert (first.expect, first.format) == ("exact", "search_replace")
+    assert second.before["README"] == b"Read it.\n"
+    assert second.after == {"app.py": APP_3.encode()}
+    assert second.expect == "exact_or_refuse"  # its quote stands nowhere: aider guessed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Applied edit to app.py", "Applied edit to README"),
+        ("# aider chat started at 2025-01-02 03:04:05", "# Notes"),
+    ],
+    ids=["other files", "no session"],
+)
+def test_what_the_commit_does_not_show_is_no_case(repo: Path, old: str, new: str) -> None:
+    text = (repo / HISTORY).read_text().replace(old, new, 1)
+    (repo / HISTORY).write_text(text)
+    cases = list(aider_cases(repo))
+    assert len(cases) == (1 if "Applied" in old else 2)
+
+
+def test_behind_an_answer_that_was_applied_in_part_nothing_is_known(repo: Path) -> None:
+    text = (repo / HISTORY).read_text()
+    (repo / HISTORY).write_text(text.replace("Commit ", "Not committed: ", 1))
+    assert [case.expect for case in aider_cases(repo)] == ["exact_or_refuse"]
+    part = said("Applied edit to app.py", "The LLM did not conform to the edit format.")
+    (repo / HISTORY).write_text(
+        text.replace("It is a program.\n\n", block("app.py", "x\n", "y\n") + part)
+    )
+    assert [case.expect for case in aider_cases(repo)] == ["exact"]
+
+
+def test_a_commit_that_is_gone_is_no_case(repo: Path) -> None:
+    text = (repo / HISTORY).read_text()
+    head = git("rev-parse", "--short=7", "HEAD", cwd=repo)
+    (repo / HISTORY).write_text(text.replace(head, "0123456"))
+    assert len(list(aider_cases(repo))) == 1
+
+
+def test_a_folder_without_a_history(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="no repository with"):
+        list(aider_cases(tmp_path))
+
+
+# ---------------------------------------------------------------- Claude Code
+
+CWD = "/home/ada/project"
+
+
+class Log:
+    """A session's log, written as Claude Code writes it."""
+
+    def __init__(self) -> None:
+        self.lines: list[Mapping[str, Any]] = [
+            {"type": "summary", "summary": "A session", "leafUuid": "u-0"},
+            {"type": "user", "cwd": CWD, "message": {"role": "user", "content": "Do it"}},
+        ]
+
+    def call(self, name: str, words: Mapping[str, object], done: object, error: str = "") -> Log:
+        id = f"toolu_{len(self.lines):03}"
+        use = {"type": "tool_use", "id": id, "name": name, "input": words}
+        message = {"model": "m", "role": "assistant", "content": [use], "stop_reason": None}
+        self.lines.append({"type": "assistant", "cwd": CWD, "uuid": id, "message": message})
+        result: dict[str, object] = {"tool_use_id": id, "type": "tool_result", "content": error}
+        if error:
+            result["is_error"] = True
+        back = {"role": "user", "content": [result]}
+        self.lines.append({"type": "user", "cwd": CWD, "message": back, "toolUseResult": done})
+        return self
+
+    def cases(self, folder: Path) -> list[Case]:
+        path = folder / "session.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in self.lines) + '{"cut')
+        return list(claude_cases(path))
+
+
+def edit(old: str, new: str, path: str = f"{CWD}/app.py", **more: object) -> dict[str, object]:
+    return {"file_path": path, "old_string": old, "new_string": new, **more}
+
+
+def patch(at: int, *lines: str) -> list[dict[str, object]]:
+    old = sum(line[0] in " -" for line in lines)
+    new = sum(line[0] in " +" for line in lines)
+    return [{"oldStart": at, "oldLines": old, "newStart": at, "newLines": new, "lines": [*lines]}]
+
+
+def edited(original: str | None, hunks: object, **more: object) -> dict[str, object]:
+    facts = {"filePath": f"{CWD}/app.py", "originalFile": original, "structuredPatch": hunks}
+    return {**facts, "userModified": False, "replaceAll": False, **more}
+
+
+TWO = patch(4, " def main():", "-    print('one')", "+    print('two')", "     return 0")
+
+
+def test_an_edit_is_a_case_of_the_file_that_the_tool_met(tmp_path: Path) -> None:
+    (case,) = Log().call("Edit", edit("'one'", "'two'"), edited(APP, TWO)).cases(tmp_path)
+    assert (case.before["app.py"].decode(), case.expect) == (APP, "exact")
+    assert case.after == {"app.py": APP_2.encode()}
+    answer = json.loads(case.response)
+    assert answer["content"][0]["input"]["file_path"] == "app.py"
+
+
+def test_lines_taken_out_are_as_the_tool_took_them(tmp_path: Path) -> None:
+    hunks = patch(4, " def main():", "-    print('one')", "     return 0")
+    (case,) = Log().call("Edit", edit("    print('one')", ""), edited(APP, hunks)).cases(tmp_path)
+    assert case.after == {"app.py": APP.replace("    print('one')\n", "").encode()}
+
+
+def test_hunks_of_another_text_do_not_count(tmp_path: Path) -> None:
+    tabs = APP.replace("    ", "\t")
+    (case,) = Log().call("Edit", edit("'one'", "'two'"), edited(tabs, TWO)).cases(tmp_path)
+    assert case.after == {"app.py": tabs.replace("'one'", "'two'").encode()}
+
+
+def test_a_multi_edit(tmp_path: Path) -> None:
+    words = {"file_path": f"{CWD}/app.py", "edits": [
+        {"old_string": "'one'", "new_string": "'two'"},
+        {"old_string": "return 0", "new_string": "return 1"},
+    ]}  # fmt: skip
+    done = {"filePath": f"{CWD}/app.py", "originalFileContents": APP, "userModified": False}
+    (case,) = Log().call("MultiEdit", words, done).cases(tmp_path)
+    assert case.after == {"app.py": APP_3.encode()}
+
+
+def test_a_write_and_an_edit_of_what_it_wrote(tmp_path: Path) -> None:
+    write = {"file_path": f"{CWD}/app.py", "content": APP}
+    created = {"type": "create", "filePath": f"{CWD}/app.py", "content": APP, "structuredPatch": []}
+    log = Log().call("Write", write, {**created, "originalFile": None})
+    first, second = log.call("Edit", edit("'one'", "'two'"), edited(None, TWO)).cases(tmp_path)
+    assert first.after == {"app.py": APP.encode()}
+    assert "app.py" not in first.before
+    assert (first.expect, second.expect) == ("exact", "exact_or_refuse")
+    assert second.after == {"app.py": APP_2.encode()}
+
+
+def test_a_read_file_is_known_only_where_it_was_read_whole(tmp_path: Path) -> None:
+    file = {"filePath": f"{CWD}/app.py", "content": APP, "startLine": 1, "numLines": 6}
+    for total, found in ((6, 1), (60, 0)):
+        log = Log().call("Read", {"file_path": f"{CWD}/app.py"},
+                         {"type": "text", "file": {**file, "totalLines": total}})  # fmt: skip
+        cases = log.call("Edit", edit("'one'", "'two'"), edited(None, [])).cases(tmp_path)
+        assert [case.expect for case in cases] == ["exact_or_refuse"] * found
+
+
+def test_a_call_that_no_reader_can_follow_has_to_be_refused(tmp_path: Path) -> None:
+    error = "<tool_use_error>Found 2 matches of the string to replace, but replace_all is false."
+    done = "Error: Found 2 matches"
+    log = Log().call("Edit", edit("'one'", "'two'"), edited(APP, TWO))
+    cases = log.call("Edit", edit("return", "yield"), done, error).cases(tmp_path)
+    assert [case.expect for case in cases] == ["exact", "refuse"]
+    assert cases[1].before["app.py"].decode() == APP_2
+
+
+@pytest.mark.parametrize(
+    ("words", "done", "error"),
+    [
+        (edit("'one'", "'two'"), "Error: denied", "The user doesn't want to proceed"),
+        (edit("'one'", "'two'"), edited(APP, TWO, userModified=True), ""),
+        (edit("'one'", "'two'", path="/etc/app.py"), edited(APP, TWO), ""),
+        (edit("'one'", "'two'"), edited(None, []), ""),
+        (edit("'ten'", "'two'"), edited(APP, []), ""),
+    ],
+    ids=["denied", "changed by the user", "outside", "unknown file", "no such text"],
+)
+def test_what_is_not_known_is_no_case(
+    tmp_path: Path, words: Mapping[str, object], done: object, error: str
+) -> None:
+    assert not Log().call("Edit", words, done, error).cases(tmp_path)
+
+
+def test_a_resumed_session_counts_once(tmp_path: Path) -> None:
+    log = Log().call("Edit", edit("'one'", "'two'"), edited(APP, TWO))
+    (tmp_path / "b").mkdir()
+    log.cases(tmp_path)
+    log.cases(tmp_path / "b")
+    assert len(list(claude_cases(tmp_path))) == 1
+
+
+def test_hunks_with_their_own_newline_marker_are_left_to_the_call() -> None:
+    assert patched_by("a", patch(1, "-a", "\\ No newline at end of file", "+b")) is None
+    assert patched_by("a\nb\n", patch(2, "-b", "+c")) == "a\nc\n"
+
+
+def test_no_log(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "none.jsonl"):
+        with pytest.raises(BenchError, match="no log of Claude Code"):
+            list(claude_cases(place))
+
+
+def test_logs_are_run_like_a_corpus(repo: Path, tmp_path: Path) -> None:
+    Log().call("Edit", edit("'one'", "'two'"), edited(APP, TWO)).cases(tmp_path)
+    words = ("--aider-history", "repo", "--claude-log", "session.jsonl")
+    ended = bench("corpus", *words, "--json", "out.json", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    results = json.loads((tmp_path / "out.json").read_text())
+    assert [result["outcome"] for result in results] == ["exact", "refused", "exact"]
+
+
+def test_nothing_to_run(tmp_path: Path) -> None:
+    ended = bench("corpus", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "no case is left to run" in ended.stderr
