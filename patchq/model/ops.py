@@ -11,6 +11,8 @@ from typing import Literal
 CONTEXTUAL = "contextual"
 INDEXED = "indexed"
 """The forms that decide which of two edits counts, by their names."""
+DIFF = "unified_diff"
+"""The form whose paths are those of the base, whatever else the batch renames."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,9 @@ class Edit:
     """The edit that this one is the backup of."""
     section: int = 0
     """The hunks of one file, in its order, that it is one of: a number of theirs alone, or 0."""
+    called: bool = False
+    """Whether it is an edit call, or the call of a tool states it: calls are meant in their
+    order."""
 
 
 @dataclass(frozen=True, slots=True)

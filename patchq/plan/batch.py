@@ -11,7 +11,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from patchq.model.ops import INDEXED, Create, DeleteFile, InsertAt, Op, PatchHunk, Rename, Write
+from patchq.model.ops import (
+    DIFF,
+    INDEXED,
+    Create,
+    DeleteFile,
+    InContext,
+    InParagraph,
+    InsertAt,
+    Occurrences,
+    Op,
+    PatchHunk,
+    Rename,
+    Replace,
+    ReplaceText,
+    Write,
+    halves,
+)
 from patchq.model.values import (  # fmt: skip
     Collision,
     Edit,
@@ -24,8 +40,10 @@ from patchq.model.values import (  # fmt: skip
     Tree,
 )
 from patchq.plan import guards, selection
+from patchq.plan.deeds import Deeds
 from patchq.plan.files import File, Files, clash, outcome
-from patchq.plan.overlay import Footprint
+from patchq.plan.overlay import Footprint, Patch
+from patchq.plan.readings import BatchReading, Order, meant
 from patchq.plan.targets import Refused, Rules, check_text
 from patchq.resolve import hunks, refusals
 from patchq.resolve.ladder import Found, Missed
@@ -34,6 +52,8 @@ from patchq.text.lines import Text
 
 _MOST_THOROUGH = 10
 """So many missed quotes of a batch are looked into with all means."""
+_REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
+"""The rungs at which a quote is other lines than it says."""
 _MOST_MISSED = 50
 """With more missed quotes than these, later edits are looked for on the base alone."""
 
@@ -51,27 +71,36 @@ def plan(
     `declared` says that the response names the tree's commit as its base, so that the line numbers
     it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
     """
+
+    def read(some: Sequence[Edit], order: Order) -> BatchReading:
+        return _Batch(some, tree, rules, order, declared, diagnosed).run()
+
     return guards.settled(
-        edits, lambda some: _Batch(some, tree, rules, declared, diagnosed).run(), rules.judged
+        edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
     )
 
 
 class _Batch:
+    """One reading of a batch."""
+
     def __init__(
         self,
         edits: Sequence[Edit],
         tree: Tree,
         rules: Rules,
+        order: Order,
         declared: bool,
         diagnosed: bool,
     ) -> None:
         self.edits = edits
+        self.order = order
         self.declared = declared
         self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules)
+        self.deeds = Deeds(edits, tree, rules, self.files)
         self.elsewhere = refusals.Elsewhere(tree)
-        self.seen: dict[tuple[str, object], EditState] = {}
+        self.seen: dict[tuple[str, object], EditOutcome] = {}
         self.meanings: dict[Op, int] = {}
         self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
         self.in_order: dict[int, Found | Missed] = {}
@@ -79,22 +108,33 @@ class _Batch:
             if isinstance(edit.op, PatchHunk):
                 self.sections.setdefault(_section(edit), []).append((edit, edit.op))
         self.missed = 0
-        self.blind: list[str] = []
+        self.meets = False
+        self.followed: dict[str, str] = {}
 
-    def run(self) -> Plan:
+    def run(self) -> BatchReading:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._edit)
         outcomes, problems = cascade.run()
-        changes = tuple(change for file in self.files if (change := file.change()))
+        outcomes = [self._told(outcome) for outcome in outcomes]
+        changes = tuple(self.files.changes())
         problems += _void(outcomes, changes, problems)
         refused = any(p.severity == "error" for p in problems)
         if refused:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
-        return Plan(
+        changed = {path for change in changes for path in (change.path, change.renamed_from)}
+        plan = Plan(
             () if refused else changes,
             tuple(outcomes),
             tuple(problems),
-            tuple(dict.fromkeys(self.blind)),
+            tuple(path for path in dict.fromkeys(self.deeds.blind) if path in changed),
         )
+        return BatchReading(plan, self.meets, self.followed)
+
+    def _told(self, outcome: EditOutcome) -> EditOutcome:
+        """The outcome of an edit, once all are known: a later call may have made it void."""
+        by = self.deeds.overwritten.get(outcome.id)
+        if by is None or outcome.state not in ("applied", "already_applied"):
+            return outcome
+        return replace(outcome, state="skipped", cancelled_by=by, needs=())
 
     def _edit(self, edit: Edit) -> EditOutcome:
         """What becomes of one edit; raises `Refused`.  Who says it of a whole file twice says it
@@ -103,33 +143,44 @@ class _Batch:
             return self._part(edit, edit.op)
         key = edit.path, edit.op
         if key not in self.seen:
-            self.seen[key] = "applied" if self._whole_file(edit, edit.op) else "already_applied"
-        return outcome(edit, self.seen[key])
+            self.seen[key] = outcome(
+                edit, "applied" if self._whole_file(edit, edit.op) else "already_applied"
+            )
+        said = self.seen[key]
+        if said.id in self.deeds.overwritten:
+            raise self._said_again(edit, said)
+        return outcome(edit, said.state)
 
     def _whole_file(self, edit: Edit, op: Create | DeleteFile | Rename | Write) -> bool:
         """Create, delete, rename or write a file; whether that changes anything."""
         match op:
             case Create():
-                return self.files.create(edit, op)
-            case DeleteFile(old):
-                self.files.delete(edit, op)
-                if old is None:
-                    self.blind.append(edit.path)
-            case Rename(to):
-                self.files.rename(edit, to)
+                return self.deeds.create(edit, op)
             case Write():
-                found = self.files.write(edit, op)
-                if found is not None:
-                    self.blind.append(edit.path)
-                    file = self.files.named(edit.path)
-                    self._make(edit, file, file.text, found)
-                    return file.change() is not None
+                return self.deeds.write(edit, op)
+            case DeleteFile():
+                self.deeds.delete(edit, op)
+            case Rename(to):
+                self.deeds.rename(edit, to)
         return True
 
+    def _said_again(self, edit: Edit, said: EditOutcome) -> Refused:
+        between = self.deeds.overwritten[said.id]
+        return Refused(
+            Problem(
+                "conflict.order",
+                f"edit {edit.id} says of {edit.path} what edit {said.id} said, and edit {between} "
+                "something else between them: said once, the file is as that one leaves it; done "
+                "again, it is as before",
+                "say once what shall become of the file",
+                path=edit.path,
+                conflicts_with=Collision(edit=between, path=edit.path),
+            )
+        )
+
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
-        file = self.files.named(edit.path)
-        hints = Hints(self.rules.rungs, edit.path, self._lines_hold)
-        if file.by.keys() & {"deleted", "written"}:
+        file, hints = self._file(edit, op), Hints(self.rules.rungs, edit.path, self._lines_hold)
+        if "deleted" in file.by or ("written" in file.by and not self.files.in_order):
             raise clash(edit, file, "what another edit does to the file that this one edits")
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
@@ -140,6 +191,8 @@ class _Batch:
         for text in self._texts(file):
             texts.append(text)
             result = self._match(edit, file, text, hints)
+            if file.has_base(text) and (now := self._in_sequence(edit, op, file, result, hints)):
+                return self._make(edit, file, file.now(), now)
             if isinstance(result, Found):
                 return self._make(edit, file, text, result)
             if result.why != "none":
@@ -147,16 +200,94 @@ class _Batch:
             if file.has_base(text):
                 missed = result
             elif op in file.folded:
+                file.edits.append(edit.id)
                 return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
         for text in texts:
             if found := present(text, op, hints):
                 return _placed(edit, found, file.has_base(text), "already_applied")
         raise self._missed(edit, file, texts[0], missed)
 
+    def _file(self, edit: Edit, op: PartOp) -> File:
+        """The file that an edit means; raises `Refused`."""
+        files = self.files.named(edit.path)
+        if len(files) == 1 or edit.format == DIFF:
+            return files[0]
+        hints = Hints(self.rules.rungs, edit.path)
+
+        def stands(file: File) -> bool:
+            found = (match(text, op, hints) for text in {file.text, file.now()})
+            return any(isinstance(one, Found) or one.why != "none" for one in found)
+
+        standing = [file for file in files if stands(file)]
+        if len(standing) > 1:
+            raise self._in_both(edit, *standing)
+        return (standing or files)[0]
+
+    def _in_both(self, edit: Edit, leaving: File, coming: File) -> Refused:
+        rename = next((e for e in self.files.renames.values() if e.path == edit.path), None)
+        return Refused(
+            Problem(
+                "conflict.order",
+                f"edit {edit.id} quotes what stands in two files of the name {edit.path}: read "
+                "before the files move, it changes the one that "
+                + (f"edit {rename.id} renames" if rename else "leaves")
+                + "; read after that, the one that comes from "
+                + (coming.origin or f"edit {coming.by.get('made')}"),
+                "name the file by a path that only one of them has, or quote what only one holds",
+                path=edit.path,
+                conflicts_with=Collision(edit=rename.id if rename else None, path=edit.path),
+            )
+        )
+
+    def _in_sequence(
+        self, edit: Edit, op: PartOp, file: File, base: Found | Missed, hints: Hints
+    ) -> Found | None:
+        """Where an edit stands that follows those before it, if its place on the base is not all
+        that it may mean; None where it is, or where the order does not ask for it."""
+        if not self._may_follow(edit, op, file, base):
+            return None
+        self.meets = True
+        if self.order == "base":
+            return None
+        text = file.now()
+        now = match(text, op, hints)
+        if isinstance(now, Missed) or now.already:
+            return None
+        writers = file.overlay.writers(text.starts[now.start], text.starts[now.end])
+        asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
+        literal = edit.called and now.rung == "exact"
+        if not (writers or asserts or literal):
+            return None
+        self.followed[edit.id] = (*file.edits, *writers)[-1]
+        return now
+
+    def _may_follow(self, edit: Edit, op: PartOp, file: File, base: Found | Missed) -> bool:
+        """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
+        if file.overlay.is_bare or op in file.said or op in file.folded:
+            return False
+        if isinstance(op, InsertAt):
+            return edit.called
+        if isinstance(op, Occurrences) and op.at is not None:
+            return False
+        if isinstance(base, Missed):
+            return edit.called and base.why in ("ambiguous", "count")
+        if base.already:
+            return False
+        disturbed = file.overlay.disturbs(*_quoted(file.text, base))
+        if disturbed and not base.hunks:
+            return True
+        if edit.called and file.overlay.collides(self._footprints(edit, base)):
+            return True
+        if not disturbed and base.rung == "exact" and not _means_all(op):
+            return False
+        quote = halves(op)[0].encode("utf-8", "surrogateescape")
+        lines = isinstance(op, Replace | PatchHunk)
+        return base.rung in _REWRITTEN or file.overlay.may_hold(quote, lines=lines)
+
     def _texts(self, file: File) -> Iterator[Text]:
         """The base's text, and that which the edits so far leave; in a batch that misses much only
         the first."""
-        if "made" not in file.by:
+        if file.stated_by is None:
             yield file.text
             if self.missed >= _MOST_MISSED:
                 return
@@ -174,7 +305,7 @@ class _Batch:
             if all(op.line is None or not op.old for _, op in section):
                 continue
             try:
-                text = self.files.named(section[0][0].path).text
+                text = self.files.named(section[0][0].path)[0].text
             except Refused:
                 return False
             ops = [op for _, op in section]
@@ -208,31 +339,53 @@ class _Batch:
             raise Refused(problem)
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline
+        file.edits.append(edit.id)
+        by_number = isinstance(edit.op, InsertAt) or selection.is_by_number(text, edit.op)
+        if by_number and file.stated_by is None:
+            self.deeds.blind.append(edit.path)
         done = _placed(edit, found, on_base)
         if found.hunks and all(hunk.start == hunk.end for hunk in found.hunks):
             done = replace(done, op="insert")
         if on_base:
             return self._put(edit, file, found, done)
-        quoted = Hunk(text.starts[found.start], text.starts[found.end], b"")
+        quoted = Hunk(*_quoted(text, found), b"")
         needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
-        if "made" in file.by and file.by["made"] not in needs:
-            needs = (file.by["made"], *needs)
+        if file.stated_by is not None and file.stated_by not in needs:
+            needs = (file.stated_by, *needs)
         file.folded[edit.op] = replace(done, needs=needs)
         return file.folded[edit.op]
 
     def _put(self, edit: Edit, file: File, found: Found, done: EditOutcome) -> EditOutcome:
-        if isinstance(edit.op, InsertAt) or selection.is_by_number(file.text, edit.op):
-            self.blind.append(edit.path)
         if backed := selection.backed(edit, file, found):
             return outcome(edit, "skipped", backed)
+        old, new = halves(edit.op)
+        if old == new and (patch := file.overlay.changed(*_quoted(file.text, found))):
+            raise self._contradiction(edit, file, found, patch)
+        if other := file.overlay.add(self._footprints(edit, found)):
+            raise self._overlap(edit, file, found, other)
+        file.said.add(edit.op)
+        if edit.format == INDEXED:
+            file.indexed[edit.id] = tuple(run for run in found.runs if run)
+        return done
+
+    def _footprints(self, edit: Edit, found: Found) -> list[Footprint]:
         # A number is quicker to compare.
         meaning = self.meanings.setdefault(edit.op, len(self.meanings))
-        footprints = [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
-        if other := file.overlay.add(footprints):
-            raise self._overlap(edit, file, found, other)
-        if edit.format == INDEXED:
-            file.indexed += [(one.start, one.end, edit.id) for one in footprints]
-        return done
+        return [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
+
+    def _contradiction(self, edit: Edit, file: File, found: Found, patch: Patch) -> Refused:
+        there = file.text.line_at(patch.hunk.start)
+        return Refused(
+            Problem(
+                "conflict.overlap",
+                f"edit {edit.id} says that lines {found.start + 1}-{found.end} of {file.path} stay "
+                f"as they are, and edit {patch.edits[0]} before it changes line {there}",
+                "leave one of the two out; what shall stay need not be quoted",
+                path=file.path,
+                line=found.start + 1,
+                conflicts_with=Collision(edit=patch.edits[0], path=file.path, lines=(there, there)),
+            )
+        )
 
     def _overlap(self, edit: Edit, file: File, found: Found, other: Footprint) -> Refused:
         here = _changed_lines(file.text, Footprint(edit.id, edit.format, found.hunks))
@@ -255,8 +408,8 @@ class _Batch:
             return Refused(Problem("match.none", f"edit {edit.id} has no certain place"))
 
         def search(lines: bytes) -> tuple[str | None, bool]:
-            own = (other.renamed_from or other.path for other in self.files)
-            return self.elsewhere.search(lines, file.renamed_from or file.path, own)
+            own = (other.origin or other.path for other in self.files)
+            return self.elsewhere.search(lines, file.origin or file.path, own)
 
         scene = refusals.Scene(
             edit.path,
@@ -312,3 +465,19 @@ def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
 
 def _changed_lines(text: Text, footprint: Footprint) -> tuple[int, int]:
     return text.line_at(footprint.start), text.line_at(max(footprint.start, footprint.end - 1))
+
+
+def _quoted(text: Text, found: Found) -> tuple[int, int]:
+    """The bytes of the lines in which an edit was found."""
+    return text.starts[found.start], text.starts[found.end]
+
+
+def _means_all(op: PartOp) -> bool:
+    """Whether it means more places than one, so that a further one would count."""
+    match op:
+        case ReplaceText():
+            return op.count != 1
+        case InContext() | InParagraph():
+            return op.every
+        case _:
+            return False

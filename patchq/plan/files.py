@@ -1,35 +1,35 @@
-"""The files of a batch: which one an edit names, and what becomes of it, as a whole and in part.
+"""The files of a batch: which one an edit names, and where each ends.
 
 An edit may name a file by the path that it has or by the one that a rename of the batch gives it.
-What creates, deletes or renames a file is checked against the tree and against the batch itself.
+Text states renames, deletions and creations together: a path that one of them frees is free for
+the others, wherever they stand; it may then name two files, the one that leaves it and the one that
+comes.  Calls do one thing after the other: a path names the file that has it by then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from patchq.model.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Replace, Write, halves
+from patchq.model.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Write, halves
 from patchq.model.values import (
     Collision,
     Edit,
     EditOutcome,
     EditState,
     FileChange,
+    Hunk,
+    LineHunk,
     Problem,
     Tree,
 )
-from patchq.plan import guards, targets
+from patchq.plan import targets
 from patchq.plan.overlay import Overlay
 from patchq.plan.targets import Refused, Rules
-from patchq.resolve.ladder import Found, Rewrite, resolve
-from patchq.resolve.readings import quoted_lines
 from patchq.text.line_diff import whole_lines
 from patchq.text.lines import Text, content
-from patchq.text.quote import decode
 
-_MOST_SHOWN = 60
 _NAMES: dict[type, str] = {
     Create: "create",
     DeleteFile: "delete_file",
@@ -48,25 +48,45 @@ class File:
     """One file of the batch: where it stood, where it will, and what is made of it."""
 
     path: str
+    """Where it stands behind the edits so far."""
     text: Text
     """The text on the base; of a file that the batch creates, as it is created."""
-    overlay: Overlay
     before: bytes | None
+    """What the base has at its path: for a file that the batch makes, what it covers."""
     executable: bool = False
-    renamed_from: str | None = None
+    origin: str | None = None
+    """The path that it has on the base; None for one that the batch makes."""
     by: dict[Deed, str] = field(default_factory=dict)
     """The edits that did something to it."""
+    edits: list[str] = field(default_factory=list)
+    """The edits that say what it holds."""
     final_newline: bool | None = None
     """How the text ends, where an edit says it; None: as it did."""
     folded: dict[object, EditOutcome] = field(default_factory=dict)
     """The edits that were resolved on what earlier ones wrote."""
-    indexed: list[tuple[int, int, str]] = field(default_factory=list)
-    """What indexed edits change of the base: the bytes from and to, and the edit."""
+    said: set[object] = field(default_factory=set)
+    """What edits of the base ask for."""
+    indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
+    """What indexed edits change of the base, in runs, by their ids."""
+    overlay: Overlay = field(init=False)
     _now: Text | None = None
+
+    def __post_init__(self) -> None:
+        self.overlay = Overlay(self.text.whole)
+
+    @property
+    def stated_by(self) -> str | None:
+        """The edit that states all that it holds, so that nobody means its base any more."""
+        return self.by.get("written") or self.by.get("made")
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is still where it was on the base."""
+        return "deleted" not in self.by and self.path == self.origin
 
     def has_base(self, text: Text) -> bool:
         """Whether it is the base's text."""
-        return text is self.text and "made" not in self.by
+        return text is self.text and self.stated_by is None
 
     def now(self) -> Text:
         """The text as the edits so far leave it."""
@@ -77,129 +97,130 @@ class File:
             self._now = Text(whole)
         return self._now
 
-    def change(self) -> FileChange | None:
-        after = None
-        if "deleted" not in self.by:
-            whole = self.overlay.text()
-            ended = whole if self.final_newline else content(whole)
-            after = self.text.restored(whole) if self.final_newline is None else ended
-        if after == self.before and not self.renamed_from:
+    def cleared(self, text: Text) -> None:
+        """Forget what edits made of it: from now on it is made of this text."""
+        self.text, self.overlay = text, Overlay(text.whole)
+        self.folded, self.said, self.indexed, self.final_newline = {}, set(), {}, None
+        self.by = {deed: by for deed, by in self.by.items() if deed == "renamed"}
+
+    def after(self) -> bytes | None:
+        """What becomes of it; None if it is deleted."""
+        if "deleted" in self.by:
             return None
-        hunks = None
-        if self.before is not None and after is not None and "made" not in self.by:
-            hunks = whole_lines(self.before, after, self.overlay.hunks())
-        return FileChange(self.path, self.before, after, self.executable, self.renamed_from, hunks)
+        whole = self.overlay.text()
+        if self.final_newline is None:
+            return self.text.restored(whole)
+        return whole if self.final_newline else content(whole)
+
+    def hunks(self, after: bytes) -> tuple[LineHunk, ...] | None:
+        """The changed lines of a file that the base has; None where they are not known."""
+        if self.before is None or self.origin is None:
+            return None
+        return whole_lines(self.before, after, self.overlay.hunks())
 
 
 class Files:
     """The files that a batch speaks of, read from the tree when an edit first names them."""
 
     def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules) -> None:
+        self.in_order = bool(edits) and all(edit.called for edit in edits)
+        """Whether what is done to whole files is done in the order of the edits."""
         self._tree = tree
         self._rules = rules
-        self._aliases = {e.op.to: e.path for e in edits if isinstance(e.op, Rename)}
-        self._files: dict[str, File] = {}
+        self.renames = {e.op.to: e for e in edits if isinstance(e.op, Rename)}
+        """The edits that rename a file, by its new path."""
+        self._leaving = {e.path for e in edits if isinstance(e.op, Rename | DeleteFile)}
+        self._base: dict[str, File] = {}
+        """The files of the base, by their paths there."""
+        self.placed: dict[str, File] = {}
+        """The files that the batch puts at a path where they were not."""
+        self._all: list[File] = []
         self._new_paths = targets.NewPaths()
 
     def __iter__(self) -> Iterator[File]:
-        return iter({id(file): file for file in self._files.values()}.values())
+        return iter(self._all)
 
-    def named(self, path: str) -> File:
-        """The file that an edit names; raises `Refused`."""
-        if path not in self._files and path in self._aliases and self._tree.entry(path) is None:
-            path = self._aliases[path]
-        if path not in self._files:
+    # ------------------------------------------------------------ which one is meant
+
+    def named(self, path: str) -> tuple[File, ...]:
+        """The file that an edit names, or both that have the path, the one that leaves it first;
+        raises `Refused`."""
+        placed = self.placed.get(path)
+        if self.in_order and placed is not None:
+            return (placed,)
+        files = [self.of_base(path)] if self._tree.entry(path) is not None else []
+        coming = placed or self._coming(path)
+        if coming is not None and coming not in files:
+            files.append(coming)
+        return tuple(files) or (self.of_base(path),)
+
+    def of_base(self, path: str) -> File:
+        """The file that the base has there; raises `Refused`."""
+        if path not in self._base:
             data, entry = targets.existing(self._tree, path, self._rules)
-            text = Text(data)
-            self._files[path] = File(path, text, Overlay(text.whole), data, entry.executable)
-        return self._files[path]
+            self._base[path] = File(path, Text(data), data, entry.executable, path)
+            self._all.append(self._base[path])
+        return self._base[path]
 
-    def create(self, edit: Edit, op: Create) -> bool:
-        """Make the file; False if it is there already, byte for byte.  Raises `Refused`."""
-        if edit.path in self._files or edit.path in self._aliases:
-            raise clash(edit, self._files.get(edit.path), "another edit of the batch")
-        entry = targets.check_new(self._tree, edit.path, self._rules)
-        there = None if entry is None else self._tree.read(edit.path)
-        data = op.text.encode("utf-8", "surrogateescape")
-        if there == data:
-            return False
-        if there:
-            raise _exists(edit.path, f"{edit.path} exists and is not empty", there)
-        if problem := guards.escaped_file(edit, op) or guards.elided(edit, self._rules, None):
-            raise Refused(problem)
-        self._new_paths.add(edit.path)
-        text, executable = Text(data), entry is not None and entry.executable
-        self._files[edit.path] = File(
-            edit.path, text, Overlay(text.whole), there, executable, by={"made": edit.id}
-        )
-        return True
+    def _coming(self, path: str) -> File | None:
+        """The file that a rename of the batch gives the path, also one that stands behind."""
+        met = {path}
+        while (rename := self.renames.get(path)) and rename.path not in met:
+            path = rename.path
+            if self._tree.entry(path) is not None:
+                return self.of_base(path)
+            met.add(path)
+        return None
 
-    def write(self, edit: Edit, op: Write) -> Found | None:
-        """Make the file hold the text: what that changes, None if it is new; raises `Refused`."""
-        if edit.path not in self._files and self._tree.entry(edit.path) is None:
-            self.create(edit, Create(op.text))
-            return None
-        file = self.named(edit.path)
-        if file.by.keys() & {"edited", "made", "deleted", "written"}:
-            raise clash(edit, file, "another edit of the file that this one writes")
-        file.by["written"] = edit.id
-        if problem := guards.elided(edit, self._rules, file.text):
-            raise Refused(problem)
-        if file.text.lines:
-            targets.check_text(edit.path, file.text.data, self._rules)
-        if problem := guards.shrinks(edit, op, self._rules, file.text):
-            raise Refused(problem)
-        new = op.text.removeprefix("\ufeff" if file.text.offset else "")
-        file.final_newline = not new or new.endswith("\n")
-        rewrite = Rewrite(file.text.contents, quoted_lines(new))
-        return Found("exact", 0, len(file.text.lines), (rewrite.at(file.text, 0),))
+    def seen(self, path: str) -> File | None:
+        """The file of the base there, if an edit has named it."""
+        return self._base.get(path)
 
-    def delete(self, edit: Edit, op: DeleteFile) -> None:
-        """Raises `Refused`, also if the edit quotes the file and it holds something else."""
-        file = self.named(edit.path)
-        if op.old is not None and not self._is_whole(file, op.old):
-            raise Refused(
-                Problem(
-                    "match.none",
-                    f"edit {edit.id} deletes {edit.path} and quotes other lines than it has",
-                    "read the file again; it has changed or was misremembered",
-                    path=edit.path,
-                )
-            )
-        if file.by.keys() & {"edited", "renamed", "made", "deleted"}:
-            raise clash(edit, file, "an edit of the file that this one deletes")
-        file.by["deleted"] = edit.id
+    def is_free(self, path: str) -> bool:
+        """Whether the file that the base has there goes away."""
+        if self.in_order:
+            return path in self._base and not self._base[path].stays
+        return path in self._leaving and self._tree.entry(path) is not None
 
-    def _is_whole(self, file: File, quote: str) -> bool:
-        if not file.text.lines or not quote:
-            return not file.text.lines and not quote
-        found = resolve(file.text, Replace(quote, ""), self._rules.rungs)
-        return isinstance(found, Found) and (found.start, found.end) == (0, len(file.text.lines))
+    def place(self, file: File, path: str) -> None:
+        """Put a file where it was not; raises `Refused`."""
+        if self._tree.entry(path) is None:
+            self._new_paths.add(path)
+        if self.placed.get(file.path) is file:
+            del self.placed[file.path]
+        file.path = path
+        self.placed[path] = file
+        if file.origin is None and file not in self._all:
+            self._all.append(file)
 
-    def rename(self, edit: Edit, to: str) -> None:
-        """Raises `Refused`."""
-        file = self.named(edit.path)
-        if targets.check_new(self._tree, to, self._rules) is not None:
-            raise _exists(to, f"{edit.path} cannot be renamed: {to} exists")
-        if file.by.keys() & {"deleted", "renamed", "made"} or to in self._files:
-            raise clash(edit, file, "another edit of the batch")
-        self._new_paths.add(to)
-        file.renamed_from, file.path, file.by["renamed"] = file.path, to, edit.id
-        self._files[to] = file
+    # ------------------------------------------------------------ what becomes of them
 
+    def changes(self) -> Iterator[FileChange]:
+        """What the batch does to the tree: one change for each path."""
+        ends = {file.path for file in self if "deleted" not in file.by}
+        for file in self:
+            yield from self._changes(file, ends)
 
-def _exists(path: str, message: str, there: bytes = b"") -> Refused:
-    """`there` is what the file holds; its first lines are shown, to be quoted."""
-    lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
-    return Refused(
-        Problem(
-            "path.exists",
-            message,
-            "quote the lines to change in the SEARCH part, or choose another path",
-            path=path,
-            excerpt=(1, lines) if lines else None,
-        )
-    )
+    def _changes(self, file: File, ends: Collection[str]) -> Iterator[FileChange]:
+        origin, after = file.origin, file.after()
+        left = origin is not None and origin not in ends
+        if after is None:
+            if origin is not None and left:
+                yield FileChange(origin, file.before, None, file.executable)
+        elif origin in (None, file.path):
+            if after != file.before:
+                hunks = file.hunks(after)
+                yield FileChange(file.path, file.before, after, file.executable, hunks=hunks)
+        elif left and self._tree.entry(file.path) is None:
+            hunks = file.hunks(after)
+            yield FileChange(file.path, file.before, after, file.executable, origin, hunks)
+        else:
+            there = self._tree.entry(file.path)
+            covered = None if there is None else self._tree.read(file.path)
+            if covered != after:
+                yield FileChange(file.path, covered, after, file.executable)
+            if left and origin is not None:
+                yield FileChange(origin, file.before, None, file.executable)
 
 
 def clash(edit: Edit, file: File | None, what: str) -> Refused:

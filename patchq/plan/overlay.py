@@ -13,6 +13,7 @@ from operator import attrgetter
 
 from patchq.model.values import Hunk
 from patchq.resolve.ladder import replaced
+from patchq.text.lines import BOM, plain_typography
 
 _END = attrgetter("end")
 _START = attrgetter("start")
@@ -66,6 +67,11 @@ class Overlay:
         self._points: list[int] = []
         self._meanings: dict[tuple[object, tuple[Hunk, ...]], str] = {}
         self._patches: list[Patch] = []
+        self._written: set[bytes] = set()
+        """The lines that replacements wrote, as whole as they stand now, without blanks round
+        them."""
+        self._mingled = False
+        """Whether two replacements met on one line, so that not all such lines are known."""
         self._text: bytes | None = base
 
     def text(self) -> bytes:
@@ -85,6 +91,24 @@ class Overlay:
         What an earlier edit has replaced alike counts once; insertions at one point keep their
         order.
         """
+        additions = self._additions(footprints)
+        if isinstance(additions, Footprint):
+            return additions
+        for footprint, hunks in additions:
+            self._occupy(footprint)
+            for hunk in hunks:
+                self._replace(Patch(hunk, (footprint.edit,)))
+        return None
+
+    def collides(self, footprints: Sequence[Footprint]) -> bool:
+        """Whether an earlier footprint keeps them from being added."""
+        return isinstance(self._additions(footprints), Footprint)
+
+    def _additions(
+        self, footprints: Sequence[Footprint]
+    ) -> list[tuple[Footprint, tuple[Hunk, ...]]] | Footprint:
+        """The footprints that are new, with the hunks of each that are; or what they collide
+        with."""
         additions: list[tuple[Footprint, tuple[Hunk, ...]]] = []
         for footprint in footprints:
             meaning = footprint.meaning
@@ -102,11 +126,88 @@ class Overlay:
             if rival := next(filter(None, (self._rival(footprint, hunk) for hunk in hunks)), None):
                 return rival
             additions.append((footprint, hunks))
-        for footprint, hunks in additions:
-            self._occupy(footprint)
-            for hunk in hunks:
-                self._replace(Patch(hunk, (footprint.edit,)))
-        return None
+        return additions
+
+    # ------------------------------------------------------------ what earlier edits did
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether no edit has changed anything."""
+        return not self._patches
+
+    def changed(self, start: int, end: int) -> Patch | None:
+        """What changes, takes or splits one of the lines `start:end` of the base; lines that are
+        put between them change none."""
+        patches = self._between(start, end)
+        return next((one for one in patches if self._changes_line(one.hunk, start, end)), None)
+
+    def disturbs(self, start: int, end: int) -> bool:
+        """Whether the lines `start:end` of the base no longer stand together as they did."""
+        return any(
+            start < patch.hunk.start == patch.hunk.end < end
+            or self._changes_line(patch.hunk, start, end)
+            for patch in self._between(start, end)
+        )
+
+    def may_hold(self, quote: bytes, *, lines: bool) -> bool:
+        """Whether a place of the quote, of whole `lines` or of characters, could reach into what
+        was written; no means no."""
+        sought = [line for line in map(_bare, quote.split(b"\n")) if line]
+        if self._mingled or not sought:
+            return bool(self._patches)
+        if lines:
+            return not self._written.isdisjoint(sought)
+        written = b"\n".join(self._written)
+        return any(line in written for line in sought)
+
+    def writers(self, start: int, end: int) -> tuple[str, ...]:
+        """The edits that wrote some of the bytes `start:end` of `text()`, or took some there."""
+        inside = self._inside(Hunk(start, end, b""), self._touched(Hunk(start, end, b""))[0])
+        return tuple(dict.fromkeys(name for patch in inside for name in patch.edits))
+
+    def _between(self, start: int, end: int) -> Sequence[Patch]:
+        """The replacements that overlap or border on `start:end` of the base."""
+        if not self._patches or self._patches[-1].hunk.end < start:
+            return ()
+        first = bisect_left(self._patches, start, key=lambda patch: patch.hunk.end)
+        last = bisect_right(self._patches, end, key=lambda patch: patch.hunk.start)
+        return self._patches[first:last]
+
+    def _changes_line(self, hunk: Hunk, start: int, end: int) -> bool:
+        if hunk.start < hunk.end:
+            return hunk.start < end and start < hunk.end
+        if not start <= hunk.start <= end or not hunk.new:
+            return False
+        if self._begins_line(hunk.start):
+            return not hunk.new.endswith(b"\n") and hunk.start < end
+        ended = self.base.startswith((b"\n", b"\r\n"), hunk.start)
+        return not (ended and hunk.new.startswith((b"\n", b"\r\n")))
+
+    def _begins_line(self, at: int) -> bool:
+        return self.base[:at] in (b"", BOM) or self.base.startswith(b"\n", at - 1)
+
+    @staticmethod
+    def _inside(quoted: Hunk, touched: Sequence[tuple[Patch, int]]) -> list[Patch]:
+        return [
+            patch
+            for patch, start in touched
+            if not patch.hunk.new
+            or (start < quoted.end and quoted.start < start + len(patch.hunk.new))
+        ]
+
+    def _remember(self, hunk: Hunk) -> None:
+        """Note the lines that a replacement of the base's bytes writes."""
+        first = self.base.rfind(b"\n", 0, hunk.start) + 1
+        last = hunk.end
+        if not (self._begins_line(hunk.end) and hunk.new.endswith(b"\n")):
+            last = self.base.find(b"\n", hunk.end) + 1 or len(self.base)
+        if (first, last) != (hunk.start, hunk.end):
+            others = self._between(first, last)
+            self._mingled |= any(
+                other.hunk.start < hunk.start or hunk.end < other.hunk.end for other in others
+            )
+        whole = self.base[first : hunk.start] + hunk.new + self.base[hunk.end : last]
+        self._written.update(map(_bare, whole.split(b"\n")))
 
     # ------------------------------------------------------------ footprints
 
@@ -163,6 +264,7 @@ class Overlay:
             ]
 
     def _replace(self, patch: Patch) -> None:
+        self._remember(patch.hunk)
         if not self._patches or self._patches[-1].hunk.end < patch.hunk.start:
             self._patches.append(patch)
         else:
@@ -175,13 +277,7 @@ class Overlay:
         """Make replacements that are in the bytes of `text()`; returns the edits that wrote what
         the edit quotes there (the bytes `quoted.start:quoted.end`)."""
         touched, _ = self._touched(quoted)
-        inside = [
-            patch
-            for patch, start in touched
-            if not patch.hunk.new
-            or (start < quoted.end and quoted.start < start + len(patch.hunk.new))
-        ]
-        writers = inside or [patch for patch, _ in touched] or self._patches
+        writers = self._inside(quoted, touched) or [patch for patch, _ in touched] or self._patches
         needs = tuple(dict.fromkeys(name for patch in writers for name in patch.edits))
         for hunk in reversed(hunks):
             self._fold_one(edit, format, hunk)
@@ -224,6 +320,11 @@ class Overlay:
         self._meanings = {meaning: by for meaning, by in self._meanings.items() if by not in edits}
         self._occupy(Footprint(edit, format, (merged,)))
         self._replace(Patch(merged, edits))
+
+
+def _bare(line: bytes) -> bytes:
+    """A line as every reading may see it."""
+    return plain_typography(line).strip()
 
 
 def _agreed(one: Footprint, other: Footprint) -> set[Hunk] | None:

@@ -15,10 +15,10 @@ from itertools import chain
 from patchq.model.errors import UsageError
 from patchq.model.ops import CONTEXTUAL, Occurrences, Op, halves
 from patchq.model.report import IDLE, EditEntry
-from patchq.model.values import Edit, EditOutcome, EditState, Problem
+from patchq.model.values import Edit, EditOutcome, EditState, Hunk, Problem
 from patchq.plan.files import File, outcome
 from patchq.plan.targets import Refused
-from patchq.resolve.ladder import Found
+from patchq.resolve.ladder import Found, same_result
 from patchq.text.lines import Text
 
 _STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
@@ -34,15 +34,22 @@ def is_by_number(text: Text, op: Op) -> bool:
 
 
 def backed(edit: Edit, file: File, found: Found) -> str | None:
-    """The indexed edit that changes what a contextual one does, which so is its backup."""
-    changed = found.hunks if edit.format == CONTEXTUAL else ()
-    names = (
-        name
-        for hunk in changed
-        for start, end, name in file.indexed
-        if (start < hunk.end and hunk.start < end) or (start, end) == (hunk.start, hunk.end)
-    )
-    return next(names, None)
+    """The indexed edit that makes all changes which a contextual one does, which so is its
+    backup."""
+    if edit.format != CONTEXTUAL or not found.hunks:
+        return None
+    runs = [run for run in found.runs if run]
+    for name, others in file.indexed.items():
+        if all(any(_alike(file.text, run, other) for other in others) for run in runs):
+            return name
+    return None
+
+
+def _alike(text: Text, one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
+    """Whether two changes of one place give the same bytes."""
+    if one[-1].end < other[0].start or other[-1].end < one[0].start:
+        return False
+    return same_result(text, (one,), (other,))
 
 
 class Cascade:

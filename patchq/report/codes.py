@@ -114,6 +114,9 @@ anchor.ambiguous
 conflict.overlap
     Two edits of the response change the same lines.
     Join the two into one edit.
+conflict.order
+    Read on the base, or one edit after the other, the response gives two different results.
+    Send one edit for all that shall become of those lines, or the edits in separate responses.
 conflict.base
     Lines that the edit changes, or beside them, changed since the base, or it has moved elsewhere.
     Write the edit anew against the file as it is on the target now.

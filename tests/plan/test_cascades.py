@@ -110,15 +110,50 @@ def test_the_backup_of_a_cancelled_edit_is_left_out() -> None:
     assert states(done) == ["applied", "cancelled", "skipped"]
 
 
-@pytest.mark.parametrize("order", [1, -1], ids=["behind it", "before it"])
-def test_a_contextual_edit_of_the_same_span_is_a_backup(order: int) -> None:
+BOTH_ORDERS = pytest.mark.parametrize("order", [1, -1], ids=["behind it", "before it"])
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize(
+    "other",
+    [
+        InContext("", "a", " b", "x"),
+        InContext("", "a b\n", "", "x b\n"),
+        InContext("", "a ", "b", "x "),
+    ],
+    ids=["of the same characters", "of the line", "of more characters"],
+)
+def test_a_contextual_edit_of_the_same_span_and_result_is_a_backup(
+    order: int, other: InContext
+) -> None:
     twin = edit(Occurrences("a", "x", (1,)), "1", "indexed")
-    other = edit(InContext("", "a", " b", "q"), "2", "contextual")
-    apart = edit(InContext("a ", "b", "", "y"), "3", "contextual")
-    done = plan("a b\n", [twin, other, apart][::order])
+    backed = edit(other, "2", "contextual")
+    apart = edit(InContext("", "c", "", "y"), "3", "contextual")
+    done = plan("a b\nc\n", [twin, backed, apart][::order])
     assert states(done)[::order] == ["applied", "skipped", "applied"]
     assert done.edits[1].cancelled_by == "1"
-    assert after(done) == b"x y\n"
+    assert after(done) == b"x b\ny\n"
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize(
+    "other",
+    [InContext("", "a", " b", "q"), InContext("", "a b", "", "x y"), InContext("", "a", " b", "")],
+    ids=["another result", "more than that", "nothing"],
+)
+def test_another_intent_that_overlaps_is_a_conflict(order: int, other: InContext) -> None:
+    twin = edit(Occurrences("a", "x", (1,)), "1", "indexed")
+    assert told(plan("a b\n", [twin, edit(other, "2", "contextual")][::order])) == [
+        "conflict.overlap"
+    ]
+
+
+def test_an_insertion_has_its_backup_too() -> None:
+    twin = edit(Occurrences("a\n", "n\n", None, insert=True), "1", "indexed")
+    backed = edit(InContext("a\n", "", "b\n", "n\n"), "2", "contextual")
+    done = plan("a\nb\n", [twin, backed])
+    assert states(done) == ["applied", "skipped"]
+    assert after(done) == b"a\nn\nb\n"
 
 
 @pytest.mark.parametrize("formats", [("edit_calls", "v4a"), ("indexed", "edit_calls")])

@@ -22,7 +22,7 @@ path: invalid outside denied review not_found exists not_a_file new_directory fi
 file: unreadable binary encoding
 match: none ambiguous count identical
 anchor: none invented ambiguous
-conflict: overlap base pending
+conflict: overlap order base pending
 base: unknown
 edit: elided shrinks dependency confidence secret
 result: syntax

@@ -212,6 +212,11 @@ class _JsonReader:
 
     def call(self, call: ToolCall, place: JsonPlace) -> None:
         """A named call with its arguments."""
+        first = len(self.edits)
+        self._call(call, place)
+        self.edits[first:] = [replace(edit, called=True) for edit in self.edits[first:]]
+
+    def _call(self, call: ToolCall, place: JsonPlace) -> None:
         arguments = call.arguments
         is_object = isinstance(arguments.value, dict)
         tool = edit_calls.Tool.named(call.name)
@@ -293,7 +298,8 @@ class _JsonReader:
         relations = members.texts("cascades"), members.texts("dependson")
         for edit in filter(None, edits or ()):
             self.stated[len(self.edits)] = Stated(*relations, self.first_of_object)
-            self.edits.append(edit)
+            called = edit.format == edit_calls.NAME
+            self.edits.append(replace(edit, called=True) if called else edit)
 
 
 def _item(

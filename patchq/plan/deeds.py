@@ -1,0 +1,210 @@
+"""What is done to whole files: they are created, written, deleted, renamed.
+
+Each is checked against the tree and against the rest of the batch.  A file whose text, or place,
+another one takes is judged as one that is written as a whole: it has to keep enough of its lines,
+unless they only move, and who does that says nothing of what it held.  Calls are done in their
+order, so that one may write anew what others before it wrote; these are left out then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patchq.model.ops import Create, DeleteFile, Replace, Write
+from patchq.model.values import Collision, Edit, Problem, Tree
+from patchq.plan import guards, targets
+from patchq.plan.files import File, Files, clash
+from patchq.plan.overlay import Footprint
+from patchq.plan.targets import Refused, Rules
+from patchq.resolve.ladder import Found, Rewrite, resolve
+from patchq.resolve.readings import quoted_lines
+from patchq.text.lines import Text
+from patchq.text.quote import decode
+
+_MOST_SHOWN = 60
+
+
+class Deeds:
+    """What the edits of a batch do to its files as a whole."""
+
+    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules, files: Files) -> None:
+        self._tree = tree
+        self._rules = rules
+        self._files = files
+        deletions = {e.path: e.op.old for e in edits if isinstance(e.op, DeleteFile)}
+        self._quoted = {path for path, old in deletions.items() if old is not None}
+        made = {e.path for e in edits if isinstance(e.op, Create | Write)}
+        self._replaced = set[str]()
+        """The files that text deletes and makes, in whichever order."""
+        if not files.in_order:
+            self._replaced = {path for path in made & deletions.keys() if tree.entry(path)}
+        self._deleted = deletions.keys() - self._replaced
+        self.blind: list[str] = []
+        """The paths of files that an edit changes without saying what it has seen of them."""
+        self.overwritten: dict[str, str] = {}
+        """The edits whose text a later call writes anew or deletes, and that one."""
+
+    def create(self, edit: Edit, op: Create) -> bool:
+        """Make the file; False if it is there already, byte for byte.  Raises `Refused`."""
+        path, files = edit.path, self._files
+        if self._is_replaced(path):
+            return self._rewrite(edit, Write(op.text), files.of_base(path))
+        if path in files.placed or (path in files.renames and not files.in_order):
+            raise clash(edit, files.placed.get(path), "another edit of the batch")
+        free = files.is_free(path)
+        if not free and (other := files.seen(path)):
+            raise clash(edit, other, "another edit of the batch")
+        entry = targets.check_new(self._tree, path, self._rules)
+        there = None if entry is None else self._tree.read(path)
+        data = op.text.encode("utf-8", "surrogateescape")
+        if there == data and not free:
+            return False
+        if there and not free:
+            raise _exists(path, f"{path} exists and is not empty", there)
+        if problem := guards.escaped_file(edit, op) or guards.elided(edit, self._rules, None):
+            raise Refused(problem)
+        file = File(path, Text(data), there, entry is not None and entry.executable)
+        file.by["made"] = edit.id
+        file.edits.append(edit.id)
+        files.place(file, path)
+        if there:
+            self.blind.append(path)
+        return True
+
+    def write(self, edit: Edit, op: Write) -> bool:
+        """Make the file hold the text; whether that changes anything.  Raises `Refused`."""
+        path, files = edit.path, self._files
+        if self._is_replaced(path):
+            return self._rewrite(edit, op, files.of_base(path))
+        new = path not in files.placed and path not in files.renames
+        if new and files.is_free(path) and not files.in_order:
+            raise self._either(edit)
+        if new and (files.is_free(path) or not self._tree.entry(path)):
+            return self.create(edit, Create(op.text))
+        file = files.named(path)[-1]
+        if not files.in_order and file.by.keys() & {"edited", "made", "deleted", "written"}:
+            raise clash(edit, file, "another edit of the file that this one writes")
+        if file.origin is not None:
+            return self._rewrite(edit, op, file)
+        if problem := guards.escaped_file(edit, Create(op.text)):
+            raise Refused(problem)
+        self._overwrite(file, edit.id, Text(op.text.encode("utf-8", "surrogateescape")))
+        file.by["made"] = edit.id
+        return True
+
+    def delete(self, edit: Edit, op: DeleteFile) -> None:
+        """Raises `Refused`, also if the edit quotes the file and it holds something else."""
+        file = self._files.named(edit.path)[0]
+        if op.old is not None and not self._is_whole(file, op.old):
+            raise Refused(
+                Problem(
+                    "match.none",
+                    f"edit {edit.id} deletes {edit.path} and quotes other lines than it has",
+                    "read the file again; it has changed or was misremembered",
+                    path=edit.path,
+                )
+            )
+        if edit.path in self._replaced:
+            return
+        if self._files.in_order:
+            wrong = "deleted" in file.by or file.path != edit.path
+        else:
+            wrong = bool(file.by.keys() & {"edited", "renamed", "made", "deleted"})
+        if wrong:
+            raise clash(edit, file, "an edit of the file that this one deletes")
+        self._overwrite(file, edit.id, file.text)
+        file.by["deleted"] = edit.id
+        self._files.placed.pop(edit.path, None)
+        if op.old is None and file.origin is not None:
+            self.blind.append(edit.path)
+
+    def rename(self, edit: Edit, to: str) -> None:
+        """Raises `Refused`."""
+        files, file = self._files, self._files.named(edit.path)[0]
+        there = targets.check_new(self._tree, to, self._rules)
+        if there is not None and (to == edit.path or not files.is_free(to)):
+            raise _exists(to, f"{edit.path} cannot be renamed: {to} exists")
+        made = "made" in file.by and not files.in_order
+        if made or "deleted" in file.by or file.path != edit.path or to in files.placed:
+            raise clash(edit, file, "another edit of the batch")
+        if there is not None:
+            gone, new = files.of_base(to).text, Write(decode(file.text.data))
+            if to in self._deleted and (p := guards.shrinks(edit, new, self._rules, gone)):
+                raise Refused(p)
+            self.blind.append(to)
+        file.by["renamed"] = edit.id
+        files.place(file, to)
+
+    # ------------------------------------------------------------ writing
+
+    def _is_replaced(self, path: str) -> bool:
+        """Whether a file of the base is deleted and made anew."""
+        if not self._files.in_order:
+            return path in self._replaced
+        file = self._files.seen(path)
+        return file is not None and "deleted" in file.by and path not in self._files.placed
+
+    def _rewrite(self, edit: Edit, op: Write, file: File) -> bool:
+        """Make a file of the base hold another text; whether that changes anything."""
+        if not self._files.in_order and file.by.keys() & {"edited", "written"}:
+            raise clash(edit, file, "another edit of the file that this one writes")
+        if problem := guards.elided(edit, self._rules, file.text):
+            raise Refused(problem)
+        if file.text.lines:
+            targets.check_text(edit.path, file.text.data, self._rules)
+        if problem := guards.shrinks(edit, op, self._rules, file.text):
+            raise Refused(problem)
+        self._overwrite(file, edit.id, file.text)
+        file.by["written"] = edit.id
+        if edit.path not in self._quoted:
+            self.blind.append(edit.path)
+        new = op.text.removeprefix("\ufeff" if file.text.offset else "")
+        file.final_newline = not new or new.endswith("\n")
+        hunks = Rewrite(file.text.contents, quoted_lines(new)).at(file.text, 0)
+        if problem := guards.mixed_encoding(edit, file.text, hunks):
+            raise Refused(problem)
+        if hunks:
+            file.overlay.add([Footprint(edit.id, edit.format, hunks)])
+        return file.after() != file.before
+
+    def _overwrite(self, file: File, edit: str, text: Text) -> None:
+        """Void what earlier calls made of the file, which is to be made of `text` now."""
+        self.overwritten.update(dict.fromkeys(file.edits, edit))
+        file.cleared(text)
+        file.edits = [edit]
+
+    def _is_whole(self, file: File, quote: str) -> bool:
+        text = file.now() if self._files.in_order else file.text
+        if not text.lines or not quote:
+            return not text.lines and not quote
+        found = resolve(text, Replace(quote, ""), self._rules.rungs)
+        return isinstance(found, Found) and (found.start, found.end) == (0, len(text.lines))
+
+    def _either(self, edit: Edit) -> Refused:
+        """The refusal of a text for the old path of a file that is renamed."""
+        to, rename = next((to, e) for to, e in self._files.renames.items() if e.path == edit.path)
+        return Refused(
+            Problem(
+                "conflict.order",
+                f"edit {edit.id} writes {edit.path}, which edit {rename.id} renames to {to}: "
+                f"written before that, {to} has the new text and {edit.path} is gone; written "
+                f"after it, {to} has the old text and {edit.path} the new one",
+                f"write {to} if the renamed file is meant, or send one of the two by itself",
+                path=edit.path,
+                conflicts_with=Collision(edit=rename.id, path=edit.path),
+            )
+        )
+
+
+def _exists(path: str, message: str, there: bytes = b"") -> Refused:
+    """`there` is what the file holds; its first lines are shown, to be quoted."""
+    lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
+    return Refused(
+        Problem(
+            "path.exists",
+            message,
+            "quote the lines to change in the SEARCH part, or choose another path",
+            path=path,
+            excerpt=(1, lines) if lines else None,
+        )
+    )

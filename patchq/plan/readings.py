@@ -1,0 +1,82 @@
+"""The two readings of a batch, and which of them is meant.
+
+On the base, every edit stands where its quote stands there; only one that has no place there is
+sought on the text as the edits before it leave it.  In sequence, an edit may as well stand where it
+touches what an edit before it wrote, and a call wherever its quote is the only one left.  If one
+reading holds, it is meant.  If both do and differ, calls are meant in sequence, for so do their
+tools; what else a response holds is refused.
+
+The second reading is made only where an earlier edit can meet a later quote: most responses are
+read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from patchq.model.values import Collision, Edit, EditOutcome, Plan, Problem
+
+Order = Literal["base", "sequence"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReading:
+    """What a batch comes to in one order.
+
+    `meets` says that the other order may give something else.  `followed` are the edits that stand
+    on what others wrote although they have a place on the base, each with one of those others.
+    """
+
+    plan: Plan
+    meets: bool = False
+    followed: Mapping[str, str] = field(default_factory=dict)
+
+
+def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
+    """The plan of the reading that is meant; refused where none is."""
+    on_base = read("base")
+    if not on_base.meets:
+        return on_base.plan
+    in_sequence = read("sequence")
+    calls = all(edit.called for edit in edits)
+    if in_sequence.plan.refused:
+        both = on_base.plan.refused
+        return in_sequence.plan if both and calls else on_base.plan
+    if on_base.plan.refused or calls:
+        return in_sequence.plan
+    if on_base.plan.changes == in_sequence.plan.changes or not in_sequence.followed:
+        return on_base.plan
+    return _undecided(on_base.plan, in_sequence)
+
+
+def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
+    """The refusal of a batch that means two things."""
+    later, earlier = next(iter(in_sequence.followed.items()))
+    outcome = next(outcome for outcome in on_base.edits if outcome.id == later)
+    lines = outcome.lines or (1, 1)
+    where = f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
+    problem = Problem(
+        "conflict.order",
+        f"edits {earlier} and {later} can be read in two ways: on the base, {later} changes "
+        f"{where} of {outcome.path}; after {earlier}, it changes what {earlier} writes",
+        "send one edit for all that shall become of these lines, or quote more of them, so that "
+        "the text stands either in the file or in what the edit before writes",
+        edit=later,
+        path=outcome.path,
+        line=lines[0],
+        conflicts_with=Collision(edit=earlier, path=outcome.path),
+    )
+    return Plan(
+        (),
+        tuple(_idle(outcome, later) for outcome in on_base.edits),
+        (*on_base.problems, problem),
+    )
+
+
+def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
+    """What becomes of an edit of a batch of which one has failed."""
+    if outcome.id == failed:
+        return replace(outcome, state="failed")
+    return replace(outcome, state="ready") if outcome.state == "applied" else outcome
