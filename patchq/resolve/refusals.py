@@ -18,6 +18,7 @@ from patchq.model.ops import (
     Anchored,
     InParagraph,
     InsertAt,
+    Occurrences,
     PatchHunk,
     Replace,
     ReplaceText,
@@ -106,13 +107,24 @@ def _uncertain(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Pro
 
 
 def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    stated = isinstance(edit.op, ReplaceText) and edit.op.stated
-    number = f"exactly {edit.op.count}" if isinstance(edit.op, ReplaceText) else "other ones"
+    op = edit.op
+    stated = isinstance(op, ReplaceText) and op.stated
+    asked = "another number of places"
+    hint = "quote more of what surrounds the place"
+    if not missed.detail.isdecimal():
+        pass  # there are too many to count
+    elif isinstance(op, ReplaceText):
+        asked = f"`expected_replacements: {op.count}`" if stated else "one place"
+        hint = f"say `expected_replacements: {missed.detail}` if all of them are meant, or {hint}"
+    elif isinstance(op, Occurrences) and op.at is not None:
+        numbers = ", ".join(map(str, op.at))
+        asked = f"`occurrence: {numbers}`" if op.insert else f"`occurrences: [{numbers}]`"
+        hint = f"count from 1 to {missed.detail}, or {hint}"
+    times = "once" if missed.detail == "1" else f"{missed.detail} times"
     return Problem(
         "match.count" if stated else "match.none",
-        f"the text of edit {edit.id} occurs {missed.detail} times in {scene.path}, and the edit "
-        f"asks for {number}",
-        "state the number that there is, or quote more of what surrounds the place",
+        f"the text of edit {edit.id} occurs {times} in {scene.path}, and the edit asks for {asked}",
+        hint,
         edit=edit.id,
         path=scene.path,
         candidates=_places(edit, scene),

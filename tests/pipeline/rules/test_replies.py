@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from bench.corpus.rewrites.forms import AS_IT_IS, FORMS, Form
@@ -91,3 +93,44 @@ def test_a_quote_with_a_secret_is_not_shown(bench: Bench) -> None:
     key = "ghp_" + "a1B2c3D4e5F6" * 3
     told = prompt(bench, f"src/a.txt\n<<<<<<< SEARCH\n{key}\n=======\ny\n>>>>>>> REPLACE\n")
     assert key not in told
+
+
+def counted(**members: object) -> str:
+    return json.dumps([{"file_path": "src/a.txt", **members}])
+
+
+def indexed(**members: object) -> str:
+    return json.dumps({"edits": [{"id": "e", "file": "src/a.txt", **members}]})
+
+
+COUNTS = {
+    "call that states it": (
+        counted(old_string="of the", new_string="of a", expected_replacements=3),
+        "occurs 40 times in src/a.txt, and the edit asks for `expected_replacements: 3`",
+        "say `expected_replacements: 40` if all of them are meant",
+    ),
+    "call for a text that stands once": (
+        counted(old_string="line 7 ", new_string="x", expected_replacements=2),
+        "occurs once in src/a.txt, and the edit asks for `expected_replacements: 2`",
+        "say `expected_replacements: 1`",
+    ),
+    "indexed": (
+        indexed(type="modification", target="line 3", replacement="x", occurrences=[1, 99]),
+        "occurs 11 times in src/a.txt, and the edit asks for `occurrences: [1, 99]`",
+        "count from 1 to 11",
+    ),
+    "indexed addition": (
+        indexed(type="addition", afterText="line 40", insertion="x", occurrence=2),
+        "occurs once in src/a.txt, and the edit asks for `occurrence: 2`",
+        "count from 1 to 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message", "hint"), COUNTS.values(), ids=COUNTS)
+def test_counts_are_told_in_the_words_of_the_edit(
+    bench: Bench, text: str, message: str, hint: str
+) -> None:
+    told = prompt(bench, text)
+    assert message in told
+    assert hint in told.replace("Say `exp", "say `exp").replace("Count from", "count from")
