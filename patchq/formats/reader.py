@@ -21,10 +21,12 @@ from functools import cache
 
 from patchq.formats.catalogue import NOTHING, Beginning, Catalogue, Signs
 from patchq.formats.envelope import front_matter
+from patchq.formats.envelope.escaping import disguised, may_disguise
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
-from patchq.formats.marks.blocks import is_cut
+from patchq.formats.marks.blocks import is_cut, is_suspect, opening
 from patchq.formats.marks.carried import uncarried
 from patchq.formats.marks.lines import (
+    BEGIN_PATCH,
     Fence,
     OpenFences,
     fence,
@@ -188,12 +190,27 @@ class _ResponseReader:
         if problem := unread_edit(prose, self.formats.signs, self.doc.known):
             raise UnreadableEdit.of(problem)
         text = "\n".join([line for _, line in prose])
+        if may_disguise(text):
+            self._check_disguises(prose)
         if may_tag(text):
             self._check_drafts(prose)
         if may_command(text):
             self.found.shell += changes_beside(prose)
         self.found.prose = text.strip()
         return self.found
+
+    def _check_disguises(self, prose: Sequence[tuple[int, str]]) -> None:
+        """Refuse what resembles an edit once the escapes on its line are undone."""
+        for number, line in prose:
+            for piece in disguised(line):
+                marked = opening(piece) or is_suspect(piece) or piece.startswith(BEGIN_PATCH)
+                if marked or unread_edit([(number, piece)], self.formats.signs, self.doc.known):
+                    raise UnreadableEdit(
+                        number - 1,
+                        f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
+                        "send the edits as they are meant: `<` and `>` as such, each line ended by "
+                        "a newline",
+                    )
 
     def _check_drafts(self, prose: Sequence[tuple[int, str]]) -> None:
         """Refuse a draft beside the edits; tags that are quoted in a fence are none."""

@@ -5,6 +5,7 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from patchq.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
@@ -12,6 +13,7 @@ from patchq.formats.catalogue import Catalogue
 from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.answers import open_answer
 from patchq.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
+from patchq.formats.envelope.escaping import Unescaped, is_borne_out, unescaped
 from patchq.formats.envelope.streams import WHOLE
 from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
@@ -20,7 +22,7 @@ from patchq.formats.marks.shell import lost_change
 from patchq.formats.names import settled
 from patchq.formats.reader import Reading
 from patchq.formats.relations import related
-from patchq.model.values import Header, Parsed, Problem
+from patchq.model.values import Edit, Header, Parsed, Problem
 
 FORMATS = Catalogue(
     (
@@ -40,16 +42,36 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
     header = replace(header, file=header.file and paths.meant(header.file))
     try:
         answer = open_answer(text)
+        escaped = unescaped(text) if answer is None else None
         if answer is None:
+            text = escaped.text if escaped else text
             reading = reader.read("\n" * (first_line - 1) + text, FORMATS, paths, header)
         else:
             reading = _answer_read(answer, paths, header, first_line)
         _check_shell(reading, paths)
         edits, warnings = related(settled(reading.edits, paths), reading.stated)
+        doubt = _doubt(edits, escaped) if escaped else None
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)
-    return Parsed(edits, reading.prose, problems, reading.summary, reading.author)
+    return Parsed(edits, reading.prose, problems, reading.summary, reading.author, doubt)
+
+
+def _doubt(edits: Sequence[Edit], escaped: Unescaped) -> Problem | None:
+    """What refuses edits that were escaped on their way, unless all their quotes resolve; raises
+    `UnreadableEdit` where these show nothing of it."""
+    if not edits:
+        return None
+    what = "`<` and `>` as entities" if escaped.signs else "a lone CR at the end of each line"
+    error = UnreadableEdit(
+        edits[0].at[0] - 1,
+        f"the edits were escaped on their way, with {what}, and not every quote shows that they "
+        "mean the file's own text",
+        "send them as they are meant: `<` and `>` as such, each line ended by a newline",
+    )
+    if not is_borne_out(edits, escaped):
+        raise error
+    return error.problem
 
 
 def _check_shell(reading: Reading, paths: KnownPaths) -> None:

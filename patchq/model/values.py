@@ -100,6 +100,8 @@ class Parsed:
     """What the response says of itself as a whole."""
     author: str | None = None
     """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
+    doubt: Problem | None = None
+    """What refuses the response, unless every edit's quote resolves."""
 
 
 # ---------------------------------------------------------------- what the repository says

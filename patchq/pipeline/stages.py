@@ -199,6 +199,9 @@ def resolve(read: Read) -> Planned | Decision:
     plan = batch.plan(edits, read.tree, read.world.rules, declared=read.declared)
     if plan.refused:
         read, plan = base.infer(read, edits, plan)
+    doubt = read.parsed.doubt
+    if doubt and (plan.refused or any(edit.state != "applied" for edit in plan.edits)):
+        return read.refuse(doubt)
     read, plan, corrections = _corrected(read, plan)
     outcomes = selection.with_left_out(plan.edits, read.parsed.edits, choice.edits, choice.left)
     read = read.timed("resolve_ms", began)

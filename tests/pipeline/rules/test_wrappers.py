@@ -448,3 +448,67 @@ ENDS = [
 @pytest.mark.parametrize("row", ENDS, ids=lambda row: row.name)
 def test_how_a_response_ends(bench: Bench, row: Row) -> None:
     check(bench, row)
+
+
+# ---------------------------------------------------------------- escapes
+
+TAGGED = {"a.html": "<p>one</p>\n<p>two &amp; <b></p>\n", "src/a.py": "x = 1\ny = 2\n"}
+HTML = "a.html\n<<<<<<< SEARCH\n<p>one</p>\n=======\n<p>1</p>\n>>>>>>> REPLACE\n"
+AMP = "a.html\n<<<<<<< SEARCH\n<p>two &amp; <b></p>\n=======\n<p>2 &amp; <i></p>\n>>>>>>> REPLACE\n"
+
+
+def entities(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+ESCAPED = [
+    Row("entities", TAGGED, entities(HTML), {"a.html": TAGGED["a.html"].replace("one", "1")}),
+    Row(
+        "entities of entities of the file",
+        TAGGED,
+        entities(AMP),
+        {"a.html": "<p>one</p>\n<p>2 &amp; <i></p>\n"},
+    ),
+    Row(
+        "two blocks, one quote with entities",
+        TAGGED,
+        entities(HTML + "\n" + SEARCH),
+        {"a.html": TAGGED["a.html"].replace("one", "1"), **DONE},
+    ),
+    Row("no quote with entities", TAGGED, entities(SEARCH), None, UNREADABLE),
+    Row("a quote that stands nowhere", TAGGED, entities(HTML.replace("one", "none")), None,
+        UNREADABLE),
+    Row("a creation", TAGGED, entities(HTML + "\nb.html\n" + BLOCK.replace("x = 1\n", "")), None,
+        UNREADABLE),
+    Row("an ampersand that only the new text has", TAGGED,
+        entities(HTML.replace("<p>1", "<p>1 & 2")), None, UNREADABLE),
+    Row("escaped beside edits", TAGGED, f"{SEARCH}\n{entities(HTML)}", None, UNREADABLE),
+    Row("escaped beside a patch", TAGGED, f"{V4A}\\n{entities(HTML)}", None, UNREADABLE),
+    Row("escaped twice", TAGGED, entities(entities(HTML)), None, UNREADABLE),
+    Row("lone CR", A, SEARCH.replace("\n", "\r"), DONE),
+    Row("lone CR, a quote that stands nowhere", A, SEARCH.replace("x = 1", "z").replace("\n", "\r"),
+        None, UNREADABLE),
+    Row("lone CR, a creation", A, f"n.py\n{BLOCK.replace('x = 1' + chr(10), '')}".replace(
+        "\n", "\r"),
+        None, UNREADABLE),
+    Row("lone CR beside edits", A, SEARCH + "\nand\n" + SEARCH.replace("\n", "\r"), None,
+        UNREADABLE),
+    Row("an edit on one line beside edits", A, SEARCH + "\n" + SEARCH.replace("\n", "\\n"), None,
+        UNREADABLE),
+    Row("backslashes beside edits", A, SEARCH + "\n" + SEARCH.replace("<", "\\<").replace(
+        ">", "\\>"),
+        None, UNREADABLE),
+    Row("wide signs beside edits", A, SEARCH + "\n" + draft("block").translate(
+        {ord("<"): "\uff1c", ord(">"): "\uff1e"}), None, UNREADABLE),
+    Row("a patch on one line beside edits", A, SEARCH + "\n" + V4A.replace("\n", "\\n"), None,
+        UNREADABLE),
+    *in_every_form(
+        ("words about entities", "Use &lt;b&gt; for <b> and \\n for a line's end.\n\n{}"),
+        ("words about markers", "It begins with `&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH`.\n\n{}"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ESCAPED, ids=lambda row: row.name)
+def test_escapes(bench: Bench, row: Row) -> None:
+    check(bench, row)

@@ -1,0 +1,91 @@
+"""Text that was escaped on its way: entities for `<`, `>` and `&`, a lone CR for each line's end.
+
+What it says is certain only in hindsight: where all its edits quote what the file has, and one of
+the quotes holds what was escaped.  A text that shows how edits are written looks the same, and has
+no such quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from patchq.model.ops import Create, DeleteFile, Rename, Write, halves
+from patchq.model.values import Edit
+
+_MARKERS = re.compile(r"^[ \t]*(?:&lt;){5,9} ?(?:SEARCH|ORIGINAL)\b", re.MULTILINE)
+_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#0*39|#x0*27);", re.IGNORECASE)
+_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
+_BLOCKS = "search_replace"
+"""The format whose markers tell that they were escaped."""
+
+_SUSPECT = (
+    r"&(?:amp;)*(?:[lg]t|#0*6[02]|#x0*3[ce]);|\\[<>*]|\\n"
+    r"|[\uff1c\uff1e\ufe64\ufe65\u2039\u203a\u00ab\u00bb\u226a\u226b]"
+)
+_DISGUISE = re.compile(rf"{_SUSPECT}|\r(?!\Z)", re.IGNORECASE)
+may_disguise = re.compile(rf"{_SUSPECT}|\r[^\n]", re.IGNORECASE).search
+"""Whether an escaped marker may stand anywhere in a text."""
+_LOOKALIKES = str.maketrans(
+    dict.fromkeys("\uff1c\ufe64\u2039", "<")
+    | dict.fromkeys("\uff1e\ufe65\u203a", ">")
+    | {"\u00ab": "<<", "\u226a": "<<", "\u00bb": ">>", "\u226b": ">>"}
+)
+_AMPERSANDS = re.compile(r"&(?:amp;)+")
+_BACKSLASH = re.compile(r"\\([<>*=+-])")
+_BREAK = re.compile(r"\r|\\r\\n|\\n")
+_SPAN = re.compile(r"`[^`]*`")
+
+
+@dataclass(frozen=True, slots=True)
+class Unescaped:
+    """A text as it was before it was escaped, and the signs that entities stood for in it; none
+    where only its lines' ends were changed."""
+
+    text: str
+    signs: frozenset[str]
+    firm: bool
+    """Whether all of those signs were escaped wherever they stand."""
+
+
+def unescaped(text: str) -> Unescaped | None:
+    """The text, if its edits stand there escaped; else None."""
+    body = text.strip("\n")
+    if "\r" in body and "\n" not in body:
+        return Unescaped(text.replace("\r", "\n"), frozenset(), "---" not in body.split("\r"))
+    if not _MARKERS.search(text):
+        return None
+    signs = frozenset(map(_character, _ENTITY.finditer(text)))
+    rest = _ENTITY.sub("", text)
+    return Unescaped(_ENTITY.sub(_character, text), signs, not signs & set(rest))
+
+
+def _character(match: re.Match[str]) -> str:
+    return _CHARACTERS.get(match[1].lower(), "'")
+
+
+def is_borne_out(edits: Sequence[Edit], found: Unescaped) -> bool:
+    """Whether the edits quote, all of them, and what they quote shows how the text was escaped."""
+    if not edits or not found.firm:
+        return False
+    if any(isinstance(edit.op, Create | DeleteFile | Rename | Write) for edit in edits):
+        return False
+    if found.signs and any(edit.format != _BLOCKS for edit in edits):
+        return False
+    both = [halves(edit.op) for edit in edits]
+    quoted = set("".join(old for old, _ in both)) & found.signs
+    written = set("".join(new for _, new in both)) & found.signs
+    return not found.signs or bool(quoted and written <= quoted | {"<", ">"})
+
+
+def disguised(line: str) -> Iterable[str]:
+    """The lines that a line may stand for, if something in it is escaped; what stands in
+    backticks is quoted."""
+    if not _DISGUISE.search(line):
+        return ()
+    line = _SPAN.sub("", line) if "`" in line else line
+    plain = _ENTITY.sub(_character, _AMPERSANDS.sub("&", line))
+    plain = _BACKSLASH.sub(r"\1", plain).translate(_LOOKALIKES)
+    pieces = _BREAK.split(plain)
+    return pieces if plain != line or len(pieces) > 1 else ()
