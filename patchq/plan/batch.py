@@ -39,7 +39,7 @@ from patchq.model.values import (  # fmt: skip
     Problem,
     Tree,
 )
-from patchq.plan import guards, selection
+from patchq.plan import elision, guards, selection
 from patchq.plan.deeds import Deeds
 from patchq.plan.files import File, Files, clash, outcome
 from patchq.plan.overlay import Footprint, Patch
@@ -103,7 +103,7 @@ class _Batch:
         self.seen: dict[tuple[str, object], EditOutcome] = {}
         self.meanings: dict[Op, int] = {}
         self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
-        self.in_order: dict[int, Found | Missed] = {}
+        self.in_order: dict[tuple[int, int], Found | Missed] = {}
         for edit in edits:
             if isinstance(edit.op, PatchHunk):
                 self.sections.setdefault(_section(edit), []).append((edit, edit.op))
@@ -185,7 +185,7 @@ class _Batch:
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
-        if problem := guards.elided(edit, self.rules, file.text):
+        if problem := elision.stated(edit, self.rules, file.text):
             raise Refused(problem)
         missed, texts = Missed("none"), list[Text]()
         for text in self._texts(file):
@@ -319,13 +319,14 @@ class _Batch:
         """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
         assert not isinstance(edit.op, Create | DeleteFile | Rename | Write)
         if isinstance(edit.op, PatchHunk) and file.has_base(text):
-            if id(edit) not in self.in_order:
+            key = id(edit), id(text)
+            if key not in self.in_order:
                 section = self.sections[_section(edit)]
                 ops = [op for _, op in section]
                 found = hunks.resolve(text, ops, hints.rungs, lines_hold=hints.lines_hold)
                 for (other, _), one in zip(section, found, strict=True):
-                    self.in_order[id(other)] = one
-            result = self.in_order[id(edit)]
+                    self.in_order[id(other), id(text)] = one
+            result = self.in_order[key]
             if isinstance(result, Found) or result.why != "none" or not text.with_returns:
                 return result
         return match(text, edit.op, hints)
@@ -336,6 +337,8 @@ class _Batch:
         if found.already:
             return _placed(edit, found, on_base, "already_applied")
         if problem := guards.mixed_encoding(edit, text, found.hunks):
+            raise Refused(problem)
+        if problem := elision.left_out(edit, self.rules, text, found.hunks):
             raise Refused(problem)
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline

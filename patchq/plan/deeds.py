@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from patchq.model.ops import Create, DeleteFile, Replace, Write
 from patchq.model.values import Collision, Edit, Problem, Tree
-from patchq.plan import guards, targets
+from patchq.plan import elision, guards, targets
 from patchq.plan.files import File, Files, clash
 from patchq.plan.overlay import Footprint
 from patchq.plan.targets import Refused, Rules
@@ -61,7 +61,7 @@ class Deeds:
             return False
         if there and not free:
             raise _exists(path, f"{path} exists and is not empty", there)
-        if problem := guards.escaped_file(edit, op) or guards.elided(edit, self._rules, None):
+        if problem := guards.escaped_file(edit, op) or elision.stated(edit, self._rules, None):
             raise Refused(problem)
         file = File(path, Text(data), there, entry is not None and entry.executable)
         file.by["made"] = edit.id
@@ -148,7 +148,7 @@ class Deeds:
         """Make a file of the base hold another text; whether that changes anything."""
         if not self._files.in_order and file.by.keys() & {"edited", "written"}:
             raise clash(edit, file, "another edit of the file that this one writes")
-        if problem := guards.elided(edit, self._rules, file.text):
+        if problem := elision.stated(edit, self._rules, file.text):
             raise Refused(problem)
         if file.text.lines:
             targets.check_text(edit.path, file.text.data, self._rules)
@@ -162,6 +162,8 @@ class Deeds:
         file.final_newline = not new or new.endswith("\n")
         hunks = Rewrite(file.text.contents, quoted_lines(new)).at(file.text, 0)
         if problem := guards.mixed_encoding(edit, file.text, hunks):
+            raise Refused(problem)
+        if problem := elision.left_out(edit, self._rules, file.text, hunks):
             raise Refused(problem)
         if hunks:
             file.overlay.add([Footprint(edit.id, edit.format, hunks)])

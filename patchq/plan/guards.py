@@ -1,8 +1,7 @@
 r"""What must not come of a batch: text that a model does not mean although it wrote it.
 
-Lines left out and put in as a comment, a file of escapes, text that would give a file two
-encodings are refused.  A line that stands for others is refused only where neither the file nor the
-quote has it: a file may well speak of "... the rest".
+A file of escapes, a whole file that keeps too little, and text that would give a file two encodings
+are refused.
 
 New text that a model escaped once too often is told from what comes of it.  Where a quote is found
 only with its escapes undone, both halves lose theirs on the way (see `resolve.readings`).  Two
@@ -17,48 +16,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from patchq.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write, halves
+from patchq.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write
 from patchq.model.values import Edit, FileChange, Hunk, Plan, Problem
 from patchq.plan.syntax import unparsable
 from patchq.plan.targets import Rules
 from patchq.resolve.readings import is_escaped_line, unescape, unescape_text
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import Text
-
-_ELISION = re.compile(
-    r"""
-    (?: ^\s* (?: \#+ | //+ | /?\*+ | --+ | ;+ | <!-- | \{/\* | \(\* | \{- | %+
-               | "(?!.*") | '(?!.*') )?       # a quote that is closed again is a string
-      | \s (?: \#+ | //+ | /\*+ | <!-- | \{/\* ) )
-    \s* (?: \.{3} | \u2026 ) (?!\w) .*
-    \b (?: existing | rest | remaining | unchanged | other | same | omitted ) \b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
-def elided(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
-    """The first new line that stands for lines which were left out, as a problem, unless the rules
-    let it pass."""
-    old, new = halves(edit.op)
-    if not rules.elision or ("..." not in new and "\u2026" not in new):
-        return None
-    suspects = [line.strip() for line in new.split("\n") if _ELISION.search(line)]
-    if not suspects:
-        return None
-    known = {line.strip() for line in old.split("\n")}
-    if base is not None:
-        known.update(line.decode("utf-8", "surrogateescape").strip() for line in base.contents)
-    line = next((line for line in suspects if line not in known), None)
-    if line is None:
-        return None
-    return Problem(
-        "edit.elided",
-        f"edit {edit.id} would write a line into {edit.path} that stands for others: {line[:99]!r}",
-        "write every line out, or leave unchanged lines out of both halves",
-        edit=edit.id,
-        path=edit.path,
-    )
 
 
 def escaped_file(edit: Edit, op: Create) -> Problem | None:

@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from patchq.model.ops import Create, DeleteFile
-from tests.helpers.trees import RULES, edits, planned, told, written
+from patchq.model.ops import Create, DeleteFile, Replace
+from patchq.model.values import Plan
+from patchq.plan.targets import Rules
+from tests.helpers.trees import RULES, edits, planned, told
+
+
+def code(before: str, old: str, new: str, rules: Rules = RULES) -> Plan:
+    """The plan of one replacement in a file that is no document."""
+    return planned({"f.c": before}, edits(("f.c", Replace(old, new))), rules)
 
 
 @pytest.mark.parametrize(
@@ -30,10 +37,10 @@ from tests.helpers.trees import RULES, edits, planned, told, written
     ],
 )
 def test_a_line_that_stands_for_others_is_refused(line: str) -> None:
-    plan = planned("a\nb\n", edits(("a\n", f"a\n{line}\n")))
+    plan = code("a\nb\n", "a\n", f"a\n{line}\n")
     assert told(plan) == ["edit.elided"]
     assert line.strip() in plan.problems[0].message
-    assert told(planned({}, edits(("n", Create(f"a\n{line}\n"))))) == ["edit.elided"]
+    assert told(planned({}, edits(("n.c", Create(f"a\n{line}\n"))))) == ["edit.elided"]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +62,8 @@ def test_a_line_that_stands_for_others_is_refused(line: str) -> None:
     ],
 )
 def test_other_dots_pass(line: str) -> None:
-    assert written("a\nb\n", ("a\n", f"a\n{line}\n")) == f"a\n{line}\nb\n".encode()
+    (change,) = code("a\nb\n", "a\n", f"a\n{line}\n").changes
+    assert change.after == f"a\n{line}\nb\n".encode()
 
 
 @pytest.mark.parametrize(
@@ -67,12 +75,13 @@ def test_other_dots_pass(line: str) -> None:
     ids=["the file has it", "the quote has it"],
 )
 def test_a_line_that_is_known_passes(before: str, old: str, new: str) -> None:
-    assert told(planned(before, edits((old, new)))) == []
+    assert told(code(before, old, new)) == []
 
 
 def test_the_configuration_may_let_them_pass() -> None:
     rules = replace(RULES, elision=False)
-    assert written("a\n", ("a\n", "# ... rest\n"), rules=rules) == b"# ... rest\n"
+    (change,) = code("a\n", "a\n", "# ... rest\n", rules).changes
+    assert change.after == b"# ... rest\n"
 
 
 @pytest.mark.parametrize(

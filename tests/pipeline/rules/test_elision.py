@@ -1,0 +1,113 @@
+"""Lines that stand for others (docs/formats.md, Guards), in every form."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.helpers.deciding import Bench, Row, check
+
+ELIDED = ("edit.elided",)
+LINES = [f"step_{n} = {n}\n" for n in range(8)]
+OLD = "".join(LINES)
+
+
+def forms(path: str, old: str, new: str) -> dict[str, str]:
+    """One replacement in several forms."""
+    minus = "".join("-" + line for line in old.splitlines(keepends=True))
+    plus = "".join("+" + line for line in new.splitlines(keepends=True))
+    call = {"file_path": path, "old_string": old, "new_string": new}
+    return {
+        "block": f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n",
+        "find": f"FILE: {path}\n\n### CHANGE 1: x\nFIND:\n````\n{old}````\n\nREPLACE WITH:\n"
+        f"````\n{new}````\n",
+        "patch": f"*** Begin Patch\n*** Update File: {path}\n@@\n{minus}{plus}*** End Patch\n",
+        "diff": f"--- a/{path}\n+++ b/{path}\n@@ @@\n{minus}{plus}",
+        "call": json.dumps([call]),
+        "indexed": json.dumps(
+            {"edits": [{"id": "1", "type": "modification", "file": path, "target": old,
+                        "replacement": new}]}
+        ),
+    }  # fmt: skip
+
+
+def rows(
+    name: str, path: str, new: str, codes: tuple[str, ...] = (), before: str = OLD, old: str = ""
+) -> list[Row]:
+    old = old or before
+    after = {path: before.replace(old, new, 1)}
+    return [
+        Row(f"{name}, {form}", {path: before}, response, None if codes else after, codes)
+        for form, response in forms(path, old, new).items()
+    ]
+
+
+HEAD = "".join(LINES[:2])
+STANDS = [
+    ("rest of the function", "a.py", "# rest of the function remains unchanged"),
+    ("existing code", "a.js", "// existing code"),
+    ("dots", "a.c", "/* ... */"),
+    ("one sign of dots", "a.py", "# …"),
+    ("rest of file", "a.html", "<!-- rest of file -->"),
+    ("remaining methods", "a.rs", "// Remaining methods unchanged."),
+    ("same as before", "a.sql", "-- same as before"),
+    ("other code stays", "a.go", "// (other code stays the same)"),
+    ("previous code", "a.lua", "-- [previous code here]"),
+    ("unchanged", "a.toml", "# unchanged"),
+    ("dots without blanks", "a.ts", "// ...existing code..."),
+    ("in a block", "a.jsx", "{/* existing markup */}"),
+    ("rules round it", "a.sh", "# ---- rest of the script ----"),
+    ("what it is of", "a.py", "# The rest of the retry handling"),
+    ("previous steps", "a.py", "# previous steps"),
+    ("bare dots", "a.js", "..."),
+]
+REFUSED = [
+    row
+    for name, path, line in STANDS
+    for new in (f"{HEAD}{line}\n",)
+    for row in rows(name, path, new, ELIDED)
+]
+REFUSED += [
+    *rows("as the first line", "a.py", f"# existing code\nlast = 1\n{LINES[7]}", ELIDED),
+    *rows("between kept lines", "a.py", f"{LINES[0]}# rest of the steps\n{LINES[7]}", ELIDED),
+    *rows("bare dots between siblings", "a.py", f"{LINES[0]}...\n{LINES[7]}", ELIDED),
+    *rows("with new lines", "a.py", f"{HEAD}new = 1\n# other steps unchanged\n", ELIDED),
+    *rows("in a document", "a.md", f"{HEAD}<!-- rest of file -->\n", ELIDED),
+    *rows("in brackets in a document", "a.txt", f"{HEAD}[rest unchanged]\n", ELIDED),
+    *rows("dots and words in a document", "a.md", f"{HEAD}... rest of the document ...\n", ELIDED),
+    Row("a whole file", {"a.py": OLD * 3}, f"```python:a.py\n{OLD * 2}# rest of file\n```\n", None,
+        ELIDED),
+    Row("a new file", {"o": ""}, "```python:b.py\n# existing code\n```\n", None, ELIDED),
+    Row("a new file of dots", {"o": ""}, "```js:b.js\n// ...\n```\n", None, ELIDED),
+]  # fmt: skip
+
+PASSES = [
+    *rows("other settings", "a.py", f"# Other settings\n{OLD}"),
+    *rows("other settings above less", "a.py", f"# Other settings\n{HEAD}new = 1\n"),
+    *rows("a comment that is added", "a.py", f"{OLD}# rest of the steps\n"),
+    *rows("as much as goes", "a.py", "x = 2\n# existing code\n", old=LINES[3]),
+    *rows("words of its own", "a.py", f"{HEAD}# The same as in the base class\n"),
+    *rows("more words", "a.py", f"{HEAD}# Existing users keep their plan until it ends\n"),
+    *rows("an interface", "a.py", f"{HEAD}# REST API routes\n"),
+    *rows("a body of dots", "a.py", "def f():\n    ...\n", before="def f():\n    a()\n    b()\n"),
+    *rows("a heading of a document", "a.md", f"{HEAD}# Remaining work\n"),
+    *rows("a heading of previous ones", "a.md", f"## Previous releases\n{HEAD}"),
+    *rows("code that is shown", "a.md", f"```python\n{HEAD}# ... existing code ...\n```\n"),
+    *rows("dots that are shown", "a.md", "```js\n// rest of file\n```\n"),
+    *rows("indented code that is shown", "a.rst", f"{HEAD}    # ... the rest\n"),
+    *rows("a line that the file has", "a.py", f"{HEAD}# existing code\n",
+          before=f"{OLD}# existing code\n", old=OLD),
+    *rows("in a string", "a.py", f"{HEAD}text = '# existing code'\n"),
+    *rows("less than goes, in the middle", "a.py", "x = 1\n# existing code\ny = 1\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", PASSES, ids=lambda row: row.name)
+def test_what_stays(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.name)
+def test_what_stands_for_others_is_refused(bench: Bench, row: Row) -> None:
+    check(bench, row)
