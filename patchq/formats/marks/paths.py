@@ -30,7 +30,7 @@ _NO_ABBREVIATION = re.compile(r".*(?:[^.]\.[A-Za-z][A-Za-z0-9]+|[^.]{2}\.[A-Za-z
 _TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FILE = r"(?:file ?path|file ?name|file|path)"
 _LABEL = re.compile(
-    rf"{_FILE}\s*:\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
+    rf"{_FILE}\s*:(?!//)\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
     re.IGNORECASE,
 )
 _BARE = re.compile(r"[^\s#/*+\d><;_`\"'FfPp-](?:.*[^\s>/#:*_`\"'])?", re.DOTALL)
@@ -112,9 +112,9 @@ class KnownPaths:
         slashed = undotted(_BACKSLASHES.sub("/", path))
         if slashed == path or slashed.startswith("/") or self._has_backslash(path):
             return path
-        plain = slashed[2:] if slashed[:2] in PREFIXES else slashed
-        here = any(self._has(name) for name in (slashed, plain))
-        return slashed if here or self._has_directory_of(slashed, plain) else path
+        plain = slashed[2:] if slashed[:2] in PREFIXES else ""
+        there = self._has(slashed) or (plain and self._has(plain))
+        return slashed if there or self._fits(slashed) or self._fits(plain, deep=True) else path
 
     def _has_backslash(self, path: str) -> bool:
         """Whether the base has the path, or the first of its parts with a backslash, by name."""
@@ -122,8 +122,10 @@ class KnownPaths:
         part = path if end < 0 else path[:end]
         return self._has(path) or self.base.has(part) or self.base.has_directory(part)
 
-    def _has_directory_of(self, *paths: str) -> bool:
-        return any(self.base.has_directory(path.rpartition("/")[0]) for path in paths)
+    def _fits(self, path: str, *, deep: bool = False) -> bool:
+        """Whether the base has the directory of a new file; `deep`: it is not the root."""
+        directory = path.rpartition("/")[0]
+        return self.base.has_directory(directory) if directory else not deep
 
 
 def is_path(token: str, known: Known) -> bool:
@@ -180,7 +182,10 @@ def path_line(line: str, known: Known) -> str | None:
     text = undress(line)[0]
     if not is_path(text, known):  # `path (new file)`
         text = undress(_NOTE.sub("", text))[0] if _NOTE.search(text) else ""
-    return text if is_path(text, known) else None
+    if not is_path(text, known):
+        return None
+    rooted = f"/{text}"  # what leads a comment may also lead an absolute path
+    return rooted if f"/{rooted}" in line and as_meant(rooted, known) != rooted else text
 
 
 def word_line(line: str) -> str | None:

@@ -214,6 +214,81 @@ def test_two_paths_above_a_block(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
+# ---------------------------------------------------------------- one file, several spellings
+
+
+def _block(path: str, old: str = "one\n", new: str = "1\n") -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+
+
+BOTH = {"src/a.py": "1\n2\n"}
+MOVE = "{}\n<<<<<<< RENAME\n{}\n>>>>>>> RENAME\n"
+SEVERAL = [
+    Row("two", AB, _block("./src/a.py") + _block("src\\a.py", "two\n", "2\n"), BOTH),
+    Row(
+        "one more in the text between",
+        AB,
+        _block("./src/a.py") + f"\nAnd in `{ROOT}/src/a.py`:\n\n" + _block("", "two\n", "2\n")[1:],
+        BOTH,
+    ),
+    Row(
+        "made twice",
+        AB,
+        _block("./src/n.py", "") + _block("src\\n.py", "", "2\n"),
+        None,
+        ("conflict.overlap",),
+    ),
+    Row(
+        "made and edited",
+        AB,
+        _block("./src/n.py", "", "x\n") + _block("src\\n.py", "x\n", "y\n"),
+        {"src/n.py": "y\n"},
+    ),
+    Row("front matter", AB, f"---\nfile: {ROOT}/src/a.py\n---\n{_block('')[1:]}", A),
+    Row("front matter, back", AB, f"---\nfile: src\\a.py\n---\n{_block('')[1:]}", A),
+    Row(
+        "renamed",
+        AB,
+        MOVE.format("src\\b.py", ".\\src\\d.py"),
+        {"src/b.py": None, "src/d.py": "three\n"},
+    ),
+    Row(
+        "renamed, absolute",
+        AB,
+        MOVE.format(f"{ROOT}/src/b.py", f"{ROOT}/d/d.py"),
+        {"src/b.py": None, "d/d.py": "three\n"},
+    ),
+    Row(
+        "a name with a backslash",
+        AB | {"src\\a.py": "one\n"},
+        _block("src\\a.py"),
+        {"src\\a.py": "1\n"},
+    ),
+    Row(
+        "a directory of the same name",
+        AB | {"a/src/a.py": "one\n"},
+        _block("a/src/a.py"),
+        {"a/src/a.py": "1\n"},
+    ),
+    Row("root, back", AB, _block(".\\n.py", "", "new\n"), {"n.py": "new\n"}),
+    Row("new directory, back", AB, _block("new\\n.py", "", "x\n"), None, ("path.invalid",)),
+    Row(
+        "prefix of a new directory, back", AB, _block("a\\n.py", "", "x\n"), None, ("path.invalid",)
+    ),
+    Row("denied", AB, _block(".\\.env", "", "x\n"), None, ("path.denied",)),
+    Row("denied, absolute", AB, _block(f"{ROOT}/.patchq.yaml", "", "x\n"), None, ("path.denied",)),
+    Row("git's own", AB, _block(f"{ROOT}/.git/config", "", "x\n"), None, ("path.invalid",)),
+    Row("a URL", AB, _block(f"file://{ROOT}/src/n.py", "", "x\n"), None, ("path.invalid",)),
+    Row("two slashes", AB, _block(f"/{ROOT}/src/n.py", "", "x\n"), {"src/n.py": "x\n"}),
+    Row("a comment", AB, _block("//src/n.py", "", "x\n"), {"src/n.py": "x\n"}),
+]
+
+
+@pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.name)
+def test_one_file_in_several_spellings(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
 # ---------------------------------------------------------------- what is elsewhere
 
 ELSEWHERE: Mapping[str, Callable[[str], str]] = {
