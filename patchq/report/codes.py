@@ -55,10 +55,10 @@ frontmatter.base
     The base is no commit of the repository.
     Name the commit that the edits were written against, or leave `base` out.
 path.invalid
-    The path is not one that a git tree can hold safely on every system.
+    No git tree can hold the path safely on every system, or a prefix of it may be a directory.
     Name the file by its plain path from the repository's root, with `/` between the parts.
 path.outside
-    The path leaves the repository.
+    The path climbs out, or is absolute and leads to no file that this repository keeps.
     Name a file inside the repository, by its path from the root.
 path.denied
     The path is one that no response may change (secrets, git's and patchq's own files).
