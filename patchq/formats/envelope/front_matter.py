@@ -30,6 +30,8 @@ from patchq.text.yamlio import Misfit
 
 MAX_BYTES = 65_536
 MAX_VALUE_BYTES = 16_384
+_ROOM = 4_096
+"""By so many characters a block may be longer than is read, and still be told to be so."""
 
 TEXT_KEYS = (
     "id", "target", "base", "message", "author", "agent", "model", "file", "retries",
@@ -182,13 +184,17 @@ class _Block:
             return bool(named)
         if not lines:
             return not wrapped
-        return _shaped(lines) and any(map(_near, _keys(lines)))
+        return _shaped(lines) and any(key[0].islower() and _near(key) for key in _keys(lines))
 
 
 def _block(lines: Iterator[_Line], indent: str, wrapper: Fence | None) -> _Block:
     block: list[str] = []
     closing = edit = None
+    begin: int | None = None
     for line in lines:
+        begin = line.start if begin is None else begin
+        if line.end - begin > MAX_BYTES + _ROOM:
+            break
         marker, mark = _MARKER.fullmatch(line.text), fence(line.text)
         if marker and marker[1] == indent:
             closing = line
@@ -294,6 +300,8 @@ def unmarked(text: str, first_line: int = 1) -> Problem | None:
     block = [opening.text] if alone else []
     last = ""
     for line in lines:
+        if block and not _NAMED.match(block[0]):
+            return None
         last = line.text
         if fence(last) or _LIKE_MARKER.fullmatch(last) or _EDIT.match(last):
             break
@@ -323,7 +331,11 @@ def inside(text: str) -> Problem | None:
 def further_down(lines: Iterable[tuple[int, str]]) -> Problem | None:
     """The problem of front matter that stands in the text (numbers, lines) before the edits."""
     numbered = list(lines)
-    marks = [i for i, (_, line) in enumerate(numbered) if _MARKER.fullmatch(line.rstrip("\r"))]
+    marks = [
+        i
+        for i, (_, line) in enumerate(numbered)
+        if "---" in line and _MARKER.fullmatch(line.rstrip("\r"))
+    ]
     for i, j in pairwise(marks):
         inner = [line.rstrip("\r") for _, line in numbered[i + 1 : j]]
         if numbered[j][0] - numbered[i][0] == j - i and _shaped(inner):

@@ -39,7 +39,6 @@ LOST = {
     "no blank behind the colon": ("target:elsewhere",),
     "a sentence before it": ("I made the change:", "target: elsewhere"),
     "a slip": ("taget: elsewhere",),
-    "in capitals": ("Target: elsewhere",),
     "a fence line": ("target: elsewhere", "```"),
 }
 
@@ -102,6 +101,7 @@ def test_front_matter_further_down(bench: Bench, form: Form, head: str) -> None:
 NEIGHBOURS = [
     Row("rules round words", A, f"---\nSome words.\n---\n\n{BLOCK}", DONE),
     Row("rules round a key in capitals", A, f"---\nNote: so.\n\nWords.\n---\n\n{BLOCK}", DONE),
+    Row("rules round our key in capitals", A, f"---\nTarget: all\n---\n\n{BLOCK}", DONE),
     Row("rules round a post", A, f"---\ntitle: x\ndate: now\n---\n\n{BLOCK}", DONE),
     Row("an empty one before it", A, f"---\n---\n---\nid: x\ntarget: b\n---\n{BLOCK}", DONE),
     Row("rules between edits", A, f"---\nWords.\n\n{BLOCK}---\nfile: x\n---\n", DONE),
