@@ -342,6 +342,12 @@ FORMAT = Format(
     INSTRUCTIONS,
     signs=(
         Sign(
+            "an edit in another notation",
+            r"\s*(?:- +)?[\"']?(?i:(?:old|new)[_-]?(?:string|str|text)|file_?text|insert_?line|"
+            r"contextualEdits|searchPattern)[\"']?\s*[:=]",
+            languages=frozenset({"yaml", "yml", "toml", "json", "json5", "jsonc"}),
+        ),
+        Sign(
             "an edit in JSON",
             r"[\"'](?i:(?:old_?str(?:ing)?|new_?str(?:ing)?|file_text|insert_line|contextualEdits|"
             r"searchPattern)[\"']\s*[:>])",

@@ -18,7 +18,7 @@ _CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPL
 _DIVIDER = re.compile(r"={5,9}")
 _WORDS = r"(?:SEARCH|ORIGINAL|REPLACE|UPDATED|RENAME|DELETE)"
 _SUSPECT = re.compile(
-    r"(?:\s|[\u200b-\u200d\ufeff]|[*+>•|-]\s|[#/;%]+\s|\d+[.)]\s)*(?:"
+    r"(?:\s|[\u200b-\u200d\ufeff]|[*+>•|-]\s|[#/;%]+\s|\*\*|__|\d+[.)]\s)*(?:"
     rf"(?:<{{5,}}|>{{5,}})\s*(?i:{_WORDS})\b"
     rf"|(?:<{{3,}}|>{{3,}})[ \t]?{_WORDS}[ \t>]*\r?$"
     r"|(?:-{5,}|\+{5,})[ \t]*(?i:SEARCH|REPLACE)[ \t>]*\r?$"

@@ -30,6 +30,8 @@ _WRAPPERS = frozenset(
 )
 """Tags that hold an answer or parts of it, and those that are fences."""
 
+_BARE_FINAL = "assistantfinal"
+"""What is left of the tokens before a final channel, where they were dropped."""
 _NAME = r"[A-Za-z][\w.:-]{0,60}"
 _TAG = re.compile(
     rf"<(?P<a>/?)(?P<angle>{_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
@@ -38,7 +40,9 @@ _TAG = re.compile(
     rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
     r"|(?P<comment><!--|-->)"
 )
-may_tag = re.compile(r"</[A-Za-z]|\[/[A-Za-z]|◁/|<\|[A-Za-z/]|-->").search
+may_tag = re.compile(
+    rf"</[A-Za-z]|\[/[A-Za-z]|◁/|<\|[A-Za-z/]|-->|&lt;/[A-Za-z]|{_BARE_FINAL}"
+).search
 """Whether a tag may close anywhere in a text."""
 _SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
 _SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
@@ -171,6 +175,10 @@ def check_drafts(prose: Iterable[tuple[int, str]], edits: Sequence[int]) -> None
     opened: dict[tuple[str, str], list[int]] = {}
     edits = sorted(edits)
     for number, line in prose:
+        if _BARE_FINAL in line and edits and edits[0] < number:
+            raise stray(number - 1)
+        if "&lt;" in line:
+            line = line.replace("&lt;", "<").replace("&gt;", ">")
         for tag in tags_on(line):
             places = opened.setdefault(tag.pairs_as, [])
             if not tag.closes:

@@ -133,6 +133,8 @@ DRAFTS = [
         ("unknown tags in known ones", "<answer>\n<v1>\n{draft}</v1>\n\n{}</answer>\n"),
         ("a thought in a sentence", "Well, <think> so\n\n{draft}\nor not </think> so\n\n{}"),
         ("a comment", "<!--\n{draft}\nOr not. -->\n\n{}"),
+        ("escaped tags", "&lt;think&gt;\n{draft}\n&lt;/think&gt;\n\n{}"),
+        ("channels without their tokens", "analysisHm.\n{draft}\nSo.assistantfinal\n{}"),
         ("two finals", "<|channel|>final<|message|>\n{draft}\n<|channel|>final<|message|>\n{}"),
         codes=UNREADABLE,
     ),
@@ -511,4 +513,31 @@ ESCAPED = [
 
 @pytest.mark.parametrize("row", ESCAPED, ids=lambda row: row.name)
 def test_escapes(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+# ---------------------------------------------------------------- what is left unread
+
+NOTATION = {
+    "YAML": "```yaml\n- file_path: src/b.py\n  old_string: b\n  new_string: c\n```\n",
+    "TOML": '```toml\n[[edit]]\nold_str = "b"\nnew_str = "c"\n```\n',
+    "JSON": '```json\n{"old_string": "b", "new_string": "c"}\n```\n',
+    "tags": "<old_string>b</old_string>\n<new_string>c</new_string>\n",
+    "a bold block": "src/b.py\n**<<<<<<< SEARCH**\nb\n**=======**\nc\n**>>>>>>> REPLACE**\n",
+    "a closing marker": ">>>>>>> REPLACE\n",
+    "an edit script": '{"file": "src/b.py", "edits": [{"anchor": {}}]}\n',
+}
+UNREAD = [
+    Row(name, A, text, None, UNREADABLE)
+    for what, lost in NOTATION.items()
+    for name, text in (
+        (f"{what} behind", f"{SEARCH}\n{lost}"),
+        (f"{what} before", f"{lost}\n{SEARCH}"),
+    )
+    if not (what == "JSON" and name.endswith("behind"))
+]
+
+
+@pytest.mark.parametrize("row", UNREAD, ids=lambda row: row.name)
+def test_what_looks_like_an_edit(bench: Bench, row: Row) -> None:
     check(bench, row)
