@@ -35,8 +35,6 @@ class Beginning:
     """The formats that may begin there, in the order in which they are asked."""
     mark: Fence | None = None
     """The line as a fence line."""
-    quotes: tuple[Read, ...] = ()
-    """The formats of which an edit, or an excerpt, may stand in the fence."""
     thought: Tag | None = None
     """The tag with which a thinking block begins or ends there."""
     channel: bool = False
@@ -122,9 +120,7 @@ class Catalogue(dict[str, Format]):
         prefix = None if line[0] in _BARE else prefix_of(line)
         if mark := fence(line):
             fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark)]
-            reads = tuple([f.read for f in fences if not f.quotes])
-            quotes = tuple([f.read for f in fences if f.quotes])
-            return Beginning(reads, mark, quotes, prefix=prefix)
+            return Beginning(tuple([f.read for f in fences]), mark, prefix=prefix)
         letter = line.lstrip()[0]
         found = self._by_letter.get(letter)
         if found is None:

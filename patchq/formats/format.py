@@ -33,7 +33,7 @@ from typing import Any
 from patchq.formats.marks.lines import Fence, OpenFences
 from patchq.formats.marks.paths import Known, KnownPaths, mentions_other
 from patchq.formats.marks.shell import ShellChange
-from patchq.model.values import Edit, Problem
+from patchq.model.values import Edit, Problem, Quotation
 
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
 
@@ -61,6 +61,8 @@ class Document:
     """All fences outside of edits, as the reader has met them."""
     known: KnownPaths = field(init=False)
     """Whether the base has a path, or an earlier edit makes it."""
+    look: Look | None = None
+    """What looks into a fence for edits; None while one is looked into."""
     memory: Memory = field(init=False)
 
     def __post_init__(self, base: Known) -> None:
@@ -102,6 +104,21 @@ class _BareTexts:
 
 def _bare(lines: Iterable[str]) -> str:
     return "\n".join(["", *(line.strip() for line in lines), ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What a fence holds: edits, whole or damaged; edits in a further fence; other text.  `end` is
+    the index of the line that closes it, `edits` of the first one's; None if there is none."""
+
+    end: int | None
+    edits: int | None
+    nested: bool
+    text: bool
+
+
+Look = Callable[[Document, int, Fence, str], Inside]
+"""What looks into the fence on a line that is tied to a path."""
 
 
 class Memory(dict[type, Any]):
@@ -148,6 +165,8 @@ class Piece:
     """What the edits, by their index, say of each other."""
     shell: tuple[ShellChange, ...] = ()
     """What calls of a shell would change."""
+    quotation: Quotation | None = None
+    """What may as well be a mere excerpt; then there are no edits."""
 
 
 class UnreadableEdit(Exception):
@@ -227,9 +246,6 @@ class FenceOpening:
     turn: int = 1
     """Which of several formats is asked first: the lower turn, then the registry's order.  0 is for
     a fence whose language names the format, 2 for one that nothing else may stand in."""
-    quotes: bool = False
-    """Whether what is read may as well be a mere excerpt.  It is then asked in a second round, for
-    a response in which nobody has found an edit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,13 @@
 """Reading a whole response: who takes which lines, and what is left as prose.
 
 Every line that may begin something is offered to the formats in a fixed order; the first that
-begins there takes its lines.  The forms that may be a mere excerpt are asked in a second round,
-when nobody else has found an edit.  What is left is looked through once more for anything that
-resembles an edit.
+begins there takes its lines.  What may as well be a mere excerpt is kept as a quotation; what it is
+depends on the rest of the response, and on the file.  What is left is looked through once more for
+anything that resembles an edit.
 
 Every format refuses what begins as its own and is damaged.  The last look finds what none
-recognises at all: the signs that the formats name, tags, and a file's text in a form that may be an
-excerpt, beside edits.  Landing the rest of the response would be a silent partial apply, so all of
-it is refused.
+recognises at all: the signs that the formats name, and tags.  Landing the rest of the response
+would be a silent partial apply, so all of it is refused.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from patchq.formats.catalogue import NOTHING, Beginning, Catalogue, Signs
 from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.escaping import disguised, may_disguise
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
+from patchq.formats.interior import Looker
 from patchq.formats.marks.blocks import is_cut, is_suspect, opening
 from patchq.formats.marks.carried import uncarried
 from patchq.formats.marks.lines import (
@@ -34,11 +34,7 @@ from patchq.formats.marks.lines import (
 )
 from patchq.formats.marks.paths import (
     Known,
-    is_path,
     path_line,
-    path_of_info,
-    path_of_sentence,
-    undress,
 )
 from patchq.formats.marks.shell import ShellChange, changes_beside, may_command
 from patchq.formats.marks.tags import (
@@ -50,14 +46,9 @@ from patchq.formats.marks.tags import (
     stray,
 )
 from patchq.model.ops import Create, Rename, Write
-from patchq.model.values import Edit, Header, Problem
+from patchq.model.values import Edit, Header, Problem, Quotation
 
-_HINT_FILE = (
-    "to write the file, put its path into the fence's info behind a colon (```python:path/to/file);"
-    " to quote from it, let no path stand in the fence's info, right above it or on its first line"
-)
 _LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
-_COMMENT = re.compile(r"\s*(?:#(?!!)|//)")
 
 
 @dataclass
@@ -75,6 +66,10 @@ class Reading:
     """The last number of a section of theirs."""
     shell: list[ShellChange] = field(default_factory=list)
     """What shell commands beside the edits would change."""
+    quotations: list[Quotation] = field(default_factory=list)
+    """What may as well be files as mere excerpts."""
+    fences: int = 0
+    """How many fences there are."""
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
@@ -92,6 +87,9 @@ class Reading:
         self.author = self.author or part.author
         self.warnings += part.warnings
         self.shell += [replace(change, line=at[0]) for change in part.shell] if at else part.shell
+        if isinstance(part, Reading):
+            self.quotations += [replace(one, at=at or one.at) for one in part.quotations]
+            self.fences += part.fences
 
 
 def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading:
@@ -103,16 +101,13 @@ def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading
     if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
         text = text.replace("\r\n", "\n")
     begins = cache(formats.begins)
-    for quoting in (False, True):
-        doc = Document(text.split("\n"), known, header.file, header.whole_files)
-        reader = _ResponseReader(doc, formats, begins, quoting=quoting)
-        try:
-            reader.read()
-            if quoting or reader.found.edits or not reader.quotes:
-                return reader.finish(header)
-        except UnreadableEdit as error:
-            raise error.written_as(next((e.format for e in reader.found.edits), None)) from None
-    raise AssertionError("the second round ends it")
+    doc = Document(text.split("\n"), known, header.file, header.whole_files)
+    reader = _ResponseReader(doc, formats, begins)
+    try:
+        reader.read()
+        return reader.finish(header)
+    except UnreadableEdit as error:
+        raise error.written_as(next((e.format for e in reader.found.edits), None)) from None
 
 
 class _ResponseReader:
@@ -121,15 +116,12 @@ class _ResponseReader:
         doc: Document,
         formats: Catalogue,
         begins: Callable[[str], Beginning],
-        *,
-        quoting: bool,
     ) -> None:
         self.doc = doc
         self.formats = formats
+        doc.look = Looker(begins)
         self.begins = begins
         """What may begin on a line, remembered."""
-        self.quoting = quoting
-        """Whether to take what may be a mere excerpt for an edit."""
         self.found = Reading()
         self.first: int | None = None
         """The line (index) where the first edit begins."""
@@ -137,12 +129,12 @@ class _ResponseReader:
         """The lines (indices) of edits and thoughts, which are no prose."""
         self.kept: set[int] = set()
         """Those of them that are prose all the same."""
-        self.quotes = False
-        """Whether there is anything that would be taken otherwise with `quoting`."""
         self.doubt: UnreadableEdit | None = None
         """What refuses the response, unless what it is about turns out to be a file's text."""
         self.answered = False
         """Whether the final channel of a model's raw output was met."""
+        self.quoted: list[range] = []
+        """The lines of what may be mere excerpts."""
 
     def read(self) -> None:
         i = 0
@@ -186,17 +178,22 @@ class _ResponseReader:
             raise UnreadableEdit.of(lost)
         others = {k for run in self.left_out for k in run} - self.kept
         others |= self.doc.open_fences.wrappers
+        quoted = {k for run in self.quoted for k in run}
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
-        if problem := unread_edit(prose, self.formats.signs, self.doc.known):
+        unread = [one for one in prose if one[0] - 1 not in quoted]
+        if problem := unread_edit(unread, self.formats.signs):
             raise UnreadableEdit.of(problem)
-        text = "\n".join([line for _, line in prose])
+        text = "\n".join([line for _, line in unread])
         if may_disguise(text):
-            self._check_disguises(prose)
+            self._check_disguises(unread)
         if may_tag(text):
-            self._check_drafts(prose)
+            self._check_drafts(unread)
         if may_command(text):
-            self.found.shell += changes_beside(prose)
+            self.found.shell += changes_beside(unread)
+        if self.found.edits:
+            text = "\n".join([line for _, line in prose])
         self.found.prose = text.strip()
+        self.found.fences = self.doc.open_fences.count
         return self.found
 
     def _check_disguises(self, prose: Sequence[tuple[int, str]]) -> None:
@@ -204,7 +201,7 @@ class _ResponseReader:
         for number, line in prose:
             for piece in disguised(line):
                 marked = opening(piece) or is_suspect(piece) or piece.startswith(BEGIN_PATCH)
-                if marked or unread_edit([(number, piece)], self.formats.signs, self.doc.known):
+                if marked or unread_edit([(number, piece)], self.formats.signs):
                     raise UnreadableEdit(
                         number - 1,
                         f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
@@ -234,26 +231,19 @@ class _ResponseReader:
 
     def _piece(self, i: int, begun: Beginning) -> Piece | None:
         """What the first format that begins on line `i` has read there."""
-        reads = (*begun.reads, *begun.quotes) if self.quoting else begun.reads
-        for read in reads:
+        for read in begun.reads:
             try:
                 if piece := read(self.doc, i):
                     return piece
             except UnreadableEdit as error:
                 raise error.written_as(self.formats.owners[read]) from None
-        if self.quoting:
-            return None
-        if begun.quotes and not (self.quotes or self.found.edits):
-            # A reading with `quoting` may come to this line, as long as there are no edits.
-            try:
-                self.quotes = any(read(self.doc, i) for read in begun.quotes)
-            except UnreadableEdit:
-                self.quotes = True
         return None
 
     def _take(self, piece: Piece, i: int) -> int:
         """Take in what a format has read on line `i`; the index of the line behind it."""
         doc = self.doc
+        if piece.quotation:
+            return self._quote(piece, piece.quotation)
         for edit in piece.edits:
             if isinstance(edit.op, Create | Write | Rename):
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
@@ -265,6 +255,16 @@ class _ResponseReader:
         self.kept.update(piece.kept)
         self.found.add(piece)
         doc.low = piece.end
+        return piece.end
+
+    def _quote(self, piece: Piece, quotation: Quotation) -> int:
+        """Take in what may be a mere excerpt, which no edit is told apart by."""
+        start, end = quotation.at[0] - 1, quotation.at[1] - 1
+        for k in (start, end):
+            if mark := fence(self.doc.lines[k]):
+                self.doc.open_fences.read(k, mark)
+        self.quoted.append(range(start if piece.top is None else piece.top, piece.end))
+        self.found.quotations.append(quotation)
         return piece.end
 
     def _thought(self, i: int, tag: Tag) -> int:
@@ -323,60 +323,40 @@ class _ResponseReader:
 # ---------------------------------------------------------------- a last look at the prose
 
 
-def unread_edit(prose: Iterable[tuple[int, str]], signs: Signs, known: Known) -> Problem | None:
+def unread_edit(prose: Iterable[tuple[int, str]], signs: Signs) -> Problem | None:
     """The first line of the prose (number, text) that resembles an edit, as a problem."""
-    reader = _ProseReader(signs, known)
+    reader = _ProseReader(signs)
     reader.read(prose)
-    reader.end_fence()
     return reader.found
 
 
 class _ProseReader:
     """Reads prose line by line; `found` is the first line that is none, with what it is."""
 
-    def __init__(self, signs: Signs, known: Known) -> None:
+    def __init__(self, signs: Signs) -> None:
         self.signs = signs
-        self.known = known
         self.found: Problem | None = None
         self.fences = OpenFences()
-        self.file_at = 0
-        """The line of the open fence that may hold a file, since a path stands above it."""
-        self.opened = False
-        """Whether the open fence has not had a line yet."""
         self.language = ""
         """The language of the open fence, where it may be one of signs."""
         self.met: set[str] = set()
         """What signs have to stand behind, as far as it was met."""
         self.number = 0
-        self.above = ""
-        self.path_on = cache(lambda line: path_line(line, known) or path_of_sentence(line, known))
-        """The path that a line over a fence names, remembered."""
 
     def read(self, prose: Iterable[tuple[int, str]]) -> None:
-        """Take in the lines up to the first that is none of prose; numbers that are missing stand
-        for blocks."""
+        """Take in the lines up to the first that is none of prose."""
         mark_of = cache(self.signs.mark)
         for number, line in prose:
-            if number != self.number + 1:
-                self.above, self.file_at, self.opened = "", 0, False
             self.number = number
             marked = mark_of(line)
             if marked is None:
                 continue
-            mark = fence(line) if marked else None
-            if mark:
+            if marked and (mark := fence(line)):
                 self._fence(mark)
-            elif marked or self.opened or self.language:
+            elif marked or self.language:
                 self._line(line, marked)
-            self.above = "" if mark else line
             if self.found:
                 return
-
-    def end_fence(self) -> None:
-        """A fence ends: one under a path, in which no block stood, is a file's text."""
-        if self.file_at:
-            self._find(self.file_at, "a whole file", _HINT_FILE)
-            self.file_at = 0
 
     def _find(self, number: int, what: str, hint: str, format: str | None = None) -> None:
         if self.found is None or number < (self.found.line or 0):
@@ -386,22 +366,10 @@ class _ProseReader:
             )
 
     def _fence(self, mark: Fence) -> None:
-        self.opened = self.fences.read(self.number, mark)
-        language = mark.info.split(" ")[0].lower() if self.opened else ""
+        language = mark.info.split(" ")[0].lower() if self.fences.read(self.number, mark) else ""
         self.language = language if language in self.signs.languages else ""
-        if not self.opened:
-            self.end_fence()
-        elif mark.info and path_of_info(mark.info, self.known):
-            self._find(self.number, "a whole file", _HINT_FILE)
-        elif self.above and self.path_on(self.above):
-            self.file_at = self.number
 
     def _line(self, line: str, marked: bool) -> None:
-        if self.opened and _COMMENT.match(line):
-            path = undress(line)[0]
-            if is_path(path, self.known) and ("." in path or self.known(path)):
-                self.file_at = self.number
-        self.opened = False
         for sign, hint, form in self.signs.fenced if self.language else ():
             if self.language in sign.languages and re.match(sign.pattern, line):
                 self._find(self.number, sign.what, hint, form)

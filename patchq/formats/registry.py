@@ -48,13 +48,15 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
             reading = reader.read("\n" * (first_line - 1) + text, FORMATS, paths, header)
         else:
             reading = _answer_read(answer, paths, header, first_line)
-        _check_shell(reading, paths)
-        edits, warnings = related(settled(reading.edits, paths), reading.stated)
+        found, quotations = whole_file.decided(reading.edits, reading.quotations, reading.fences)
+        _check_shell(reading, found, paths)
+        edits, warnings = related(settled(found, paths), reading.stated)
         doubt = _doubt(edits, escaped) if escaped else None
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)
-    return Parsed(edits, reading.prose, problems, reading.summary, reading.author, doubt)
+    said = reading.summary, reading.author
+    return Parsed(edits, reading.prose, problems, *said, doubt, tuple(quotations))
 
 
 def _doubt(edits: Sequence[Edit], escaped: Unescaped) -> Problem | None:
@@ -74,9 +76,9 @@ def _doubt(edits: Sequence[Edit], escaped: Unescaped) -> Problem | None:
     return error.problem
 
 
-def _check_shell(reading: Reading, paths: KnownPaths) -> None:
+def _check_shell(reading: Reading, edits: Sequence[Edit], paths: KnownPaths) -> None:
     """Refuse edits beside a shell command that changes a file of the tree, too."""
-    lost = lost_change(reading.shell, paths.base) if reading.edits else None
+    lost = lost_change(reading.shell, paths.base) if edits else None
     if lost is None:
         return
     what = f"{lost.does} {lost.paths[0]}" if lost.paths else "changes files"

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from patchq.formats.format import (
     Document,
     FenceOpening,
     Format,
+    Inside,
     Opening,
     Piece,
     Sign,
@@ -45,13 +46,25 @@ from patchq.formats.marks.parts import (
     fenced_at,
     file_line,
     half_label,
+    is_document,
     is_file_end,
     is_markdown,
     path_behind,
 )
-from patchq.formats.marks.paths import as_meant, is_path, path_line, path_of_info, path_of_sentence
-from patchq.model.ops import Write
-from patchq.model.values import Edit
+from patchq.formats.marks.paths import path_line, path_of_info
+from patchq.formats.marks.ties import (
+    IN_INFO,
+    Tie,
+    is_named,
+    language_of,
+    named_by,
+    one_tie,
+    tie_by_name,
+    tie_of,
+)
+from patchq.model.ops import DeleteFile, Rename, Write
+from patchq.model.values import Edit, Quotation
+from patchq.text.seen import OUTPUTS, SHELLS, fits, seen
 
 NAME = "whole_file"
 INSTRUCTIONS = """\
@@ -65,31 +78,14 @@ all lines of the file
 Where the text holds fences itself, use a longer one. Leave nothing out: what is not there is gone.
 """
 
-_IN_INFO = "put the path into the info of the file's fence: ```python:path/to/file.py"
 _SEND_AGAIN = "send the whole response again; if it was cut, send fewer files at once"
-_STRONG = re.compile(r"[\w+#.-]*:[ \t]*\S")
-_CITED = re.compile(r"\d+:\d+:|suggestion:|.*:\d+(?:-\d+)?\Z")
-"""Infos with a colon that quote: lines of a file, or a review's suggestion for some."""
-_CROWDED = re.compile(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
-_LISTED = re.compile(r"\s*[-*+>]\s")
-_COMMENT = re.compile(r"\s*(?:#|//)[ \t]*([^\s#!/]\S*)\s*")
-_FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z][A-Za-z0-9]{0,9}")
-_COMMANDS = ("bash", "sh", "shell", "console", "zsh", "powershell", "cmd", "bat", "text", "log")
 _DIFF = re.compile(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
-
-
-@dataclass(frozen=True, slots=True)
-class FileName:
-    """What names the file of a fence: its path, the index of the first line that does, and
-    whether the fence's info is one."""
-
-    path: str
-    top: int
-    in_info: bool
 
 
 def read(doc: Document, i: int) -> Piece | None:
     """The file that is written from line `i` (an index) on, in a form that always writes."""
+    if doc.look is None:
+        return None
     line = doc.lines[i]
     if label := file_line(line):
         return _labelled(doc, i, label)
@@ -100,113 +96,34 @@ def read(doc: Document, i: int) -> Piece | None:
             "send `FILE: path`, the file's lines without a fence, `END FILE`",
         )
     mark = fence(line)
-    if mark is None or not is_named(mark) or _CITED.match(mark.info):
-        return None
-    path = path_of_info(mark.info, doc.known)
-    if path is None:
-        crowded = _CROWDED.match(mark.info)
-        if crowded and is_path(crowded[1], doc.known):
-            raise UnreadableEdit(
-                i, "expected nothing behind the path in the fence's info", _IN_INFO
-            )
-        return None
-    if begins_other(doc, i, path):
-        return None
-    return _fenced(doc, i, mark, _one_name(doc, i, [(i, path), *_path_above(doc, i)]))
-
-
-def is_named(mark: Fence) -> bool:
-    """Whether something stands behind a colon in a fence's info, as a file's name does."""
-    return _STRONG.match(mark.info) is not None
+    tie = tie_by_name(doc, i, mark) if mark and is_named(mark) else None
+    return _fenced(doc, i, mark, tie) if mark and tie else None
 
 
 def read_quoting(doc: Document, i: int) -> Piece | None:
-    """The file that stands in the fence of line `i`, in a form that may also be an excerpt.
-
-    Only for a response that holds no edit of another form.
-    """
+    """What stands in the fence of line `i` under a path, in a form that quotes as often as it
+    writes: a file under a path line where the front matter says so, else a quotation."""
     mark = fence(doc.lines[i])
-    if mark is None or mark.closing or (mark.info and is_named(mark)):
+    if doc.look is None or mark is None:
         return None
-    above = _text_above(doc, i)
-    bare = above is None and not mark.info and not _comments(doc, i)
-    if bare or not doc.memory[_FencesBehind].opens(i):
+    tie = tie_of(doc, i, mark)
+    if tie is None or not doc.memory[_FencesBehind].opens(i):
         return None
-    path = path_of_info(mark.info, doc.known)
-    named = [(i, path)] if path else []
-    written = path_line(doc.lines[above], doc.known) if above is not None else None
-    if above is not None and written and not _LISTED.match(doc.lines[above]):
-        named.append((above, written))
-    if named:
-        return _fenced(doc, i, mark, _one_name(doc, i, named), quoting=True)
-    if above is not None:
-        _check_sentence(doc, i, mark, written or path_of_sentence(doc.lines[above], doc.known))
-    path = _commented(doc, i)
-    return _fenced(doc, i, mark, FileName(path, i, in_info=False), quoting=True) if path else None
-
-
-# ---------------------------------------------------------------- which file it is
-
-
-def _text_above(doc: Document, i: int) -> int | None:
-    """The line right above a fence, if it holds text and is no fence line."""
-    above = line_above(doc.lines, i, doc.low)
-    return None if above < doc.low or fence(doc.lines[above]) else above
-
-
-def _path_above(doc: Document, i: int) -> list[tuple[int, str]]:
-    """The line right above a fence and its path, if it is one and no item of a list."""
-    above = _text_above(doc, i)
-    if above is None or _LISTED.match(doc.lines[above]):
-        return []
-    path = path_line(doc.lines[above], doc.known)
-    return [(above, path)] if path else []
-
-
-def _one_name(doc: Document, i: int, named: Sequence[tuple[int, str]]) -> FileName:
-    paths = list(dict.fromkeys(as_meant(path, doc.known) for _, path in named))
-    if len(paths) > 1:
-        raise UnreadableEdit(
-            i,
-            f"expected one path for the fence, found two: {paths[0]!r} and {paths[1]!r}",
-            "name the file once",
-        )
-    in_info = any(at == i for at, _ in named)
-    return FileName(paths[0], min(at for at, _ in named), in_info)
-
-
-def _check_sentence(doc: Document, i: int, mark: Fence, path: str | None) -> None:
-    """Refuse a fence under a sentence that names the file `path`: nobody can tell what it is.
-
-    Commands and output stand under such sentences far more often than files.
-    """
-    if path and mark.info.lower() not in _COMMANDS:
-        raise UnreadableEdit(
-            i,
-            f"the text in this fence may be {path!r}, or quote from it",
-            _IN_INFO,
-        )
-
-
-def _commented(doc: Document, i: int) -> str | None:
-    """The path in the comment that is the first line of the fence on line `i`."""
-    match = _comments(doc, i)
-    if match is None:
+    if doc.whole_files and tie.kind == "path" and not tie.in_info and _may_replace(mark):
+        return _fenced(doc, i, mark, replace(tie, kind="name"))
+    if _is_said_of(tie, mark) and doc.known(tie.path):
         return None
-    path = as_meant(match[1], doc.known)
-    if doc.known(path):
-        raise UnreadableEdit(
-            i,
-            f"the text in this fence may be all of {path!r}, or quote from it: a comment on its "
-            "first line replaces no file",
-            _IN_INFO,
-        )
-    return path if is_path(path, doc.known) and _FILE_NAME.fullmatch(path) else None
+    return _fenced(doc, i, mark, tie)
 
 
-def _comments(doc: Document, i: int) -> re.Match[str] | None:
-    """The comment that stands alone on the line under line `i`."""
-    return _COMMENT.fullmatch(doc.lines[i + 1]) if i + 1 < len(doc.lines) else None
+def _may_replace(mark: Fence) -> bool:
+    """Whether the front matter's `whole_files` speaks of such a fence."""
+    return language_of(mark) not in SHELLS | OUTPUTS | set(DIFF_LANGUAGES)
+
+
+def _is_said_of(tie: Tie, mark: Fence) -> bool:
+    """Whether the fence holds what people run, or see, of the file that a sentence names."""
+    return tie.kind in ("sentence", "mention") and not fits(language_of(mark), tie.path)
 
 
 class _FencesBehind:
@@ -229,16 +146,78 @@ class _FencesBehind:
         return self.fences.opened(i)
 
 
-def _fenced(
-    doc: Document, i: int, mark: Fence, name: FileName, *, quoting: bool = False
-) -> Piece | None:
-    text = file_in_fence(doc, i, mark, name)
-    return _piece(name, i, text.end, text.text, quoting=quoting) if text else None
+def _fenced(doc: Document, i: int, mark: Fence, tie: Tie) -> Piece | None:
+    text = file_in_fence(doc, i, mark, tie)
+    if text is None:
+        return None
+    if tie.kind == "name":
+        return _piece(tie.path, tie.top, i, text.end, text.text)
+    language = language_of(mark)
+    known = doc.known(tie.path)
+    writes = tie.kind in ("path", "sentence") and (known or fits(language, tie.path))
+    if tie.kind == "comment":
+        writes = not known and "/" in tie.path
+    quotation = Quotation((i + 1, text.end + 1), tie.path, text.text, tie.kind, language, writes)
+    return Piece((), text.end + 1, tie.top, quotation=quotation)
 
 
-def _piece(name: FileName, start: int, end: int, text: str, *, quoting: bool = False) -> Piece:
-    edit = Edit("", NAME, (start + 1, end + 1), name.path, Write(text, quoting))
-    return Piece((edit,), end + 1, min(name.top, start))
+def _piece(path: str, top: int, start: int, end: int, text: str) -> Piece:
+    edit = Edit("", NAME, (start + 1, end + 1), path, Write(text))
+    return Piece((edit,), end + 1, min(top, start))
+
+
+# ---------------------------------------------------------------- what becomes of quotations
+
+
+def decided(
+    edits: Sequence[Edit], quotations: Sequence[Quotation], fences: int
+) -> tuple[list[Edit], list[Quotation]]:
+    """The edits, with the files that quotations are where there are no others; and what remains to
+    be a quotation.  `fences` says how many there are in the response."""
+    _check_twice(edits)
+    if edits:
+        made = {edit.path for edit in edits}
+        return list(edits), [one for one in quotations if not (_is_shown(one) and one.path in made)]
+    files = [one for one in quotations if one.writes and (one.tie != "comment" or fences == 1)]
+    written = [Edit("", NAME, one.at, one.path, Write(one.text, quoting=True)) for one in files]
+    rest = [one for one in quotations if one not in files]
+    made = {one.path for one in files}
+    doubtful = [one for one in rest if not (_is_shown(one) and (one.path in made or not files))]
+    if doubtful and not files:
+        raise _doubt(doubtful[0])
+    return written, doubtful
+
+
+def _is_shown(quotation: Quotation) -> bool:
+    """Whether a sentence names the file, and the fence is none that the file may hold."""
+    said = quotation.tie in ("sentence", "mention")
+    return said and not fits(quotation.language, quotation.path)
+
+
+def _doubt(quotation: Quotation) -> UnreadableEdit:
+    """Why a response with nothing but quotations is refused."""
+    what = seen(quotation.text, quotation.language)
+    return UnreadableEdit(
+        quotation.at[0] - 1,
+        f"the fence that names {quotation.path!r} holds {what}, not the file"
+        if what
+        else f"the text in this fence may be {quotation.path!r}, or quote from it",
+        IN_INFO,
+    )
+
+
+def _check_twice(edits: Sequence[Edit]) -> None:
+    """Refuse a file that is written whole, and edited otherwise as well."""
+    whole = DeleteFile | Rename
+    others = {e.path: e for e in edits if e.format != NAME and not isinstance(e.op, whole)}
+    for edit in edits:
+        if edit.format == NAME and edit.path in others:
+            raise UnreadableEdit(
+                edit.at[0] - 1,
+                f"{edit.path!r} is written as a whole here, and edited on line "
+                f"{others[edit.path].at[0]}",
+                "say once what shall become of the file",
+            )
 
 
 # ---------------------------------------------------------------- FILE:
@@ -263,13 +242,13 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
     if mark is None or mark.closing:
         return _unfenced(doc, i, path)
     inner = path_of_info(mark.info, doc.known)
-    name = _one_name(doc, below, [(i, path)] + ([(below, inner)] if inner else []))
-    text = file_in_fence(doc, below, mark, name)
+    tie = one_tie(doc, below, [*named_by("name", i, path), *named_by("path", below, inner)])
+    text = file_in_fence(doc, below, mark, tie)
     if text is None:
         return None
     end = next_line(lines, text.end)
     closed = end < len(lines) and is_file_end(lines[end])
-    return _piece(name, i, end if closed else text.end, text.text)
+    return _piece(tie.path, i, i, end if closed else text.end, text.text)
 
 
 def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
@@ -305,9 +284,8 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
             "expected a fence right under `FILE:`, found text before it",
             "put nothing between `FILE: path` and the fence with the file's text",
         )
-    name = FileName(path, i, in_info=False)
     if closed:
-        return _piece(name, i, end, joined(lines[i + 1 : end]))
+        return _piece(path, i, i, end, joined(lines[i + 1 : end]))
     start, last = next_line(lines, i), line_above(lines, end, i + 1)
     if last < start:
         raise UnreadableEdit(
@@ -315,21 +293,48 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
             "expected the file's lines under `FILE:`, found the next file",
             "put the text into a fence; for an empty file, put `END FILE` on the next line",
         )
-    return _piece(name, i, last, joined(lines[start : last + 1]))
+    return _piece(path, i, i, last, joined(lines[start : last + 1]))
 
 
 # ---------------------------------------------------------------- what the fence holds
 
 
-def file_in_fence(doc: Document, i: int, mark: Fence, name: FileName) -> Fenced | None:
-    """The file in the fence that opens with `mark` on line `i`; None if an edit of another form
-    begins there."""
-    if _says_diff(mark, name.path) or begins_other(doc, i, name.path):
+def file_in_fence(doc: Document, i: int, mark: Fence, tie: Tie) -> Fenced | None:
+    """The file in the fence that opens with `mark` on line `i`; None if it holds edits.
+
+    A text that shows edits is the file's where the fence's info names the file, or the file is a
+    document; anywhere else nobody can tell whether they are meant.
+    """
+    documents = tie.in_info or is_document(tie.path)
+    if _says_diff(mark, tie.path) or (begins_other(doc, i, tie.path) and not documents):
         return None
+    inside = doc.look(doc, i, mark, tie.path) if doc.look else Inside(None, None, False, True)
+    if inside.edits is not None and (not inside.text or tie.kind in ("mention", "comment")):
+        return None
+    if inside.edits is not None and not documents:
+        raise _edits_beside(inside.edits, "edits and other text", tie)
+    if inside.nested and not inside.text:
+        raise _edits_beside(i, "nothing but a further fence with edits", tie)
+    if tie.other:
+        raise UnreadableEdit(
+            i,
+            f"expected one path for the fence, found two: {tie.path!r} and {tie.other!r}",
+            "name the file once",
+        )
+    if tie.kind != "name" and next_line(doc.lines, i) == len(doc.lines):
+        return None  # the response is cut here
     text = fenced_at(doc.lines, i, mark)
-    _check_blocks(text, name)
-    check_end(doc.lines, text, name.path, doc.known)
+    _check_blocks(text, tie)
+    check_end(doc.lines, text, tie.path, doc.known)
     return text
+
+
+def _edits_beside(i: int, what: str, tie: Tie) -> UnreadableEdit:
+    return UnreadableEdit(
+        i,
+        f"the fence that names {tie.path!r} holds {what}: they may be meant, or be the file's text",
+        f"send edits alone in their fence; to write a file that shows edits, {IN_INFO}",
+    )
 
 
 def begins_other(doc: Document, i: int, path: str) -> bool:
@@ -360,20 +365,21 @@ def _says_diff(mark: Fence, path: str) -> bool:
     return language in DIFF_LANGUAGES and not path.endswith(DIFF_ENDINGS)
 
 
-def _check_blocks(text: Fenced, name: FileName) -> None:
+def _check_blocks(text: Fenced, tie: Tie) -> None:
     """Raise `UnreadableEdit` if markers stand in the fence that need not be the file's own text.
 
-    Only a fence whose info names the file may hold whole blocks.
+    Only a fence whose info names the file, and a document, may hold whole blocks.
     """
+    may_show = tie.in_info or is_document(tie.path)
     opened = False
     for i, line in enumerate(text.lines, text.start + 1):
         if not is_marker(line):
             continue
         opened = opened or not line.lstrip().startswith((">", "+"))
-        if not (opened and name.in_info):
+        if not (opened and may_show):
             raise UnreadableEdit(
                 i,
-                f"{line.strip()[:40]!r} stands in what should be the text of {name.path!r}",
+                f"{line.strip()[:40]!r} stands in what should be the text of {tie.path!r}",
                 "send blocks whole and alone, or put the path into the info of the file's fence",
             )
 
@@ -388,7 +394,7 @@ FORMAT = Format(
     ),
     fences=(
         FenceOpening(read, is_named, turn=2),
-        FenceOpening(read_quoting, quotes=True),
+        FenceOpening(read_quoting, lambda mark: not (mark.closing or is_named(mark)), turn=3),
     ),
     signs=(Sign("a whole file", r"FILE: *\S"),),
 )

@@ -89,6 +89,25 @@ class Edit:
     order."""
 
 
+TieKind = Literal["name", "path", "sentence", "mention", "comment"]
+"""What ties a fence to a path: its info with a colon; its info, or the line above it; the sentence
+that ends above it with a colon; another sentence; the comment on its first line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """Text in a fence that is tied to a path, in a form that quotes as often as it writes; `at` are
+    the lines of the response.  What does not stand in the file refuses the response."""
+
+    at: tuple[int, int]
+    path: str
+    text: str
+    tie: TieKind
+    language: str = ""
+    writes: bool = False
+    """Whether it is a file in a response that holds no other edit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """All that a response's text says: its edits in their order, and the prose around them."""
@@ -102,6 +121,8 @@ class Parsed:
     """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
     doubt: Problem | None = None
     """What refuses the response, unless every edit's quote resolves."""
+    quotations: tuple[Quotation, ...] = ()
+    """What it shows of files beside its edits."""
 
 
 # ---------------------------------------------------------------- what the repository says

@@ -47,7 +47,7 @@ from patchq.pipeline.progress import (  # fmt: skip
 )
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World
-from patchq.plan import batch, guards, selection, syntax
+from patchq.plan import batch, guards, quotations, selection, syntax
 from patchq.report import logs, message, secrecy
 from patchq.resolve.readings import unescape
 from patchq.text import unified
@@ -208,7 +208,18 @@ def resolve(read: Read) -> Planned | Decision:
     if not (plan.refused or read.declared):
         plan = replace(plan, blind=(*plan.blind, *base.lost(read, plan)))
     planned = Planned(**vars(read), plan=plan, edits=outcomes, corrections=corrections)
-    return planned.refuse(*plan.problems) if plan.refused else planned.warned(*plan.problems)
+    doubts = _doubts(read, edits, plan)
+    if doubts or plan.refused:
+        return planned.refuse(*plan.problems, *doubts)
+    return planned.warned(*plan.problems)
+
+
+def _doubts(read: Read, edits: Sequence[Edit], plan: Plan) -> Sequence[Problem]:
+    """The problems with what the response shows of files beside its edits."""
+    if not read.parsed.quotations:
+        return ()
+    ignores = known_paths(read.tree, WorkTrees(read.world.repo)).ignores
+    return quotations.doubts(read.parsed.quotations, edits, plan, read.tree, ignores)
 
 
 def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:

@@ -80,6 +80,8 @@ class Deeds:
         if new and files.is_free(path) and not files.in_order:
             raise self._either(edit)
         if new and (files.is_free(path) or not self._tree.entry(path)):
+            if op.quoting:
+                targets.check_twin(self._tree, path)
             return self.create(edit, Create(op.text))
         file = files.named(path)[-1]
         if not files.in_order and file.by.keys() & {"edited", "made", "deleted", "written"}:

@@ -23,6 +23,7 @@ from patchq.plan.targets import Rules
 from patchq.resolve.readings import is_escaped_line, unescape, unescape_text
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import Text
+from patchq.text.seen import seen
 
 
 def escaped_file(edit: Edit, op: Create) -> Problem | None:
@@ -43,9 +44,12 @@ def shrinks(edit: Edit, op: Write, rules: Rules, base: Text) -> Problem | None:
     before = [line.strip() for line in base.contents if line.strip()]
     after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
     if op.quoting and not _keeps(before, after):
+        what = seen(op.text)
         return Problem(
             "response.unreadable_edit",
-            f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
+            f"the fence of edit {edit.id} names {edit.path} and holds {what}, not the file"
+            if what
+            else f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
             "to write the whole file, put its path into the fence's info: ```python:path/to/file",
             edit=edit.id,
             path=edit.path,

@@ -6,15 +6,20 @@ at the path in the base, and whether its bytes can be edited as text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from unicodedata import normalize
 
 from patchq.model.names import check_path, collision_key, nearest, told_apart
-from patchq.model.values import Entry, Problem, Tree
+from patchq.model.values import Candidate, Entry, Problem, Tree
 
 _MOST_LISTED = 200_000
+_STANDS_FOR = re.compile(r"your[_-].*|filename\.ext", re.IGNORECASE)
+"""Parts of paths that no file has: a reader is to put something else there."""
+_EXAMPLES = ("mathweb",)
+"""The directories of the examples in prompts that many models were given."""
 _WHAT = {"link": "a symbolic link", "tree": "a directory", "submodule": "a submodule"}
 
 
@@ -138,6 +143,13 @@ def check_new(tree: Tree, path: str, rules: Rules) -> Entry | None:
         return entry
     _check_ancestors(tree, path)
     _check_collisions(tree, path)
+    if placeholder := _placeholder(tree, path):
+        raise _refuse(
+            "path.invalid",
+            path,
+            f"the path {path!r} stands for another one: {placeholder!r} is no name",
+            "name the file that is meant, relative to the repository's root",
+        )
     parent = path.rpartition("/")[0]
     if parent and not rules.new_directories and tree.entry(parent) is None:
         raise _refuse(
@@ -147,6 +159,40 @@ def check_new(tree: Tree, path: str, rules: Rules) -> Entry | None:
             "put the file into a directory that exists",
         )
     return None
+
+
+def check_twin(tree: Tree, path: str) -> None:
+    """Raise `Refused` for a new file without a directory if exactly one file, somewhere else, has
+    its name: that one is meant as often, or quoted from."""
+    if "/" in path:
+        return
+    key = collision_key(path)
+    paths = islice(tree.paths(), _MOST_LISTED)
+    twins = list(islice((p for p in paths if collision_key(p.rpartition("/")[2]) == key), 2))
+    if len(twins) == 1:
+        raise Refused(
+            Problem(
+                "path.not_found",
+                f"there is no file {path} in the base, but {twins[0]}: a path line does not tell "
+                "which is meant",
+                f"did you mean {twins[0]}? A new file has its path in the fence's info: "
+                f"```text:{path}",
+                path=path,
+                candidates=(Candidate(twins[0], 1),),
+            )
+        )
+
+
+def _placeholder(tree: Tree, path: str) -> str | None:
+    """The part of a new path that stands for something else, unless the base has it."""
+    parts = path.split("/")
+    for depth, part in enumerate(parts, 1):
+        here = "/".join(parts[:depth])
+        if _STANDS_FOR.fullmatch(part) and tree.entry(here) is None:
+            return part
+        if part == "to" and depth > 1 and parts[depth - 2] == "path" and tree.entry(here) is None:
+            return "path/to"
+    return parts[0] if parts[0] in _EXAMPLES and tree.entry(parts[0]) is None else None
 
 
 def _check_ancestors(tree: Tree, path: str) -> None:

@@ -61,7 +61,7 @@ def test_reading_is_linear(head: str, unit: str) -> None:
         ("{\n", 6), ("{}\n", 20), ('{"a": 1}\n', 20), ("{ key: 1 }\n", 8), ("[\n", 7),
         ("**\n", 6), ("re\n", 6), ("- a\n", 6), ("```\n", 45), ("```\n{}\n", 80),
         ("```diff\n", 80), ("```diff\nx\n", 130), ("Find\n", 35), ("From: a\n", 32),
-        ("From: a\nSubject: x\n", 36), ('{"\n[]\n~~~~\n', 120), ("x\nFILE: a\n", 115),
+        ("From: a\nSubject: x\n", 36), ('{"\n[]\n~~~~\n', 120), ("x\nFILE: a\n", 120),
         ('{"path": "a.py", "old_str": "x", "new_str": "y"}\n', 370),
     ],
 )  # fmt: skip

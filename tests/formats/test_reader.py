@@ -109,7 +109,8 @@ def test_the_manual_shows_an_example_of_every_form() -> None:
 
 def test_forms_keep_their_order_place_and_prose() -> None:
     text, lines = "", []
-    for number, (form, part) in enumerate(FORMS.items()):
+    forms = {**FORMS, "whole_file": WHOLE.replace("src/a", "src/w")}
+    for number, (form, part) in enumerate(forms.items()):
         text += f"Part {number}.\n\n"
         lines.append((form, text.count("\n")))
         text += f"{part}\n"
@@ -162,7 +163,9 @@ def test_a_fence_under_a_path_is_a_file_only_where_nothing_else_is_an_edit() -> 
     assert (edit.path, edit.op) == ("src/b.py", Write("old\n", quoting=True))
     for form in FORMS.values():
         for text in (f"{QUOTED}\n{form}", f"{form}\n{QUOTED}"):
-            assert refused(text)[0] == "response.unreadable_edit"
+            parsed = read(text)
+            assert [edit.path for edit in parsed.edits] == ["src/a.py"]
+            assert [(one.path, one.text) for one in parsed.quotations] == [("src/b.py", "old\n")]
 
 
 # ---------------------------------------------------------------- ids

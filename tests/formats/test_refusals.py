@@ -108,12 +108,8 @@ UNREADABLE = [
     bad("json-context", '{"contextualEdits": []}\n', 1, "at least one edit"),
     bad("tool-tags", '<parameter name="old_string">x</parameter>\n', 1, "JSON"),
     bad("own-tags", "<search>\nx\n</search>\n", 1, "tags"),
+    bad("text-before-a-block", f"src/b.py\n```python\n# greet\n{BLOCK}```\n", 4, "other text"),
     bad("file-label", "FILE: src/b.py\nx = 1\n", 1, "runs to the end"),
-    bad("info-path", "```python src/b.py\nx = 1\n```\n", 1, "whole file"),
-    bad("path-line-and-fence", "**src/b.py**\n\n```python\nx = 1\n```\n", 3, "whole file"),
-    bad("sentence-and-fence", "Here is `src/b.py`:\n```python\nx = 1\n```\n", 2, "whole file"),
-    bad("lost-opening", "src/b.py\n```python\nold\n=======\nnew\n```\n", 2, "whole file"),
-    bad("comment-in-fence", "```python\n# src/b.py\nx = 1\n```\n", 2, "whole file"),
     # thinking blocks
     bad("thought-ends-behind-a-block", f"</think>\nsrc/b.py\n{BLOCK}", 1, "begins nowhere"),
 ]  # fmt: skip

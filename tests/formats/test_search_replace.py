@@ -78,7 +78,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("path-inside", f"```python\nsrc/a.py\n{BLOCK}```\n", A),
         case("comment-inside", f"```python\n# src/a.py\n{BLOCK}```\n", A),
         case("same-path-twice", f"**src/a.py**\n```python\n# src/a.py\n{BLOCK}```\n", A),
-        case("path-above-a-comment", f"src/a.py\n```python\n# greet\n{BLOCK}```\n", A),
         case("word-over-info", f"Done\n```py src/n.py\n{CREATION}```\n", ("src/n.py", NEW)),
         case("language-is-no-path", f"src/a.py\n```Makefile\n{BLOCK}```\n", A),
         case("source", f"src/a.py\n<source>python\n{BLOCK}</source>\n", A),
@@ -187,10 +186,10 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("bare-fence-round-fences", f"```\nHi\n\nsrc/a.py\n```\n{BLOCK}```\nDone\n```\n", A),
         case(
             "fence-round-under-a-sentence",
-            f"For `src/b.py`:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}\n```\n",
+            f"For you:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}\n```\n",
             A,
         ),
-        case("fence-never-closed", f"For `src/b.py`:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}", A),
+        case("fence-never-closed", f"For you:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}", A),
         case("thought", f"<think>\nsrc/b.py\n{BLOCK}</think>\nsrc/a.py\n{BLOCK}", A),
         case("thought-on-one-line", f"<think>so</think>src/a.py\n{BLOCK}", A),
         case(
@@ -234,7 +233,7 @@ def test_prose_is_kept(prose: str) -> None:
 
 def test_prose_leaves_out_what_belongs_to_the_blocks() -> None:
     text = (
-        "<think>\nhm\n</think>\nOne.\n\n````md\nsrc/a.py\n```python\n# why\n"
+        "<think>\nhm\n</think>\nOne.\n\n````md\n# why\n\nsrc/a.py\n```python\n"
         f"{BLOCK}```\nNow `src/b.py`:\n```\n{BLOCK}```\n````\nTwo.\n"
     )
     lines = [line for line in read(text).prose.split("\n") if line]

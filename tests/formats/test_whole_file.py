@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats import find_replace, whole_file
+from patchq.formats import find_replace, parse, whole_file
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.whole_file import read, read_quoting
 from patchq.model.ops import Write
 from patchq.model.values import Problem
-from tests.helpers.line_by_line import Read, edits_of, effort_of, read_or_refused, refusal
+from tests.helpers.line_by_line import BASE, Read, edits_of, effort_of, read_or_refused, refusal
 
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
@@ -130,7 +130,6 @@ def test_what_writes(text: str, expected: list[tuple[str, str]]) -> None:
         pytest.param("```python title=src/a.py\nx\n```", id="attribute"),
         pytest.param("```12:15:src/a.py\nx\n```", id="citation"),
         pytest.param("```python:src/a.py:12-15\nx\n```", id="lines"),
-        pytest.param("```suggestion:-0+1\nx\n```", id="suggestion"),
         pytest.param("## FILE: src/a.py\n\nIt greets.", id="heading-over-prose"),
         pytest.param(f"FILE: src/a.py\n{SEARCH}", id="search"),
         pytest.param(f"FILE: src/a.py\n```python\n{SEARCH}```", id="search-in-a-fence"),
@@ -176,20 +175,18 @@ def test_find_replace_is_asked_first() -> None:
         pytest.param("```python\n# 3.11\nx\n```", [], id="comment-with-a-number"),
         pytest.param("```sh\n#!/bin/sh\n```", [], id="shebang"),
         pytest.param("```python\nx\n```", [], id="no-path"),
-        pytest.param("```python:src/a.py\nx\n```", [], id="colon"),
-        pytest.param("```12:15:src/a.py\nx\n```", [], id="citation"),
+        pytest.param("Create `src/n.py`:\n```py\nx\n```", [("src/n.py", "x\n")], id="sentence"),
         pytest.param("```\nls\nsrc/a.py\n```\n", [], id="path-as-the-last-line-of-a-fence"),
         pytest.param("```\nx\n```\n# src/n.py\n", [], id="comment-behind-a-fence"),
         pytest.param("Run `src/a.py`:\n```sh\nsrc/a.py\n```", [], id="command"),
-        pytest.param(f"src/a.py\n```\n{SEARCH}```", [], id="search"),
         pytest.param(
             "````\nsrc/a.py\n```py\nx\n```\n````\n", [("src/a.py", "x\n")], id="in-a-longer-fence"
         ),
     ],
 )
 def test_what_may_quote(text: str, expected: list[tuple[str, str]]) -> None:
-    edits = edits_of(text, read_quoting)
-    assert [(edit.path, edit.op) for edit in edits] == [
+    parsed = parse(text, BASE.__contains__)
+    assert [(edit.path, edit.op) for edit in parsed.edits] == [
         (path, Write(written, quoting=True)) for path, written in expected
     ]
 
@@ -235,6 +232,7 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         pytest.param("`src/a.py`\n```py:src/b.py\nx\n```", UNREADABLE, 2, id="two-paths-above"),
         pytest.param("```py:src/a.py (new)\nx\n```", UNREADABLE, 1, id="info-and-more"),
         pytest.param("x\nEND FILE", UNREADABLE, 2, id="stray-end"),
+        pytest.param("```suggestion:-0+1\nx\n```", UNREADABLE, 1, id="suggestion"),
         pytest.param(
             "```py:src/a.py\na\n=======\nb\n>>>>>>> REPLACE\n```", UNREADABLE, 5, id="lost-search"
         ),
@@ -250,10 +248,7 @@ def test_refusals(text: str, code: str, line: int) -> None:
     ("text", "code", "line"),
     [
         pytest.param("src/a.py\n```python\nx\n", TRUNCATED, 2, id="cut"),
-        pytest.param("```python\n# src/a.py\nx\n```", UNREADABLE, 1, id="comment-names-a-file"),
         pytest.param("src/a.py\n```py src/b.py\nx\n```", UNREADABLE, 2, id="two-paths"),
-        pytest.param("Create `src/n.py`:\n```py\nx\n```", UNREADABLE, 2, id="sentence"),
-        pytest.param("- src/a.py\n- src/b.py\n\n```py\nx\n```", UNREADABLE, 4, id="list"),
         pytest.param(f"src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4, id="text-and-block"),
         pytest.param(
             "README.md\n```\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 2, id="bare-fence-inside"
@@ -262,6 +257,25 @@ def test_refusals(text: str, code: str, line: int) -> None:
 )  # fmt: skip
 def test_refusals_where_it_may_quote(text: str, code: str, line: int) -> None:
     assert refusal(text, read_quoting) == (code, line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("```python\n# src/a.py\nx\n```", 1, id="comment-names-a-file"),
+        pytest.param("```python\n# n.py\nx\n```", 1, id="comment-without-a-directory"),
+        pytest.param("```py\n# src/n.py\nx\n```\n```\ny\n```", 1, id="comment-and-a-fence"),
+        pytest.param("See `src/n.py`.\n```py\nx\n```", 2, id="sentence-without-colon"),
+        pytest.param("- src/a.py\n- src/b.py\n\n```py\nx\n```", 4, id="list"),
+        pytest.param("```12:15:src/a.py\nx\n```", 1, id="citation"),
+        pytest.param("src/n.py\n```bash\npython src/n.py\n```", 2, id="command"),
+    ],
+)
+def test_a_response_of_nothing_but_quotations(text: str, line: int) -> None:
+    parsed = parse(text, BASE.__contains__)
+    (problem,) = parsed.problems
+    assert (problem.code, problem.line) == ("response.unreadable_edit", line)
+    assert parsed.edits == ()
 
 
 @pytest.mark.parametrize(
@@ -296,7 +310,7 @@ def test_every_text_is_read_or_refused(text: str, form: Read) -> None:
         assert refusal(text, form)[0] in (UNREADABLE, TRUNCATED)
     else:
         ops = [edit.op for edit in result]
-        assert all(isinstance(op, Write) and op.quoting == (form is read_quoting) for op in ops)
+        assert all(isinstance(op, Write) and not op.quoting for op in ops)
 
 
 plain_lines = st.lists(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from patchq.formats.format import Document, Piece, UnreadableEdit
+from patchq.formats.interior import Looker
+from patchq.formats.registry import FORMATS
 from patchq.model.ops import Create, Write
 from patchq.model.values import Edit, Problem
 from tests.helpers.effort import effort
@@ -17,6 +19,7 @@ Read = Callable[[Document, int], Piece | None]
 def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[Edit]:
     """The edits of a text; raises `UnreadableEdit`."""
     doc = Document(text.split("\n"), BASE.__contains__, default_path)
+    doc.look = Looker(FORMATS.begins)
     edits: list[Edit] = []
     i = 0
     while i < len(doc.lines):
@@ -25,6 +28,9 @@ def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[E
             i += 1
             continue
         assert i < piece.end <= len(doc.lines)
+        if piece.quotation:
+            i = piece.end
+            continue
         assert piece.top is not None
         assert doc.low <= piece.top <= i
         assert all(piece.top < edit.at[0] <= edit.at[1] <= piece.end for edit in piece.edits)

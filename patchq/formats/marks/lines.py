@@ -143,6 +143,11 @@ class OpenFences:
         """Whether the fence line at `index` was read as one that opens."""
         return index in self._opened
 
+    @property
+    def count(self) -> int:
+        """How many fences were opened."""
+        return len(self._opened)
+
     def hold_block(self) -> None:
         """A block stands here: in all the fences that are open."""
         for start, _ in reversed(self._stack):

@@ -61,6 +61,7 @@ LONGER_FENCE = (
     "its lines need the same length"
 )
 _MARKDOWN_ENDINGS = (".md", ".markdown", ".mdx")
+_PLAIN_ENDINGS = (*_MARKDOWN_ENDINGS, ".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org")
 _MARKDOWN_LANGUAGES = ("markdown", "md", "mdx")
 
 
@@ -204,6 +205,11 @@ def is_markdown(path: str, info: str) -> bool:
     return path.lower().endswith(_MARKDOWN_ENDINGS) or language in _MARKDOWN_LANGUAGES
 
 
+def is_document(path: str) -> bool:
+    """Whether the file is Markdown or plain text, which may show edits."""
+    return path.lower().endswith(_PLAIN_ENDINGS)
+
+
 def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:
     """The text in the fence that opens with `mark` on line `start` (an index); raises
     `UnreadableEdit` if it is not closed."""
@@ -230,6 +236,21 @@ def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:
     raise UnreadableEdit.cut(
         start, "the fence that opens here is not closed before the response ends"
     )
+
+
+def end_of_fence(lines: Sequence[str], start: int, mark: Fence) -> int:
+    """The index of the first line that may end the fence of line `start`; the lines' number if
+    there is none."""
+    depth = 1
+    for i in range(start + 1, len(lines)):
+        line = fence(lines[i])
+        if line and mark.closed_by(line):
+            depth -= 1
+            if not depth:
+                return i
+        elif line and line.info and line.kind == mark.kind and line.length >= mark.length:
+            depth += 1
+    return len(lines)
 
 
 def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> None:
