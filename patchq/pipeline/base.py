@@ -108,7 +108,9 @@ def carry(planned: Planned) -> Planned | Decision:
     changes, beside = plan.changes, False
     if not move.leaves_alone(changes):
         edits = planned.choice.among(planned.parsed.edits)
-        on_tip = batch.plan(edits, world.repo.tree(tip), world.rules, diagnosed=False)
+        since = move.changed_lines if planned.declared else None
+        tree = world.repo.tree(tip)
+        on_tip = batch.plan(edits, tree, world.rules, since=since, diagnosed=False)
         carried, beside = files.carry(edits, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
         planned = replace(planned, edits=tuple(now.get(edit.id, edit) for edit in planned.edits))

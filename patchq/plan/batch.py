@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from patchq.model.ops import (
     DIFF,
@@ -43,6 +43,7 @@ from patchq.plan import elision, guards, selection
 from patchq.plan.deeds import Deeds
 from patchq.plan.files import File, Files, clash, outcome
 from patchq.plan.overlay import Footprint, Patch
+from patchq.plan.proofs import Proofs, Since
 from patchq.plan.readings import BatchReading, Order, meant
 from patchq.plan.targets import Refused, Rules, check_text
 from patchq.resolve import hunks, refusals
@@ -64,16 +65,26 @@ def plan(
     rules: Rules,
     *,
     declared: bool = False,
+    since: Since | None = None,
     diagnosed: bool = True,
 ) -> Plan:
     """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
 
     `declared` says that the response names the tree's commit as its base, so that the line numbers
-    it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
+    it states may be believed, and what it would write is meant even where it stands there; `since`
+    tells the lines that were changed since then.  Without `diagnosed` nobody will read why an edit
+    was missed.
     """
 
     def read(some: Sequence[Edit], order: Order) -> BatchReading:
-        return _Batch(some, tree, rules, order, declared, diagnosed).run()
+        refuted: dict[int, str] = {}
+        while True:
+            proofs = Proofs(declared, since, refuted)
+            done = _Batch(some, tree, rules, order, proofs, diagnosed).run()
+            more = proofs.taken_away()
+            if not more:
+                return done
+            refuted |= more
 
     return guards.settled(
         edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
@@ -89,12 +100,12 @@ class _Batch:
         tree: Tree,
         rules: Rules,
         order: Order,
-        declared: bool,
+        proofs: Proofs,
         diagnosed: bool,
     ) -> None:
         self.edits = edits
         self.order = order
-        self.declared = declared
+        self.proofs = proofs
         self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules)
@@ -194,6 +205,8 @@ class _Batch:
             if file.has_base(text) and (now := self._in_sequence(edit, op, file, result, hints)):
                 return self._make(edit, file, file.now(), now)
             if isinstance(result, Found):
+                if result.already and id(edit) in self.proofs.refuted:
+                    raise self._refuted(edit, file)
                 return self._make(edit, file, text, result)
             if result.why != "none":
                 raise self._missed(edit, file, text, result)
@@ -202,9 +215,12 @@ class _Batch:
             elif op in file.folded:
                 file.edits.append(edit.id)
                 return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
-        for text in texts:
-            if found := present(text, op, hints):
-                return _placed(edit, found, file.has_base(text), "already_applied")
+        # What the batch itself writes shows nothing.
+        if file.has_base(texts[0]) and (found := present(texts[0], op, hints)):
+            if id(edit) in self.proofs.refuted:
+                raise self._refuted(edit, file)
+            if self.proofs.hold(edit, file, found, on_base=True):
+                return _placed(edit, found, True, "already_applied")
         raise self._missed(edit, file, texts[0], missed)
 
     def _file(self, edit: Edit, op: PartOp) -> File:
@@ -250,7 +266,8 @@ class _Batch:
         if self.order == "base":
             return None
         text = file.now()
-        now = match(text, op, hints)
+        asked = self.proofs.asks(edit, on_base=False)
+        now = match(text, op, replace(hints, asked=asked))
         if isinstance(now, Missed) or now.already:
             return None
         writers = file.overlay.writers(text.starts[now.start], text.starts[now.end])
@@ -299,7 +316,7 @@ class _Batch:
     def _lines_hold(self) -> bool:
         """Whether stated lines may tell equal places apart: the base is the one that the response
         names, and no hunk that has one place only contradicts its own number."""
-        if not self.declared:
+        if not self.proofs.declared:
             return False
         for section in self.sections.values():
             if all(op.line is None or not op.old for _, op in section):
@@ -318,18 +335,53 @@ class _Batch:
     def _match(self, edit: Edit, file: File, text: Text, hints: Hints) -> Found | Missed:
         """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
         assert not isinstance(edit.op, Create | DeleteFile | Rename | Write)
-        if isinstance(edit.op, PatchHunk) and file.has_base(text):
+        on_base = file.has_base(text)
+        if isinstance(edit.op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:
-                section = self.sections[_section(edit)]
-                ops = [op for _, op in section]
-                found = hunks.resolve(text, ops, hints.rungs, lines_hold=hints.lines_hold)
-                for (other, _), one in zip(section, found, strict=True):
-                    self.in_order[id(other), id(text)] = one
+                self._place_hunks(file, self.sections[_section(edit)], hints)
             result = self.in_order[key]
             if isinstance(result, Found) or result.why != "none" or not text.with_returns:
                 return result
-        return match(text, edit.op, hints)
+        asked = self.proofs.asks(edit, on_base=on_base)
+        found = match(text, edit.op, replace(hints, asked=asked))
+        if asked and not self._stands(edit, file, found, on_base=on_base):
+            found = match(text, edit.op, replace(hints, asked=False))
+        return found
+
+    def _place_hunks(
+        self, file: File, section: Sequence[tuple[Edit, PatchHunk]], hints: Hints
+    ) -> None:
+        ops = [op for _, op in section]
+        resolve = partial(hunks.resolve, file.text, ops, hints.rungs, lines_hold=hints.lines_hold)
+        asked = [self.proofs.asks(edit, on_base=True) for edit, _ in section]
+        found = resolve(asked=asked)
+        holds = [
+            ask and self._stands(edit, file, one, on_base=True)
+            for ask, (edit, _), one in zip(asked, section, found, strict=True)
+        ]
+        if holds != asked:
+            found = resolve(asked=holds)
+        for (edit, _), one in zip(section, found, strict=True):
+            self.in_order[id(edit), id(file.text)] = one
+
+    def _stands(self, edit: Edit, file: File, found: Found | Missed, *, on_base: bool) -> bool:
+        """Whether what was found may stand: it is not said to be there already, or rightly so."""
+        if isinstance(found, Missed) or not found.already:
+            return True
+        return self.proofs.hold(edit, file, found, on_base=on_base)
+
+    def _refuted(self, edit: Edit, file: File) -> Refused:
+        other = self.proofs.refuted[id(edit)]
+        return Refused(
+            Problem(
+                "match.none",
+                f"the quote of edit {edit.id} stands nowhere in {file.path}, and what it would "
+                f"write stands there in lines that edit {other} takes away",
+                "say in one edit what these lines are to become",
+                path=edit.path,
+            )
+        )
 
     def _make(self, edit: Edit, file: File, text: Text, found: Found) -> EditOutcome:
         """Change what was found on the base, or on what earlier edits left of it."""

@@ -84,6 +84,12 @@ class Overlay:
         """The replacements, in the base's bytes and in order."""
         return (patch.hunk for patch in self._patches)
 
+    def removed(self) -> Iterator[tuple[int, int, str]]:
+        """The runs of the base's bytes that are replaced, in order, each with an edit that does."""
+        for patch in self._patches:
+            if patch.hunk.start < patch.hunk.end:
+                yield patch.hunk.start, patch.hunk.end, patch.edits[0]
+
     def add(self, footprints: Sequence[Footprint]) -> Footprint | None:
         """Make an edit's replacements, which are in the base's bytes.
 

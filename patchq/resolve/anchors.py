@@ -31,8 +31,8 @@ from patchq.text.lines import Text
 _DEFINITIONS = ("function_definition", "class_definition")
 
 
-def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
-    """Where `op` belongs in `text`, the file at `path`."""
+def resolve(text: Text, op: Anchored, path: str, asked: bool = True) -> Found | Missed:
+    """Where `op` belongs in `text`, the file at `path`; `asked` as in `ladder.resolve`."""
     anchor = op.selected or op.name or ""
     if op.candidates is not None and anchor.strip() not in map(str.strip, op.candidates):
         return Missed("invented", detail=anchor)
@@ -48,7 +48,7 @@ def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
             "exact",
             tuple(Place(part.header, part.header + 1, [], []) for part in found[:51]),
         )
-    return _placed(text, op, found[0], known is not None)
+    return _placed(text, op, found[0], known is not None, asked)
 
 
 def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
@@ -73,7 +73,7 @@ def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
     return list(inside.values())
 
 
-def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Missed:
+def _placed(text: Text, op: Anchored, part: Part, parsed: bool, asked: bool) -> Found | Missed:
     content = _content(text, op, part)
     is_definition = op.kind in _DEFINITIONS
     start, end = (part.header, part.body) if is_definition else (part.start, part.end)
@@ -88,9 +88,9 @@ def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Misse
                 return Missed("ambiguous", "exact", detail="scope")
             start, end = reading
     if op.action == "insert_before":
-        return inserted(text, start, content, ahead=True)
+        return inserted(text, start, content, ahead=True, asked=asked)
     if op.action == "insert_after":
-        return inserted(text, end, content)
+        return inserted(text, end, content, asked=asked)
     rewrite = Rewrite(text.contents[start:end], content if op.action == "replace" else [])
     return Found("exact", start, end, (rewrite.at(text, start),))
 

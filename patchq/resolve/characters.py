@@ -6,9 +6,6 @@ that quote lines; one of less than a line is never stretched.
 
 Characters are sought at the rungs `exact`, `line_endings` and `typography`: each looks at the text
 through a projection that leaves out what the rung ignores, and knows the way back to its own bytes.
-
-Contextual edits by paragraph, too, mean characters: a predicate names the paragraphs, a target or a
-number of sentences what is to change in them.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import Literal
 
-from patchq.model.ops import InContext, InParagraph, Occurrences, Replace, ReplaceText
-from patchq.model.predicate import Predicate, parse
+from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.model.values import Hunk
 from patchq.resolve import ladder
 from patchq.resolve.ladder import Found, Missed, same_result, typographic
@@ -33,6 +29,7 @@ from patchq.text.lines import BLANKS, BOM, Text, content, find, plain_typography
 MOST_SPOTS = 200_000
 """More places than these are not counted, let alone replaced."""
 _CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
+_WORD = re.compile(rb"[\w\x80-\xff]{2}")
 
 CharacterOp = ReplaceText | Occurrences | InContext
 
@@ -52,21 +49,25 @@ class Wanted:
     stated: bool = False
     takes_line_end: bool = False
     """Whether the line's end behind whole lines goes along."""
+    inserts: bool = False
+    """Whether it adds what it wants behind `before`."""
+    asked: bool = True
+    """Whether it may be there already."""
 
     @classmethod
     def of(cls, op: CharacterOp) -> Wanted:
         match op:
             case ReplaceText(old, new, count, stated, takes):
-                return cls(_bytes(old), _bytes(new), count, stated=stated, takes_line_end=takes)
+                return cls(in_utf8(old), in_utf8(new), count, stated=stated, takes_line_end=takes)
             case Occurrences(target, new, at, insert):
                 at = tuple(sorted(set(at))) if at is not None else None
                 if insert:
-                    return cls(b"", _bytes(new), 1, at, before=_bytes(target))
-                return cls(_bytes(target), _bytes(new), 1, at)
+                    return cls(b"", in_utf8(new), 1, at, before=in_utf8(target), inserts=True)
+                return cls(in_utf8(target), in_utf8(new), 1, at)
             case InContext(before, target, after, new, every, window):
-                context = _bytes(before), _bytes(after)
+                context = in_utf8(before), in_utf8(after)
                 return cls(
-                    _bytes(target), _bytes(new), None if every else 1, None, window, *context
+                    in_utf8(target), in_utf8(new), None if every else 1, None, window, *context
                 )
 
     @property
@@ -105,14 +106,16 @@ class Wanted:
         return self.at is None and self.count is not None and len(found) > self.count
 
 
-def _bytes(text: str) -> bytes:
+def in_utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed:
+def resolve(
+    text: Text, op: CharacterOp, rungs: Sequence[str], asked: bool = True
+) -> Found | Missed:
     """Where `op` belongs in `text`; `Missed("count")` tells how many places there are instead of
-    the stated number."""
-    wanted = _wanted(text, op)
+    the stated number.  `asked` as in `ladder.resolve`."""
+    wanted = replace(_wanted(text, op), asked=asked)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
     if outcome is not None and not _may_mean_lines(wanted, outcome):
@@ -179,6 +182,8 @@ def _literal(
             return Missed("count", rung, detail=f"more than {MOST_SPOTS}"), most
         if wanted.has_too_many(places):
             return _several(text, wanted, places, named or rung, rungs), most
+        if there := there_already(text, wanted, places, len(found), rungs):
+            return replace(there, rung=named or rung), most
         return _rewritten(text, wanted, places, named or rung, rungs), most
     return None, most
 
@@ -199,24 +204,24 @@ def _several(
     missed = Missed(why, rung, places, detail=str(len(apart(found))))
     if wanted.count != 1 or len(found) > MOST_PLACES:
         return missed
-    if wanted.old == wanted.new or _stands_in_new(text, wanted, found, rungs):
-        return Found(rung, places[0].start, places[0].end, already=wanted.old != wanted.new)
+    if wanted.old == wanted.new:
+        return Found(rung, places[0].start, places[0].end)
     ways = [_rewritten(text, wanted, [spot], rung, rungs) for spot in found]
     first = ways[0]
     same = isinstance(first, Found) and all(
         isinstance(way, Found) and way.runs and same_result(text, first.runs, way.runs)
         for way in ways
     )
-    return first if same else missed
+    if not same:
+        return missed
+    there = there_already(text, wanted, found, 1, rungs)
+    return first if there is None else replace(there, rung=rung)
 
 
 def _rewritten(
     text: Text, wanted: Wanted, places: Sequence[Spot], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
     start, end = lines_at(text, places)
-    single = len(places) == 1 and wanted.at is None
-    if single and _stands_in_new(text, wanted, places, rungs):
-        return Found(rung, start, end, already=True)
     if flaw := next(filter(None, (_flaw(text, wanted, spot) for spot in places)), None):
         return Missed("unwritable", rung, detail=flaw)
     inner = places
@@ -241,23 +246,6 @@ def _without_line(text: Text, spot: Spot) -> tuple[Hunk, ...]:
     return (Hunk(spot.start, text.starts[last + 1] if whole and ended else spot.end, b""),)
 
 
-def _stands_in_new(
-    text: Text, wanted: Wanted, found: Sequence[Spot], rungs: Collection[str]
-) -> bool:
-    """Whether the places that were found are parts of the new text, which is there already."""
-    old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
-    if old == new or old not in new:
-        return False
-    first, last = found[0].start, max(spot.end for spot in found)
-    # The end of the line that the old text stands on is none that the new one brings.
-    ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
-    return any(
-        place.start <= first and last <= place.end
-        for _, there in spots(text, wanted.new + b"\n" * ended, rungs)
-        for place in there
-    )
-
-
 def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
     """Why the new text cannot stand where the old one was found, to the letter."""
     if not wanted.old.isascii():
@@ -278,6 +266,83 @@ def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
 def _reach(lines: Iterable[bytes], indent: bytes) -> bool:
     """Whether all lines but blank ones are indented at least so far."""
     return all(line.startswith(indent) for line in lines if line.strip())
+
+
+# ---------------------------------------------------------------- there already
+
+
+def there_already(
+    text: Text, wanted: Wanted, places: Sequence[Spot], count: int, rungs: Collection[str]
+) -> Found | None:
+    """Where the edit is there already, at all of its places (`count` are as many as there are);
+    None if it is not."""
+    if not wanted.asked:
+        return None
+    runs: list[Spot | None] = []
+    if wanted.inserts:
+        runs = [_right_behind(text, spot, wanted.replacement) for spot in places]
+    elif wanted.at is None or count == 1:
+        runs = _parts_of_new(text, wanted, places, rungs)
+    proof: set[int] = set()
+    first, end = lines_at(text, places)
+    for spot, run in zip(places, runs, strict=False):
+        if run is None:
+            return None
+        start, stop = lines_at(text, [run])
+        proof |= {*range(start, stop)} - {*range(*lines_at(text, [spot]))} or {start}
+        first, end = min(first, start), max(end, stop)
+    return Found("exact", first, end, already=True, proof=frozenset(proof)) if runs else None
+
+
+def _right_behind(text: Text, spot: Spot, insertion: bytes) -> Spot | None:
+    """The insertion, if it stands right behind the place."""
+    flat = insertion.replace(b"\r\n", b"\n")
+    for form in (flat, flat.replace(b"\n", b"\r\n")) if flat else ():
+        end = spot.end + len(form)
+        if text.whole.startswith(form, spot.end) and not _splits_word(text, end):
+            return Spot(spot.end, end)
+    return None
+
+
+def _parts_of_new(
+    text: Text, wanted: Wanted, places: Sequence[Spot], rungs: Collection[str]
+) -> list[Spot | None]:
+    """For each place the new text that it is a part of, where that stands as whole lines, or adds
+    to a part of one what can be seen."""
+    old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
+    if old == new or old not in new:
+        return []
+    added = bool(new.replace(old, b"", 1).strip())
+    # The end of the line that the old text stands on is none that the new one brings.
+    ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
+    for _, there in spots(text, wanted.new + b"\n" * ended, rungs):
+        standing = [
+            spot for spot in there if _is_lines(text, spot) or (added and _is_words(text, spot))
+        ]
+        runs: list[Spot | None] = []
+        for place in places:
+            at = bisect_right(standing, place.start, key=lambda spot: spot.start) - 1
+            holds = at >= 0 and place.end <= standing[at].end
+            runs.append(standing[at] if holds else None)
+        if None not in runs:
+            return runs
+    return []
+
+
+def _is_lines(text: Text, spot: Spot) -> bool:
+    """Whether the place is lines from their first character to their last."""
+    first, last = lines_at(text, [spot])
+    ends = text.starts[last], text.starts[last - 1] + len(content(text.lines[last - 1]))
+    return text.starts[first] == spot.start and spot.end in ends
+
+
+def _is_words(text: Text, spot: Spot) -> bool:
+    return not _splits_word(text, spot.start) and not _splits_word(text, spot.end)
+
+
+def _splits_word(text: Text, at: int) -> bool:
+    """Whether a word goes on at this offset."""
+    return at > 0 and _WORD.fullmatch(text.whole[at - 1 : at + 1]) is not None
 
 
 # ---------------------------------------------------------------- by lines
@@ -308,12 +373,12 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
         places = wanted.pick(found, text) or []
         return None if wanted.has_too_many(places) else places
 
-    if wanted.at is None and wanted.count == 1:
-        return ladder.resolve(text, op, rungs, inside if wanted.window else None)
-    found = ladder.resolve_many(text, op, rungs, pick)
-    if wanted.at == (1,) and isinstance(found, Missed) and found.why == "none":
-        return ladder.resolve(text, op, rungs)  # with lines left out there is only one place
-    return found
+    if wanted.at in (None, (1,)) and wanted.count == 1:
+        narrow = inside if wanted.window else None
+        found = ladder.resolve(text, op, rungs, narrow, wanted.asked)
+        if wanted.at is None or not isinstance(found, Missed) or found.why != "ambiguous":
+            return found
+    return ladder.resolve_many(text, op, rungs, pick)
 
 
 # ---------------------------------------------------------------- where characters stand
@@ -346,7 +411,7 @@ def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[s
         chars, plain = text.plain
         needle = plain_typography(wanted)
         if plain != chars or needle != wanted:
-            letters = _chars(needle)
+            letters = as_letters(needle)
             found = find(plain, letters)
             yield "typography", in_text(in_bytes(chars, ((at, at + len(letters)) for at in found)))
 
@@ -365,9 +430,9 @@ def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> I
     `start`."""
     counted = 0
     for first, last in places:
-        start += len(_bytes(chars[counted:first]))
+        start += len(in_utf8(chars[counted:first]))
         counted = first
-        yield Spot(start, start + len(_bytes(chars[first:last])))
+        yield Spot(start, start + len(in_utf8(chars[first:last])))
 
 
 def lines_at(text: Text, found: Sequence[Spot]) -> tuple[int, int]:
@@ -384,14 +449,14 @@ def begun_lines(text: Text, found: Sequence[Spot]) -> tuple[Place, ...]:
 
 def within(text: Text, spot: Spot, before: bytes, after: bytes) -> Spot:
     """The place between what was found of `before` and of `after`, one at each of its ends."""
-    front, behind = (len(_CHARACTER.findall(_chars(half))) for half in (before, after))
-    there = _CHARACTER.findall(_chars(text.whole[spot.start : spot.end]))
+    front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
+    there = _CHARACTER.findall(as_letters(text.whole[spot.start : spot.end]))
     first, last = there[:front], there[len(there) - behind :]
-    start = spot.start + len(_bytes("".join(first)))
-    return Spot(start, spot.end - len(_bytes("".join(last))))
+    start = spot.start + len(in_utf8("".join(first)))
+    return Spot(start, spot.end - len(in_utf8("".join(last))))
 
 
-def _chars(data: bytes) -> str:
+def as_letters(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -415,86 +480,3 @@ def _ended(text: Text, lines: list[bytes]) -> bytes:
     return b"".join(
         line.removesuffix(b"\n") + text.line_end if line.endswith(b"\n") else line for line in lines
     )
-
-
-# ---------------------------------------------------------------- by paragraph
-
-
-_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
-Range = tuple[int, int]
-
-
-def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
-    """Where `op` belongs in `text`."""
-    predicate = parse(op.predicate)
-    places: list[Spot] = []
-    for start, paragraph in _paragraphs(text):
-        if predicate.matches(paragraph):
-            places += in_bytes(paragraph, _inside(paragraph, op, predicate), start)
-    if op.target is None:
-        if len(places) != op.sentences:
-            return Missed("count", detail=str(len(places)))
-    elif len(places) > 1 and not op.every:
-        first, last = op.window or (1, 0)
-        inside = [place for place in places if first <= text.line_at(place.start) <= last]
-        if len(inside) != 1:
-            return Missed("ambiguous", "exact", begun_lines(text, places))
-        places = inside
-    places = apart(places)
-    if not places:
-        return Missed("none")
-    start, end = lines_at(text, places)
-    new = _bytes(op.new.replace("\r\n", "\n")).replace(b"\n", text.line_end)
-    if len(places) == 1 and _target_stands_in_new(text, op, new, places[0]):
-        return Found("exact", start, end, already=True)
-    runs = tuple(
-        (Hunk(place.start, place.end, new),)
-        for place in places
-        if text.whole[place.start : place.end] != new
-    )
-    return Found("exact", start, end, runs)
-
-
-def _paragraphs(text: Text) -> Iterator[tuple[int, str]]:
-    """Every run of lines that are not blank, with its offset."""
-    first: int | None = None
-    for i, line in enumerate([*text.lines, b""]):
-        if line.strip():
-            first = i if first is None else first
-        elif first is not None:
-            yield text.starts[first], _chars(text.whole[text.starts[first] : text.starts[i]])
-            first = None
-
-
-def _inside(paragraph: str, op: InParagraph, predicate: Predicate) -> list[Range]:
-    if op.target is None:
-        return [
-            match.span()
-            for match in _SENTENCE.finditer(paragraph.rstrip())
-            if any(literal in match[0] for literal in predicate.literals)
-        ]
-    found = _everywhere(paragraph, op.target)
-    if op.distance is None:
-        return found
-    literals = [
-        place for literal in predicate.literals for place in _everywhere(paragraph, literal)
-    ]
-    return [
-        (first, last)
-        for first, last in found
-        if any(max(start - last, first - end, 0) <= op.distance for start, end in literals)
-    ]
-
-
-def _everywhere(paragraph: str, sought: str) -> list[Range]:
-    """Every place, overlapping ones too."""
-    return [(at, at + len(sought)) for at in find(paragraph, sought)] if sought else []
-
-
-def _target_stands_in_new(text: Text, op: InParagraph, new: bytes, place: Spot) -> bool:
-    """Whether the target that was found is a part of the new text, which is there already."""
-    old = text.whole[place.start : place.end]
-    if op.target is None or new == old:
-        return False
-    starts = (place.start - ahead for ahead in find(new, old))
-    return any(at >= 0 and text.whole[at : at + len(new)] == new for at in starts)

@@ -29,12 +29,20 @@ _MOST_WAYS = 200_000
 
 
 def resolve(
-    text: Text, ops: Sequence[PatchHunk], rungs: Sequence[str], *, lines_hold: bool = False
+    text: Text,
+    ops: Sequence[PatchHunk],
+    rungs: Sequence[str],
+    *,
+    lines_hold: bool = False,
+    asked: Sequence[bool] | None = None,
 ) -> list[Found | Missed]:
     """Where the hunks of one file, in their order, belong in `text`; `lines_hold` says that their
-    numbers may be believed."""
+    numbers may be believed, `asked` of each whether it may be there already."""
     lines = stated(ops) if lines_hold else [frozenset[int]()] * len(ops)
-    sought = [_Sought(text, op, rungs, own) for op, own in zip(ops, lines, strict=True)]
+    asked = [True] * len(ops) if asked is None else asked
+    sought = [
+        _Sought(text, op, rungs, own, ask) for op, own, ask in zip(ops, lines, asked, strict=True)
+    ]
     if len(ops) == 1:
         return [sought[0].alone]
     through = _through(sought) if any(map(_is_doubtful, sought)) else None
@@ -80,12 +88,18 @@ class _Sought:
     """One hunk, and what is found of it whatever the others say."""
 
     def __init__(
-        self, text: Text, op: PatchHunk, rungs: Sequence[str], lines: frozenset[int]
+        self,
+        text: Text,
+        op: PatchHunk,
+        rungs: Sequence[str],
+        lines: frozenset[int],
+        asked: bool,
     ) -> None:
         self.text = text
         self.op = op
         self._rungs = rungs
         self._lines = lines
+        self._asked = asked
         self._behind = _behind_scopes(text, op.scopes)
 
     @cached_property
@@ -94,7 +108,9 @@ class _Sought:
         if not self.op.old:
             return self._insertion()
         there = self._standing
-        return ladder.judged(self.text, there, there.ways) if there else Missed("none")
+        if there is None:
+            return Missed("none")
+        return ladder.judged(self.text, there, there.ways, self._asked)
 
     def among(self, stretches: Sequence[_Stretch]) -> Found | Missed:
         """Its one place among those that a chain goes through."""
@@ -104,7 +120,7 @@ class _Sought:
             return self.alone
         if self.op.old != self.op.new and self._says_otherwise(ways):
             return self.alone
-        return ladder.judged(self.text, there, ways)
+        return ladder.judged(self.text, there, ways, self._asked)
 
     def stretches(self) -> list[_Stretch]:
         """All places that it may have; none if it has none, or more than can be told apart."""
@@ -164,7 +180,7 @@ class _Sought:
             behind = len(self.text.lines)
         if behind is None:
             return Missed("none", detail="it adds lines and quotes none")
-        return inserted(self.text, behind, lines_of(op.new))
+        return inserted(self.text, behind, lines_of(op.new), asked=self._asked)
 
     # ------------------------------------------------------------ among the others
 

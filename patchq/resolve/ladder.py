@@ -36,13 +36,17 @@ from patchq.text.lines import BOM, TYPOGRAPHIC, Text
 @dataclass(frozen=True, slots=True)
 class Found:
     """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
-    hunks of each run of lines that it quotes without a gap."""
+    hunks of each run of lines that it quotes without a gap.
+
+    Where the edit is there `already`, `proof` are the lines (0-based) that show it: those that it
+    would have brought."""
 
     rung: str
     start: int
     end: int
     runs: tuple[tuple[Hunk, ...], ...] = ()
     already: bool = False
+    proof: frozenset[int] = frozenset()
 
     @property
     def hunks(self) -> tuple[Hunk, ...]:
@@ -67,11 +71,18 @@ Narrow = Callable[[list[Chain]], list[Chain]]
 
 
 def resolve(
-    text: Text, op: Replace, enabled: Sequence[str], narrow: Narrow | None = None
+    text: Text,
+    op: Replace,
+    enabled: Sequence[str],
+    narrow: Narrow | None = None,
+    asked: bool = True,
 ) -> Found | Missed:
-    """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
+    """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`).
+
+    `asked` says whether the edit may be there already: who has seen the text means what it would
+    write again."""
     there = standing(text, op, enabled, narrow)
-    return judged(text, there, there.ways) if there else Missed("none")
+    return judged(text, there, there.ways, asked) if there else Missed("none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +154,24 @@ def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
         if len(there) > 1:
             return None
         if there:
-            rung = reading.rung or level.rung
-            return Found(rung, there[0][0].start, there[0][-1].end, already=True)
+            kept = _as_read(reading.old, level)
+            proof = {
+                place.start + k
+                for place in there[0]
+                for k, line in enumerate(_each_as_read(place.old, level))
+                if line not in kept
+            }
+            return _already(reading.rung or level.rung, there[0], proof)
     return None
 
 
-def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
-    """The lines put behind the first `at` lines, unless they stand there already: behind that
-    point, or `ahead` of it."""
+def inserted(text: Text, at: int, lines: Lines, ahead: bool = False, asked: bool = True) -> Found:
+    """The lines put behind the first `at` lines, unless, where that is `asked`, they stand there
+    already: behind that point, or `ahead` of it."""
     first = at - len(lines) if ahead else at
-    if lines and first >= 0 and text.contents[first : first + len(lines)] == lines:
-        return Found("exact", first, first + len(lines), already=True)
+    if asked and lines and first >= 0 and text.contents[first : first + len(lines)] == lines:
+        there = range(first, first + len(lines))
+        return Found("exact", there.start, there.stop, already=True, proof=frozenset(there))
     data = b"".join(line + text.line_end for line in lines)
     runs = ((Hunk(text.starts[at], text.starts[at], data),),) if lines else ()
     return Found("exact", max(at - 1, 0), at, runs)
@@ -178,8 +196,11 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
     return ((reading, level) for reading in rewritten(quote, enabled) for level in ladder)
 
 
-def judged(text: Text, standing: Standing, there: list[Chain]) -> Found | Missed:
-    """What the ways in which a quote stands make of the edit, if it can mean those of `there`."""
+def judged(
+    text: Text, standing: Standing, there: list[Chain], asked: bool = True
+) -> Found | Missed:
+    """What the ways in which a quote stands make of the edit, if it can mean those of `there`;
+    `asked` as in `resolve`."""
     step, passed = standing.step, standing.passed
     quote, level = step
     rung, first = quote.rung or level.rung, there[0]
@@ -191,14 +212,12 @@ def judged(text: Text, standing: Standing, there: list[Chain]) -> Found | Missed
 
     new_chain = _new_round(text, step, there) if len(there) == 1 else None
     if new_chain is not None:
-        # One of the steps before, none of which finds the old half, may find the new one there.
-        if _spans(new_chain) != _spans(first) or any(
-            _spans(new) == _spans(first)
-            for passed_quote, passed_level in passed
-            for new in ways(text, passed_quote.inverse(), passed_level)
-        ):
-            return Found(rung, new_chain[0].start, new_chain[-1].end, already=True)
-        return missed("unwritable", detail="its halves differ only in what was ignored to find it")
+        inside = _spans(new_chain) != _spans(first)
+        if (asked and inside) or _is_stricter(text, new_chain, first, passed):
+            return _already(rung, new_chain, _beside(new_chain, first))
+        if not inside:
+            detail = "its halves differ only in what was ignored to find it"
+            return missed("unwritable", detail=detail)
     if quote.flaw:
         return missed("unwritable", detail=quote.flaw)
     rewrites = [Rewrite(place.old, place.new) for place in first]
@@ -215,8 +234,8 @@ def judged(text: Text, standing: Standing, there: list[Chain]) -> Found | Missed
         return missed("unwritable", detail=str(error))
     if any(not same_result(text, written[0], other) for other in written[1:]):
         return missed("ambiguous")
-    if len(there) > 1 and (new_chain := _new_round(text, step, there)):
-        return Found(rung, new_chain[0].start, new_chain[-1].end, already=True)
+    if asked and len(there) > 1 and (new_chain := _new_round(text, step, there)):
+        return _already(rung, new_chain, _beside(new_chain, first))
     return Found(rung, first[0].start, first[-1].end, written[0])
 
 
@@ -233,6 +252,28 @@ def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
     ):
         return new_chain[0]
     return None
+
+
+def _is_stricter(text: Text, new: Chain, old: Chain, passed: Sequence[Step]) -> bool:
+    """Whether the new half stands where it was found by a stricter reading than the old one does,
+    which so is a mere part of its own replacement, whoever has seen the text."""
+    if _spans(new) != _spans(old) and {p.shift for p in new} != {p.shift for p in old}:
+        return True
+    return any(
+        _spans(chain) == _spans(new)
+        for quote, level in passed
+        for chain in ways(text, quote.inverse(), level)
+    )
+
+
+def _already(rung: str, way: Chain, proof: Iterable[int]) -> Found:
+    return Found(rung, way[0].start, way[-1].end, already=True, proof=frozenset(proof))
+
+
+def _beside(new: Chain, old: Chain) -> set[int]:
+    """The lines of the new half that are not those of the old one; all where none is left."""
+    lines = {line for place in new for line in range(place.start, place.end)}
+    return lines - {line for place in old for line in range(place.start, place.end)} or lines
 
 
 def _spans(way: Chain) -> list[tuple[int, int]]:
@@ -264,8 +305,12 @@ def _has_evidence(quote: Quote, level: Level) -> bool:
 
 
 def _as_read(half: Lines, level: Level) -> set[bytes]:
+    return set(_each_as_read(half, level))
+
+
+def _each_as_read(half: Lines, level: Level) -> Lines:
     lines = level.normalise(half) if level.normalise else half
-    return {line.removeprefix(indentation(line)) if level.shifts else line for line in lines}
+    return [line.removeprefix(indentation(line)) if level.shifts else line for line in lines]
 
 
 # ---------------------------------------------------------------- what a match writes

@@ -15,7 +15,7 @@ from patchq.model.ops import (
     Replace,
     ReplaceText,
 )
-from patchq.resolve import anchors, characters, hunks, ladder
+from patchq.resolve import anchors, characters, hunks, ladder, paragraphs
 from patchq.resolve.ladder import Found, Missed, inserted
 from patchq.resolve.readings import lines_of
 from patchq.text.lines import Text
@@ -27,11 +27,13 @@ PartOp = (
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What may decide besides the quote: the file's path, and whether stated lines are believed."""
+    """What may decide besides the quote: the file's path, whether stated lines are believed, and
+    whether the edit may be there already (`asked`)."""
 
     rungs: Sequence[str]
     path: str
     lines_hold: bool = False
+    asked: bool = True
 
 
 def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
@@ -44,26 +46,29 @@ def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
         if other is not None and isinstance(again, Found):
             start = text.line_at(other.starts[again.start]) - 1
             end = text.line_at(max(other.starts[again.end] - 1, other.starts[again.start]))
-            return replace(again, rung="line_endings", start=start, end=end)
+            proof = frozenset(text.line_at(other.starts[line]) - 1 for line in again.proof)
+            return replace(again, rung="line_endings", start=start, end=end, proof=proof)
     return found
 
 
 def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
     match op:
         case Replace():
-            return ladder.resolve(text, op, hints.rungs)
+            return ladder.resolve(text, op, hints.rungs, asked=hints.asked)
         case ReplaceText() | Occurrences() | InContext():
-            return characters.resolve(text, op, hints.rungs)
+            return characters.resolve(text, op, hints.rungs, hints.asked)
         case InParagraph():
-            return characters.resolve_paragraphs(text, op)
+            return paragraphs.resolve(text, op, hints.asked)
         case Anchored():
-            return anchors.resolve(text, op, hints.path)
+            return anchors.resolve(text, op, hints.path, hints.asked)
         case InsertAt():
             if not 0 <= op.line <= len(text.lines):
                 return Missed("none", detail=f"the file has {len(text.lines)} lines, not {op.line}")
-            return inserted(text, op.line, lines_of(op.text))
+            return inserted(text, op.line, lines_of(op.text), asked=hints.asked)
         case PatchHunk():
-            return hunks.resolve(text, (op,), hints.rungs, lines_hold=hints.lines_hold)[0]
+            asked = [hints.asked]
+            found = hunks.resolve(text, [op], hints.rungs, lines_hold=hints.lines_hold, asked=asked)
+            return found[0]
 
 
 def present(text: Text, op: PartOp, hints: Hints) -> Found | None:

@@ -30,7 +30,8 @@ WHO = pygit2.Signature("A", "a@x.org", 1_700_000_000, 0)
 class Row:
     """A response and what it must give: all files `after`, or the codes of its refusal.
 
-    `before` are all files that `main` has.  What `after` does not name is as before; None for a
+    `before` are all files that `main` has; with `since`, it has these by now, and `before` is the
+    commit that stands for `BASE`.  What `after` does not name is as before; None for a
     file says that it is gone.  `state` is `applied` or `proposed` where it matters.
     """
 
@@ -43,6 +44,7 @@ class Row:
     says: tuple[str, ...] = ()
     """What the messages of the problems and warnings hold."""
     state: str | None = None
+    since: Mapping[str, str | bytes] | None = None
     config: Config = field(default_factory=Config)
 
 
@@ -64,6 +66,8 @@ class Bench:
 
     def decide(self, row: Row) -> Verdict:
         commit = self._commit(row.before)
+        if row.since is not None:
+            self._commit(row.since, commit)
         queue = MemoryQueue()
         repo = Repository.open(self.place)
         world = compose(Ground(repo, queue, self.place / ".patchq", row.config, "main"))
@@ -83,13 +87,13 @@ class Bench:
         finally:
             world.close()
 
-    def _commit(self, files: Mapping[str, str | bytes]) -> str:
+    def _commit(self, files: Mapping[str, str | bytes], *parents: str) -> str:
         index = pygit2.Index()
         for path, text in files.items():
             blob = self._git.create_blob(_bytes(text))
             index.add(pygit2.IndexEntry(path, blob, pygit2.enums.FileMode.BLOB))
         tree = index.write_tree(self._git)
-        commit = self._git.create_commit(None, WHO, WHO, "Base\n", tree, [])
+        commit = self._git.create_commit(None, WHO, WHO, "Base\n", tree, list(parents))
         self._git.references.create("refs/heads/main", commit, force=True)
         return str(commit)
 
@@ -100,7 +104,8 @@ def check(bench: Bench, row: Row) -> None:
     decision = verdict.decision
     errors = [problem for problem in decision.problems if problem.severity == "error"]
     said = [f"{problem.code}: {problem.message}" for problem in decision.problems]
-    before = {path: _bytes(text) for path, text in row.before.items()}
+    now = row.before if row.since is None else row.since
+    before = {path: _bytes(text) for path, text in now.items()}
     if row.after is None:
         assert verdict.files is None, f"it lands: {_changed(before, verdict.files or {})}"
         assert tuple(problem.code for problem in errors) == row.codes, said

@@ -72,6 +72,17 @@ class Move:
         tip = self.tip[:12]
         return f"read the files again as they are in {tip}, and send the change with `base: {tip}`"
 
+    def changed_lines(self, path: str) -> list[Lines]:
+        """The lines of a file that the branch has changed."""
+        if path not in self.changes:
+            return []
+        base, tip = (self.repo.tree(commit) for commit in (self.base, self.tip))
+        was, now = base.entry(path), tip.entry(path)
+        if now is None or now.kind != "file":
+            return []
+        before = base.read(path) if was is not None and was.kind == "file" else b""
+        return [(first, end) for _, _, first, end in line_hunks(before, tip.read(path))]
+
     def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
         """Whether no path of the batch changed, nor anything that a new file could meet."""
         return all(
@@ -263,7 +274,12 @@ class _File:
         now = self.move.repo.tree(self.move.tip).read(self.source)
         theirs = line_hunks(change.before, now)
         ours = line_hunks(change.before, change.after)
-        carried = carry_lines(change.before, change.after, now, ours, theirs)
+        there = [
+            (it.now.lines[0] - 1, it.now.lines[1])
+            for it in self.placed
+            if it.now.state == "already_applied" and it.now.lines
+        ]
+        carried = carry_lines(change.before, change.after, now, ours, theirs, there)
         self.beside = any(touch.beside for touch in carried.touches)
         result = {touch.ours for touch in carried.touches if touch.same}
         self.made_before = self._editing(result) - self._editing({b[:2] for b in ours} - result)

@@ -1,0 +1,184 @@
+"""Edits that are there already (docs/formats.md, the ladder): recognised, or meant once more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from bench.corpus.rewrites.forms import AS_IT_IS, FORMS, Form
+from bench.corpus.rewrites.tasks import Change
+from tests.helpers.deciding import BASE, Bench, Row, check
+
+DECLARED = f"---\nbase: {BASE}\n---\n"
+
+
+def _forms(*changes: Change, but: tuple[str, ...] = ()) -> Iterator[tuple[Form, str]]:
+    """Every form that says these changes by parts of the file."""
+    for form in FORMS:
+        if form.family != "files" and form.name not in but and all(map(form.expresses, changes)):
+            yield form, form.write(changes, AS_IT_IS)
+
+
+def _replaced(
+    name: str,
+    before: str,
+    *pairs: tuple[str, str],
+    after: str | None = None,
+    codes: tuple[str, ...] = (),
+    head: str = "",
+    since: str | None = None,
+    but: tuple[str, ...] = (),
+) -> list[Row]:
+    """Replacements of lines of `a.txt`, in every form; without `after` and codes a duplicate."""
+    changes = [Change("a.txt", old, new, _line(before, old)) for old, new in pairs]
+    return [
+        Row(
+            f"{name}, {form.name}",
+            {"a.txt": before},
+            head + text,
+            None if after is None else {"a.txt": after},
+            codes,
+            state="duplicate" if after is None and not codes else None,
+            since=None if since is None else {"a.txt": since},
+        )
+        for form, text in _forms(*changes, but=but)
+    ]
+
+
+def _line(text: str, lines: str) -> int:
+    at = text.find(lines)
+    return text.count("\n", 0, max(at, 0))
+
+
+LIST = "head\nitems:\none\ntwo\nend\n"
+THERE = [
+    *_replaced("lines within", LIST, ("one\nend\n", "one\ntwo\nend\n")),
+    *_replaced("lines behind", LIST, ("one\n", "one\ntwo\n")),
+    *_replaced("lines before", LIST, ("two\n", "one\ntwo\n")),
+    *_replaced("a row twice", "a\nrow\nrow\nb\n", ("a\nrow\n", "a\nrow\nrow\n")),
+    *_replaced("a blank line twice", "a\n\n\nb\n", ("a\n\n", "a\n\n\n")),
+    *_replaced("a changed line", LIST, ("one\nzwei\nend\n", "one\ntwo\nend\n")),
+    *_replaced(
+        "two edits, both there", LIST, ("head\nx\n", "head\nitems:\n"), ("two\n", "one\ntwo\n")
+    ),
+]
+MEANT = [
+    *_replaced("a row", "a\nrow\nrow\nb\n", ("a\nrow\n", "a\nrow\nrow\n"), head=DECLARED,
+               after="a\nrow\nrow\nrow\nb\n"),
+    *_replaced("a blank line", "a\n\n\nb\n", ("a\n\n", "a\n\n\n"), head=DECLARED,
+               after="a\n\n\n\nb\n"),
+    *_replaced("a brace", "{\n  {\n}\n}\nx\n", ("}\nx\n", "}\n}\nx\n"), head=DECLARED,
+               after="{\n  {\n}\n}\n}\nx\n"),
+    *_replaced("done", "for\nfor\ndone\ndone\nend\n", ("done\nend\n", "done\ndone\nend\n"),
+               head=DECLARED, after="for\nfor\ndone\ndone\ndone\nend\n"),
+    *_replaced("a line behind", LIST, ("one\n", "one\ntwo\n"), head=DECLARED,
+               after="head\nitems:\none\ntwo\ntwo\nend\n"),
+]  # fmt: skip
+UNKNOWN = [
+    *_replaced("the old lines nowhere, on a declared base", LIST,
+               ("one\nzwei\nend\n", "one\ntwo\nend\n"), head=DECLARED),
+    *_replaced("nothing kept", LIST, ("zwei\n", "two\n"), codes=("match.none",)),
+    *_replaced("nothing told", "a\n}\nb\n", ("a\n{\n", "a\n}\n"), codes=("match.none",)),
+    *_replaced("an empty replacement", LIST, ("one\nzwei\n", ""), codes=("match.none",),
+               but=("mail",)),
+    *_replaced("at two places", "a\nx\nb\na\nx\n", ("a\ny\n", "a\nx\n"), codes=("match.none",)),
+]  # fmt: skip
+
+
+TAKEN = [
+    *_replaced("what another edit removes, and the quote is there", "a\nrow\nb\nc\n",
+               ("a\n", "a\nrow\n"), ("row\nb\n", "b\nrow\n"), after="a\nrow\nb\nrow\nc\n",
+               but=("v4a", "unified_diff", "diff_fence", "mail")),
+    *_replaced("what another edit removes, and the quote is nowhere", "a\nrow\nb\nc\nd\n",
+               ("a\nold\n", "a\nrow\n"), ("row\nb\nc\n", "b\nc\n"), codes=("match.none",)),
+    *_replaced("what another edit writes", "one\nend\n",
+               ("end\n", "k\nnew\nend\n"), ("k\nold\n", "k\nnew\n"), codes=("match.none",)),
+]  # fmt: skip
+
+LONG = "".join(f"line {n}\n" for n in range(20))
+MOVED = [
+    *_replaced("a second delivery", f"{LONG}a\nb\n", ("a\n", "a\nrow\n"), head=DECLARED,
+               since=f"{LONG}a\nrow\nb\n"),
+    *_replaced("a second delivery of a brace", f"{LONG}a\n}}\nb\n", ("a\n}\n", "a\n}\n}\n"),
+               head=DECLARED, since=f"{LONG}a\n}}\n}}\nb\n"),
+    *_replaced("a second delivery of a blank line", f"{LONG}a\nb\n", ("a\n", "a\n\n"),
+               head=DECLARED, since=f"{LONG}a\n\nb\n"),
+    *_replaced("a row again, changed elsewhere", f"a\nrow\nrow\nb\n{LONG}",
+               ("a\nrow\n", "a\nrow\nrow\n"), head=DECLARED,
+               since=f"a\nrow\nrow\nb\n{LONG}more\n", after=f"a\nrow\nrow\nrow\nb\n{LONG}more\n"),
+    *_replaced("a line again, changed elsewhere", f"a\nrow\nb\n{LONG}",
+               ("a\n", "a\nrow\n"), head=DECLARED,
+               since=f"a\nrow\nb\n{LONG}more\n", after=f"a\nrow\nrow\nb\n{LONG}more\n"),
+]  # fmt: skip
+
+
+def _call(before: str, old: str, new: str, name: str, **more: object) -> Row:
+    text = json.dumps({"file_path": "a.txt", "old_string": old, "new_string": new})
+    return Row(name, {"a.txt": before}, text, **more)  # type: ignore[arg-type]
+
+
+PARTS = [
+    _call("x = 100\n", "x = 1", "x = 10", "another number", after={"a.txt": "x = 1000\n"}),
+    _call("f:\n        a()\n", "a()", "    a()", "further in",
+          after={"a.txt": "f:\n            a()\n"}),
+    _call("x = foobar(1)\n", "foo", "foobar", "a name", state="duplicate"),
+    _call("f(a, b)\n", "f(a", "f(a, b", "an argument", state="duplicate"),
+    _call("if x:\n    y()\n", "y()", "if x:\n    y()", "a wrapping", state="duplicate"),
+    _call("  if x:\n      y()\n", "y()", "if x:\n      y()", "a wrapping, indented",
+          state="duplicate"),
+    _call("x = 1\n", "x = 1", "x = 1\n", "an empty line behind", after={"a.txt": "x = 1\n\n"}),
+]  # fmt: skip
+
+
+def _indexed(
+    before: str, name: str, edit: Mapping[str, object], head: str = "", **more: object
+) -> Row:
+    text = json.dumps({"edits": [{"id": "e", "file": "a.txt", **edit}]})
+    return Row(name, {"a.txt": before}, head + text, **more)  # type: ignore[arg-type]
+
+
+def _addition(
+    occurrence: object, after: str = "one", insertion: str = "\ntwo"
+) -> dict[str, object]:
+    return {
+        "type": "addition",
+        "afterText": after,
+        "occurrence": occurrence,
+        "insertion": insertion,
+    }
+
+
+TWICE = "one\ntwo\n--\none\nthree\n"
+NUMBERED = [
+    _indexed(TWICE, "there", _addition(1), state="duplicate"),
+    _indexed(TWICE, "at another place", _addition(2),
+             after={"a.txt": "one\ntwo\n--\none\ntwo\nthree\n"}),
+    _indexed(TWICE, "there, on a declared base", _addition(1), DECLARED,
+             after={"a.txt": "one\ntwo\ntwo\n--\none\nthree\n"}),
+    _indexed("one two\n", "the only one", _addition(1, insertion=" two"), state="duplicate"),
+    _indexed("one two\n", "without a number", _addition(None, insertion=" two"), state="duplicate"),
+    _indexed("one twofold\n", "a part of a word", _addition(1, insertion=" two"),
+             after={"a.txt": "one two twofold\n"}),
+    _indexed("a\nx\na\n", "a changed one is obeyed",
+             {"type": "modification", "target": "a", "replacement": "a\nx", "occurrences": [1]},
+             after={"a.txt": "a\nx\nx\na\n"}),
+]  # fmt: skip
+
+WHOLE = [
+    Row("a creation", {"a.txt": "one\n"}, "a.txt\n<<<<<<< SEARCH\n=======\none\n>>>>>>> REPLACE\n",
+        state="duplicate"),
+    Row("a whole file", {"a.txt": "one\n"}, "```text:a.txt\none\n```\n", state="duplicate"),
+    Row("a creation, on a declared base", {"a.txt": "one\n"},
+        f"{DECLARED}a.txt\n<<<<<<< SEARCH\n=======\none\n>>>>>>> REPLACE\n", state="duplicate"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "row",
+    [*THERE, *MEANT, *UNKNOWN, *TAKEN, *MOVED, *PARTS, *NUMBERED, *WHOLE],
+    ids=lambda row: row.name,
+)
+def test_there_already(bench: Bench, row: Row) -> None:
+    check(bench, row)
