@@ -204,6 +204,8 @@ class _Stream:
         if self.session and not (self.ended or self.cut):
             return ApiAnswer((), unreadable=cut(self.last, "without its event `result`"))
         parts = [told for part in self.parts if (told := self._told(part))]
+        if back := _taken_back(parts):
+            return ApiAnswer((), unreadable=back)
         cwd = self.cwd if self.session else None
         return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd=cwd)
 
@@ -223,6 +225,52 @@ def cut(line: int, how: str) -> Unopened:
 
 def _unreadable(node: Node, message: str, hint: str) -> Unopened:
     return Unopened(node.line, message, hint)
+
+
+_TAKES_BACK = re.compile(
+    r"\bgit(?:\s+-[cC]\s+\S+)*\s+(?:restore\b(?!\s+--staged\b)|reset\b[^;&|\n]*\s--(?:hard|merge|keep)\b"
+    r"|stash(?!\s+(?:list|show|drop|clear)\b)|clean\b[^;&|\n]*\s-\w*f"
+    r"|checkout\b(?P<what>[^;&|\n]*))"
+)
+"""Commands that undo what stands in a work tree."""
+_TEXTS = frozenset({"content", "oldstring", "newstring", "oldstr", "newstr", "filetext", "edits"})
+
+
+def _taken_back(parts: Iterable[ApiPart]) -> Unopened | None:
+    """The refusal of a session whose command may undo edits that were made before it."""
+    edited: list[str] = []
+    for part in parts:
+        if isinstance(part, ApiText) or not isinstance(part.arguments.value, dict):
+            continue
+        members = {_plain(key): node.value for key, node in part.arguments.value.items()}
+        command = members.get("command")
+        match = _TAKES_BACK.search(command) if isinstance(command, str) else None
+        if match and edited and _names_edited(match["what"], edited):
+            shown = match[0].strip()[:60]
+            message = f"the command `{shown}` in this stream may take back edits made before it"
+            hint = "send the edits that are meant, alone, or the diff of the work tree"
+            return Unopened(part.at[0], message, hint)
+        if members.keys() & _TEXTS:
+            edited += [path for key in _PATHS if isinstance(path := members.get(key), str)]
+    return None
+
+
+def _names_edited(what: str | None, edited: Iterable[str]) -> bool:
+    """Whether what `git checkout` is told to check out, if it is that, may be an edited path."""
+    if what is None:
+        return True
+    words = what.split()
+    return "--" in words or any(
+        path.endswith(f"/{word.rstrip('/')}")
+        or f"/{word.strip('/')}/" in path
+        or word in (".", path)
+        for word in words
+        for path in edited
+    )
+
+
+def _plain(key: str) -> str:
+    return re.sub("[^a-z]", "", key.lower())
 
 
 def _holds_call(node: Node) -> bool:
@@ -265,7 +313,7 @@ def _member(key: str, node: Node, cwd: str) -> Node:
         )
     if not isinstance(node.value, str):
         return node
-    if re.sub("[^a-z]", "", key.lower()) in _PATHS:
+    if _plain(key) in _PATHS:
         return replace(node, value=_whole(node.value.strip(), cwd))
     if "*** " not in node.value:
         return node

@@ -63,6 +63,27 @@ ROWS = [
         A,
         lines(INIT, *call(1, "Bash", {"command": "rm src/b.py"}), *call(2, "Edit", EDIT), END),
         codes=("response.unreadable_edit",)),
+    *(
+        Row(f"taken back by {command}",
+            A,
+            lines(INIT, *call(1, "Edit", EDIT), *call(2, "Bash", {"command": command}), END),
+            codes=("response.unreadable_edit",), says=("may take back",))
+        for command in ("git checkout -- src/a.py", "cd x && git checkout src/a.py", "git stash",
+                        "git restore .", "git reset --hard HEAD", "git clean -fd",
+                        "git checkout .", "git -C . checkout HEAD src")
+    ),
+    *(
+        Row(f"not taken back by {command}",
+            A,
+            lines(INIT, *call(1, "Edit", EDIT), *call(2, "Bash", {"command": command}), END),
+            X3)
+        for command in ("git checkout -b new", "git checkout main", "git stash list", "git diff",
+                        "git restore --staged src/a.py", "git reset src/a.py", "git clean -n")
+    ),
+    Row("taken back before",
+        A,
+        lines(INIT, *call(1, "Bash", {"command": "git checkout ."}), *call(2, "Edit", EDIT), END),
+        X3),
     Row("programs beside",
         A,
         lines(INIT, *call(1, "Bash", {"command": "pytest -q"}), *call(2, "Edit", EDIT), END),

@@ -82,6 +82,16 @@ def _double(brief: Brief) -> Rewrite | None:
     return refuse(_fronted(brief, "target: main", "agent: x", "target: main"))
 
 
+@kind("front: without a marker", "front matter")
+def _unmarked(brief: Brief) -> Rewrite | None:
+    """Both markers, or one, are missing, or are none to YAML."""
+    before, behind = brief.dice.choice(
+        [("", "---\n"), ("", "\n"), ("---\n", ""), ("---\n", "...\n"), ("----\n", "----\n"),
+         ("---yaml\n", "---\n"), ("```yaml\n", "```\n\n"), ("\u2014\n", "\u2014\n")]
+    )  # fmt: skip
+    return refuse(f"{before}target: elsewhere\nagent: x\n{behind}{brief.response()}")
+
+
 @kind("front: below prose", "front matter")
 def _below(brief: Brief) -> Rewrite | None:
     if not brief.form.in_text:
