@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import cycle
 
 from bench.corpus.rewrites.forms import PathStyle
 from bench.corpus.rewrites.registry import Brief, Rewrite, Writer, exact, kind, refuse
-from bench.corpus.rewrites.tasks import applied, stands
+from bench.corpus.rewrites.tasks import Change, applied, stands
+
+_PREFIXED = ("unified_diff", "diff_fence", "mail")
+"""Forms that put a prefix before each path."""
 
 DRESSES: Mapping[str, Callable[[str], str]] = {
     "backticks": lambda p: f"`{p}`",
@@ -77,6 +81,46 @@ def _absolute(brief: Brief) -> Rewrite | None:
     if brief.form.family in {"patch", "mail"} and brief.form.name != "v4a":
         return None
     return exact(brief.response(style=PathStyle(spell=lambda p: f"{brief.root}/{p}")))
+
+
+@kind("path: three spellings in turn", "paths")
+def _in_turn(brief: Brief) -> Rewrite | None:
+    if brief.form.name in _PREFIXED or any("/" not in c.path for c in brief.changes):
+        return None
+    directories = {p.rpartition("/")[0] for p in brief.task.before}
+    if any(c.old is None and c.path.rpartition("/")[0] not in directories for c in brief.changes):
+        return None
+    turn = cycle(["./{}", f"{brief.root}/{{}}", "{}"])
+    return exact(brief.response(style=PathStyle(spell=lambda p: next(turn).format(p))))
+
+
+@kind("path: a diff's prefix", "paths")
+def _diffs_prefix(brief: Brief) -> Rewrite | None:
+    """Files of the base tell what the prefix is."""
+    tops = {p.partition("/")[0] for p in brief.task.before}
+    known = any(c.path in brief.task.before for c in brief.changes)
+    if brief.form.name in _PREFIXED or not known or tops & {"a", "b"}:
+        return None
+    directories = {p.rpartition("/")[0] for p in brief.task.before} - {""}
+    if any(c.old is None and c.path.rpartition("/")[0] not in directories for c in brief.changes):
+        return None
+    prefix = brief.dice.choice("ab")
+    return exact(brief.response(style=PathStyle(spell=lambda p: f"{prefix}/{p}")))
+
+
+@kind("path: a diff's prefix before a new file alone", "paths")
+def _prefix_alone(brief: Brief) -> Rewrite | None:
+    directories = sorted({p.rpartition("/")[0] for p in brief.task.before} - {""})
+    tops = {p.partition("/")[0] for p in brief.task.before}
+    if (
+        brief.form.name in _PREFIXED
+        or not brief.form.creates
+        or not directories
+        or tops & {"a", "b"}
+    ):
+        return None
+    path = f"{brief.dice.choice('ab')}/{brief.dice.choice(directories)}/new_part.txt"
+    return refuse(brief.response([Change(path, None, "new\n")]))
 
 
 @kind("path: absolute elsewhere", "paths")
