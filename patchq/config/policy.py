@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec, Pattern
 
+from patchq.config.reviewed import REVIEW
 from patchq.model.names import name_key, spells_git
 
 STRUCTURAL = (".patchq.yaml", "patchq.yaml", "/.patchq")
@@ -24,33 +25,6 @@ DENY = (
     # secrets, by their names
     ".env", ".env.*", "!.env.example", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".pypirc", "credentials*.json",
-)  # fmt: skip
-
-REVIEW = (
-    # what continuous integration runs
-    "**/.github/workflows/", "**/.github/actions/", ".gitlab-ci.yml",
-    ".gitlab-ci/", ".gitlab/ci/", "Jenkinsfile", ".circleci/", "azure-pipelines*.yml",
-    "bitbucket-pipelines.yml", ".travis.yml", "appveyor.yml", ".appveyor.yml", ".drone.yml",
-    ".woodpecker.yml", ".woodpecker/", ".buildkite/", ".ci/", ".forgejo/", ".gitea/",
-    # what hooks, tests and builds run
-    "/hooks/", ".githooks/", ".husky/", ".pre-commit-config.yaml", "lefthook*.yml", ".lefthook/",
-    "conftest.py", "Makefile", "GNUmakefile", "justfile", "noxfile.py", "tox.ini",
-    # what is installed, and from where
-    "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
-    "pnpm-workspace.yaml", "bun.lock", "bun.lockb", ".npmrc", ".yarnrc", ".yarnrc.yml",
-    "requirements*.txt", "constraints*.txt", "requirements/*.txt", "pyproject.toml", "setup.py",
-    "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "pip.conf",
-    "go.mod", "go.sum", "go.work", "Cargo.toml", "Cargo.lock", ".cargo/", "Gemfile",
-    "Gemfile.lock", "*.gemspec", "composer.json", "composer.lock", "pom.xml", "build.gradle",
-    "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.lockfile",
-    "**/gradle/wrapper/", "mix.exs", "mix.lock", "Package.swift", "Package.resolved",
-    "packages.lock.json", "flake.nix", "flake.lock",
-    # what instructs agents and editors
-    "AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursor/", ".cursorrules", ".claude/", ".codex/",
-    ".gemini/", ".windsurfrules", "**/.github/copilot-instructions.md", "**/.vscode/tasks.json",
-    ".envrc", ".devcontainer/", ".devcontainer.json",
-    # what git and its hosts read
-    ".gitattributes", ".gitmodules", "CODEOWNERS",
 )  # fmt: skip
 
 RulingCode = Literal["path.denied", "path.review"]
@@ -119,19 +93,72 @@ def ignored_by(lines: Sequence[str], path: str) -> bool:
     return bool(lines) and matcher([line for line in lines if not pattern_error(line)])(path)
 
 
+_COMPONENT = re.compile(r"(!?)((?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+)(/?)")
+"""A pattern for a file (2) at any level, or for a directory (3) alone."""
+_ENDING = re.compile(r"\*\.[^*?]+")
+
+
 class _Patterns:
-    """Patterns that `pattern_error` has nothing against."""
+    """Patterns that `pattern_error` has nothing against.
+
+    Most name a file or a directory at any level: plain names and endings (`*.x`) are looked up, and
+    a single expression tells of a name that none of the others has.
+    """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        compiled = GitIgnoreSpec.from_lines([p.casefold() for p in patterns]).patterns
-        self._patterns = list(zip(patterns, compiled, strict=True))[::-1]
+        self._texts = patterns
+        self._names: dict[str, int] = {}
+        self._directories: dict[str, int] = {}
+        self._endings: dict[str, int] = {}
+        self._globs: list[tuple[int, re.Pattern[str], bool]] = []
+        self._others: list[tuple[int, Pattern]] = []
+        folded = [pattern.casefold() for pattern in patterns]
+        for k, compiled in enumerate(GitIgnoreSpec.from_lines(folded).patterns):
+            simple = _COMPONENT.fullmatch(folded[k])
+            if simple is None:
+                self._others.append((k, compiled))
+            elif _ENDING.fullmatch(simple[2]) and not simple[3]:
+                self._endings[simple[2][1:]] = k
+            elif "*" in simple[2] or "?" in simple[2]:
+                expression = re.escape(simple[2]).replace(r"\*", ".*").replace(r"\?", ".")
+                self._globs.append((k, re.compile(expression, re.DOTALL), bool(simple[3])))
+            else:
+                (self._directories if simple[3] else self._names)[simple[2]] = k
+        self._globs.reverse()
+        self._others.reverse()
+        expressions = (glob.pattern for _, glob, _ in self._globs)
+        self._any_glob = re.compile("|".join(expressions) or r"(?!)", re.DOTALL)
 
     def match(self, names: Sequence[str]) -> str | None:
         """The pattern that includes any of the names, each decided by its last match."""
         for name in names:
-            for text, pattern in self._patterns:
-                if pattern.include is not None and pattern.match_file(name) is not None:
-                    if pattern.include:
-                        return text
-                    break
+            last = self._last(name)
+            if last >= 0 and not self._texts[last].startswith("!"):
+                return self._texts[last]
         return None
+
+    def _last(self, name: str) -> int:
+        """The index of the last pattern that matches, -1 for none."""
+        *above, file = name.split("/")
+        last = self._names.get(file, -1)
+        for part in above:
+            last = max(last, self._names.get(part, -1), self._directories.get(part, -1))
+        for depth, part in enumerate((*above, file)):
+            dot = part.find(".")
+            while dot >= 0:
+                last = max(last, self._endings.get(part[dot:], -1))
+                dot = part.find(".", dot + 1)
+            if self._any_glob.fullmatch(part):
+                is_file = depth == len(above)
+                found = (
+                    k
+                    for k, glob, of_directory in self._globs
+                    if glob.fullmatch(part) and not (of_directory and is_file)
+                )
+                last = max(last, next(found, -1))
+        for k, pattern in self._others:
+            if k < last:
+                break
+            if pattern.include is not None and pattern.match_file(name) is not None:
+                return k
+        return last

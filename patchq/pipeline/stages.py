@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Literal
 
 from patchq import formats
+from patchq.config.reviewed import who_runs
 from patchq.formats.envelope.opening import open_response
 from patchq.git import worktree
 from patchq.git.located import WorkTrees
@@ -358,7 +359,11 @@ def _reasons(
     for path in paths:
         ruling = world.judge(path)
         if ruling is not None and ruling.code == "path.review":
-            message = f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`"
+            who = who_runs(ruling.pattern)
+            why = f": {who}" if who else ""
+            message = (
+                f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`{why}"
+            )
             yield _to_review(decision, "path.review", message, path)
     deleted = {change.path for change in plan.changes if change.after is None}
     everything = (

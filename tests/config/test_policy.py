@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
-from patchq.config.policy import DENY, REVIEW, Policy, pattern_error
+from patchq.config.policy import DENY, Policy, matcher, pattern_error
+from patchq.config.reviewed import REVIEW, who_runs
 
 DEFAULT = Policy()
 
@@ -28,8 +32,15 @@ def code(policy: Policy, path: str) -> str | None:
         ".patchq.yml.md",
         "docs/.patchq/page.md",
         "src/credentials.py",
-        ".vscode/settings.json",
         "environment.txt",
+        "src/build/step.py",
+        "app/tasks.py",
+        "src/inventory/items.py",
+        "docs/values.yaml",
+        "src/workspace/index.ts",
+        "lib/configure/a.rb",
+        "owners.py",
+        "module.pod",
     ],
 )
 def test_ordinary_paths_pass(path: str) -> None:
@@ -102,6 +113,51 @@ def test_secrets_are_denied(path: str, pattern: str) -> None:
         "gitmod~1",
         "gi7d29~1",
         ".GitModules",
+        # what a second look found to be missing
+        ".mcp.json",
+        ".vscode/settings.json",
+        "web/.vscode/launch.json",
+        "CLAUDE.local.md",
+        ".windsurf/rules/a.md",
+        ".clinerules",
+        ".clinerules/a.md",
+        ".roo/rules/x.md",
+        ".kiro/steering/a.md",
+        ".aider.conf.yml",
+        "opencode.json",
+        ".github/instructions/a.instructions.md",
+        ".github/prompts/x.prompt.md",
+        ".github/dependabot.yml",
+        "renovate.json",
+        ".pnpmfile.cjs",
+        ".yarn/releases/yarn-4.1.0.cjs",
+        ".yarn/plugins/x.cjs",
+        "sitecustomize.py",
+        "src/x.pth",
+        "pytest.ini",
+        ".lfsconfig",
+        ".mise.toml",
+        ".tool-versions",
+        "Dockerfile",
+        "deploy/Dockerfile.prod",
+        "docker-compose.override.yml",
+        "compose.yaml",
+        "infra/main.tf",
+        "infra/prod.tfvars",
+        "Taskfile.yml",
+        "justfile",
+        "build.rs",
+        ".buildkite/pipeline.yml",
+        ".woodpecker/a.yaml",
+        ".forgejo/workflows/x.yml",
+        "cloudbuild.yaml",
+        "a/b/Jenkinsfile.release",
+        ".idea/workspace.xml",
+        ".exrc",
+        ".nvim.lua",
+        "Vagrantfile",
+        "vite.config.ts",
+        ".eslintrc.cjs",
     ],
 )
 def test_what_runs_or_instructs_asks_for_review(path: str) -> None:
@@ -177,6 +233,29 @@ def test_pattern_that_can_be_used(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["", "  ", "# words", "/", "!", "[z-a]"])
 def test_pattern_that_cannot(pattern: str) -> None:
     assert pattern_error(pattern) is not None
+
+
+def test_a_review_says_who_runs_the_file() -> None:
+    ruling = DEFAULT.judge("web/.vscode/settings.json")
+    assert ruling is not None
+    assert who_runs(ruling.pattern) == "editors run it when the folder is opened"
+    assert who_runs("/src/core/") is None
+
+
+PATTERNS = st.lists(
+    st.text("ab*?/!.", min_size=1, max_size=6).filter(lambda p: pattern_error(p) is None),
+    max_size=6,
+)
+PATHS = st.lists(st.text("ab.", min_size=1, max_size=3), min_size=1, max_size=4).map("/".join)
+
+
+@given(PATTERNS, PATHS)
+def test_patterns_mean_what_they_mean_to_git(patterns: list[str], path: str) -> None:
+    expected = None
+    for text, pattern in zip(patterns, GitIgnoreSpec.from_lines(patterns).patterns, strict=True):
+        if pattern.include is not None and pattern.match_file(path) is not None:
+            expected = text if pattern.include else None
+    assert matcher(patterns)(path) == (expected is not None)
 
 
 def test_the_defaults_are_patterns_each_once() -> None:
