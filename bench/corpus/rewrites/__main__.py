@@ -22,6 +22,7 @@ from bench.corpus.cases import read_cases
 from bench.corpus.rewrites.cases import cases_of
 from bench.corpus.rewrites.forms import FORMS
 from bench.corpus.rewrites.kinds import KINDS
+from bench.corpus.rewrites.others import OtherTrial, other_trial
 from bench.corpus.rewrites.registry import Kind, Outcome
 from bench.corpus.rewrites.shares import run_shares
 from bench.corpus.rewrites.tasks import tasks_of
@@ -46,6 +47,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--show", type=int, default=0, metavar="N", help="show N unexpected cases of each kind")
     add("--jobs", type=int, default=1, metavar="N", help="processes (1)")
     add("--tree", type=Path, metavar="DIR", help="the checkout whose patchq is judged (this one)")
+    add("--by", default="", metavar="PROGRAM", help="judge it: git apply, patch, aider:CHECKOUT")
     add("--share", type=_share, default=(0, 1), metavar="I/N", help=argparse.SUPPRESS)
     add("--json", type=Path, metavar="OUT", help="write every result there")
     return parser.parse_args(words)
@@ -65,7 +67,7 @@ def results_of(args: argparse.Namespace, home: Path) -> Iterator[Result]:
     forms = [form for form in FORMS if args.form in form.name]
     place = home / "repository"
     number, count = args.share
-    trial = Trial(place, home)
+    trial: Trial | OtherTrial = other_trial(args.by, home) if args.by else Trial(place, home)
     try:
         for kind in kinds_of(args)[number::count]:
             cases = cases_of(kind, forms, tasks, args.most, args.seed, str(place), args.least)
@@ -81,7 +83,7 @@ def kinds_of(args: argparse.Namespace) -> list[Kind]:
 def shared_results(args: argparse.Namespace, home: Path) -> list[Result]:
     """The same from processes of their own, in the order of the kinds."""
     words = [str(path.resolve()) for path in args.files]
-    for name in ("most", "least", "kind", "form", "seed"):
+    for name in ("most", "least", "kind", "form", "seed", "by"):
         words += [f"--{name}", str(getattr(args, name))]
     tree = args.tree or Path(__file__).resolve().parents[3]
     found = by_kind(run_shares(words, args.jobs, tree, home))
