@@ -12,20 +12,22 @@ place only is certain wherever that is, unless a looser reading of it would stan
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import attrgetter
+from typing import overload
 
 from patchq.model.ops import PatchHunk, Replace
 from patchq.resolve import ladder
 from patchq.resolve.ladder import Found, Missed, Standing, inserted
-from patchq.resolve.readings import lines_of, stripped
+from patchq.resolve.readings import Quote, lines_of, stripped
 from patchq.resolve.search import MOST_PLACES, Chain, Place
 from patchq.text.lines import BLANKS, Text
 
-_MOST_WAYS = 200_000
-"""Of all hunks of a file together; what stands in more ways is told apart by nothing."""
+_START = attrgetter("start")
 
 
 def resolve(
@@ -40,8 +42,10 @@ def resolve(
     numbers may be believed, `asked` of each whether it may be there already."""
     lines = stated(ops) if lines_hold else [frozenset[int]()] * len(ops)
     asked = [True] * len(ops) if asked is None else asked
+    shared: Shared = {}
     sought = [
-        _Sought(text, op, rungs, own, ask) for op, own, ask in zip(ops, lines, asked, strict=True)
+        _Sought(text, op, rungs, own, ask, shared)
+        for op, own, ask in zip(ops, lines, asked, strict=True)
     ]
     if len(ops) == 1:
         return [sought[0].alone]
@@ -84,6 +88,37 @@ class _Stretch:
         return self.way is None and self.first == self.last
 
 
+class _Many(Sequence[_Stretch]):
+    """Places of one kind, from the file's start to its end: those that other hunks with the same
+    quote have as well."""
+
+    def __init__(self, ways: Sequence[Chain], quote: Quote, context: tuple[int, int]) -> None:
+        self._ways = ways
+        self._quote = quote
+        self._context = context
+
+    def __len__(self) -> int:
+        return len(self._ways)
+
+    @overload
+    def __getitem__(self, key: int) -> _Stretch: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[_Stretch]: ...
+
+    def __getitem__(self, key: int | slice) -> _Stretch | list[_Stretch]:
+        if isinstance(key, slice):
+            return [self[k] for k in range(*key.indices(len(self)))]
+        place, (lead, tail) = self._ways[key][0], self._context
+        way = (replace(place, old=self._quote.old, new=self._quote.new),)
+        first = place.start + lead
+        return _Stretch(place.start, first, max(place.end - tail, first), way)
+
+
+Shared = dict[tuple[object, ...], Sequence[Chain]]
+"""The ways in which quotes stand that stand in many, by what tells them apart."""
+
+
 class _Sought:
     """One hunk, and what is found of it whatever the others say."""
 
@@ -94,8 +129,10 @@ class _Sought:
         rungs: Sequence[str],
         lines: frozenset[int],
         asked: bool,
+        shared: Shared,
     ) -> None:
         self.text = text
+        self._shared = shared
         self.op = op
         self._rungs = rungs
         self._lines = lines
@@ -122,7 +159,8 @@ class _Sought:
             return self.alone
         return ladder.judged(self.text, there, ways, self._asked)
 
-    def stretches(self) -> list[_Stretch]:
+    @cached_property
+    def stretches(self) -> Sequence[_Stretch]:
         """All places that it may have; none if it has none, or more than can be told apart."""
         found, there = self.alone, self._standing if self.op.old else None
         if isinstance(found, Found) and (there is None or found.already or len(there.ways) == 1):
@@ -133,10 +171,15 @@ class _Sought:
             return [self._whole(present)] if present and self.op.old else []
         if len(there.ways) <= MOST_PLACES:
             return [self._stretch(way) for way in there.ways]
-        if there.step[0].rung == "elided":
+        quote, level = there.step
+        if quote.rung is not None or level.edges or self._lines:
             return []
-        every = self._stand(None)
-        return [self._stretch(way) for way in every.ways] if every else []
+        key = self.op.old, self.op.scopes, self.op.at_end, level
+        if key not in self._shared:
+            every = self._stand(None)
+            self._shared[key] = every.ways if every else []
+        claims = self.op.old == self.op.new
+        return _Many(self._shared[key], quote, (0, 0) if claims else self._context)
 
     def stands_between(self, low: int, high: int) -> bool:
         """Whether any reading finds it behind line `low` and before line `high`."""
@@ -189,7 +232,8 @@ class _Sought:
         line, there = self.op.line, self._standing
         if line is None or there is None or any(way[0].start + 1 == line for way in ways):
             return False
-        return any(stretch.start + 1 == line for stretch in self.stretches())
+        at = bisect_left(self.stretches, line - 1, key=_START)
+        return at < len(self.stretches) and self.stretches[at].start == line - 1
 
     def _whole(self, found: Found) -> _Stretch:
         if not self.op.old and not found.already:
@@ -242,7 +286,7 @@ def _is_doubtful(one: _Sought) -> bool:
     found = one.alone
     if isinstance(found, Missed):
         return found.why == "ambiguous"
-    return len(one.stretches()) > 1
+    return len(one.stretches) > 1
 
 
 def _through(sought: Sequence[_Sought]) -> list[list[_Stretch]] | None:
@@ -251,30 +295,32 @@ def _through(sought: Sequence[_Sought]) -> list[list[_Stretch]] | None:
     numbers = [one.op.line for one in sought if one.op.line is not None]
     if any(one > other for one, other in pairwise(numbers)):
         return None
-    places: list[list[_Stretch]] = []
-    known: dict[PatchHunk, list[_Stretch]] = {}
-    for one in sought:
-        if one.op not in known:
-            known[one.op] = one.stretches()
-        places.append(known[one.op])
-        if not places[-1] or sum(map(len, known.values())) > _MOST_WAYS:
-            return None
     earliest = [_Stretch(-1, 0, 0)]
-    for own in places:
-        able = [stretch for stretch in own if stretch.is_behind(earliest[-1])]
+    for one in sought:
+        able = _between(one.stretches, earliest[-1], None)
         if not able:
             return None
         earliest.append(min(able, key=lambda stretch: (stretch.last, stretch.start)))
     through = []
     end = len(sought[0].text.lines) + 1
     latest = _Stretch(end, end, end)
-    for own, before in zip(reversed(places), reversed(earliest[:-1]), strict=True):
-        able = [
-            stretch for stretch in own if stretch.is_behind(before) and latest.is_behind(stretch)
-        ]
+    for one, before in zip(reversed(sought), reversed(earliest[:-1]), strict=True):
+        able = _between(one.stretches, before, latest)
         latest = max(able, key=lambda stretch: (stretch.first, stretch.start))
         through.append(able)
     return through[::-1]
+
+
+def _between(own: Sequence[_Stretch], before: _Stretch, behind: _Stretch | None) -> list[_Stretch]:
+    """The places behind one and before another; of many only enough, and the last of them."""
+    if not isinstance(own, _Many):
+        return [s for s in own if s.is_behind(before) and (not behind or behind.is_behind(s))]
+    first, end = bisect_left(own, True, key=lambda s: s.is_behind(before)), len(own)
+    if behind is None:
+        return own[first : first + 1]
+    end = bisect_left(own, True, key=lambda s: not behind.is_behind(s))
+    assert first < end
+    return [*own[first : min(end - 1, first + MOST_PLACES)], *own[max(end - 1, first) : end]]
 
 
 def _checked(sought: Sequence[_Sought], found: list[Found | Missed]) -> list[Found | Missed]:
@@ -284,7 +330,7 @@ def _checked(sought: Sequence[_Sought], found: list[Found | Missed]) -> list[Fou
     for k, one in enumerate(sought):
         here, before = found[k], found[k - 1] if k else None
         if isinstance(here, Found) and one.op.old == one.op.new:
-            quoted = min((stretch.start for stretch in one.stretches()), default=quoted)
+            quoted = min((stretch.start for stretch in one.stretches), default=quoted)
         elif isinstance(here, Found):
             if here.end <= quoted and here.hunks:
                 found[k] = Missed(

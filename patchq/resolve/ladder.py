@@ -225,18 +225,19 @@ def judged(
         return Found(rung, first[0].start, first[-1].end)
     if len(there) > MOST_PLACES:
         return missed("ambiguous")
+    written = (
+        tuple(r.at(text, p.start, p.shift) for r, p in zip(rewrites, way, strict=True))
+        for way in there
+    )
     try:
-        written = [
-            tuple(r.at(text, p.start, p.shift) for r, p in zip(rewrites, way, strict=True))
-            for way in there
-        ]
+        made = next(written)
+        if any(not same_result(text, made, other) for other in written):
+            return missed("ambiguous")
     except Unreadable as error:
         return missed("unwritable", detail=str(error))
-    if any(not same_result(text, written[0], other) for other in written[1:]):
-        return missed("ambiguous")
     if asked and len(there) > 1 and (new_chain := _new_round(text, step, there)):
         return _already(rung, new_chain, _beside(new_chain, first))
-    return Found(rung, first[0].start, first[-1].end, written[0])
+    return Found(rung, first[0].start, first[-1].end, made)
 
 
 def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from patchq.model.ops import InsertAt, PatchHunk
+from patchq.resolve import hunks
+from patchq.resolve.ladder import Found, Missed, replaced
+from patchq.text.lines import Text
+from tests.helpers.effort import effort
 from tests.helpers.ops import batch, plan, result
 
 TWICE = "class A\n  x\nclass B\n  x\n"
@@ -80,3 +89,79 @@ def test_insert_at(before: str, op: InsertAt, after: str) -> None:
 def test_an_insertion_by_number_is_blind() -> None:
     assert plan("a\n", batch(InsertAt(1, "x\n"))).blind == ("f.txt",)
     assert plan("a\n", batch(PatchHunk("a\n", "b\n"))).blind == ()
+
+
+ROWS = st.lists(st.sampled_from("ab"), max_size=2)
+
+
+@st.composite
+def chunks(draw: st.DrawFn) -> list[PatchHunk]:
+    """Chunks of few different lines, each of which writes a line of its own."""
+    made = []
+    for n in range(draw(st.integers(2, 4))):
+        lead, gone, tail = draw(ROWS), draw(ROWS), draw(ROWS)
+        new = [*lead, *([] if draw(st.integers(0, 4)) == 0 else [f"new {n}"]), *tail]
+        old = [*lead, *gone, *tail]
+        if old and old != new:
+            made.append(PatchHunk("".join(x + "\n" for x in old), "".join(x + "\n" for x in new)))
+    return made
+
+
+def results_of_all_chains(lines: list[str], ops: list[PatchHunk]) -> set[tuple[str, ...]]:
+    """What every chain of places, each change behind the one before, makes of the lines."""
+    found: set[tuple[str, ...]] = set()
+    halves = [(op.old.splitlines(), op.new.splitlines()) for op in ops]
+    spans = []
+    for old, new in halves:
+        least = min(len(old), len(new))
+        lead = next((i for i in range(least) if old[i] != new[i]), least)
+        rest = least - lead
+        tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+        spans.append((lead, tail))
+    places = [[i for i in range(len(lines)) if lines[i : i + len(old)] == old] for old, _ in halves]
+    for starts in product(*places):
+        last, before, result, copied = 0, -1, list[str](), 0
+        for start, (old, new), (lead, tail) in zip(starts, halves, spans, strict=True):
+            first, end = start + lead, start + len(old) - tail
+            if first < last or start <= before:
+                break
+            result += [*lines[copied:first], *new[lead : len(new) - tail]]
+            last, before, copied = end, start, end
+        else:
+            found.add((*result, *lines[copied:]))
+    return found
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=9), chunks())
+def test_a_chain_is_certain_if_all_give_the_same(lines: list[str], ops: list[PatchHunk]) -> None:
+    text = Text("".join(line + "\n" for line in lines).encode())
+    found = hunks.resolve(text, ops, ("exact",))
+    alone = [hunks.resolve(text, [op], ("exact",))[0] for op in ops]
+    results = results_of_all_chains(lines, ops)
+    if not all(isinstance(one, Found) for one in found):
+        certain = len(results) == 1 and not any(
+            isinstance(one, Found) and one.already for one in alone
+        )
+        assert not certain
+        return
+    if any(isinstance(one, Missed) for one in alone):
+        merged = [hunk for one in found if isinstance(one, Found) for hunk in one.hunks]
+        if not any(isinstance(one, Found) and one.already for one in found):
+            after = replaced(text.whole, merged, 0, len(text.whole)).decode().splitlines()
+            assert results == {tuple(after)}
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_many_places_are_told_apart_in_linear_time(count: int) -> None:
+    """Hundreds of chunks, each of which has hundreds of places."""
+    unit = "def f():\n    work()\n"
+
+    def placed(n: int) -> Callable[[], object]:
+        text = Text(unit.encode() * n)
+        ops = [PatchHunk(unit, f"def f():\n    work({k})\n") for k in range(n - count)]
+        return lambda: hunks.resolve(text, ops, ("exact",))
+
+    found = placed(120)()
+    assert isinstance(found, list)
+    assert all(isinstance(one, Missed if count else Found) for one in found)
+    assert effort(placed(240)) < 3 * effort(placed(120))
