@@ -10,7 +10,9 @@ The answer only selects a snippet; whether it can be believed is told without it
 - be plainly nearer than every other place of the file: wherever else as many lines are taken, more
   than twice as many of the quote's words are missing, and one at least;
 - leave no trace of another place: no line of the quote that is missing from the snippet stands
-  elsewhere in the file, and no name that is missing from it is defined there.
+  elsewhere in the file, and no name that is missing from it is defined there;
+- define what the quote defines: a function of another name is another function, however alike, and
+  the one that was quoted is gone.
 
 Similarity thus vetoes what the model chose; it never chooses.
 
@@ -32,8 +34,15 @@ from patchq.text.line_diff import line_diff
 _LEAST_WORDS = 3
 _ALIKE = 0.8
 _DEFINED = re.compile(
-    r"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|module|const|let|var)\s+(\w+)"
+    r"\bimpl\b[^\n{]*\bfor[ \t]+(\w+)"
+    r"|\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|module|const|let|var|impl|"
+    r"macro_rules!|namespace|union|object|val)"
+    r"(?:\s*\([^()\n]*\)\s*|\s*<[^<>\n]*>\s*|\s*\*\s*|\s+)(\w+)"
+    r"|^[ \t]*(?:[A-Za-z_][\w:<>,*&\[\]]*[ \t]+)+[*&]*(\w+)\([^;=\n]*[{)][ \t]*$"
+    r"|^[ \t]*(\w+)[ \t]*(?::[^=\n]*)?=(?!=)",
+    re.MULTILINE,
 )
+"""A name that a line defines: by a word for it, as C and its kin do, or by giving it a value."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
 _QUOTES = frozenset("'\"`")
@@ -75,6 +84,7 @@ def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
     if (
         len(starts) != 1
         or snippet == missed.quote
+        or not set(_defined(missed.quote)) <= set(_defined(snippet))
         or not _shares_words(words(missed.quote), words(snippet))
     ):
         return None
@@ -142,7 +152,12 @@ def _traces(others: Sequence[str], quote: str, snippet: str) -> bool:
     if any(line.strip() in lacking for line in others):
         return True
     unknown = set(words(quote)) - set(words(snippet))
-    return any(name in unknown for line in others for name in _DEFINED.findall(line))
+    return any(name in unknown for line in others for name in _defined(line))
+
+
+def _defined(text: str) -> list[str]:
+    """The names that a text defines, in its order."""
+    return [name for found in _DEFINED.findall(text) for name in found if name]
 
 
 def likeliest(lines: Sequence[str], quote: str) -> int:

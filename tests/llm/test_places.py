@@ -102,7 +102,29 @@ def test_rival_on_the_same_line() -> None:
 def test_name_that_is_defined_elsewhere() -> None:
     quote = LOAD.replace("def load", "def save")
     assert chosen(LOAD, quote) is None
-    assert chosen(LOAD, LOAD.replace("def load", "def read")) == LOAD
+    assert chosen(LOAD, QUOTE.replace("how", "kind", 1)) == LOAD
+
+
+@pytest.mark.parametrize(
+    ("there", "quoted"),
+    [
+        (LOAD, LOAD.replace("def load", "def read")),
+        ("\n\ndef _single(text: Text, old: Lines, new: Lines) -> Iterator[Chain]:\n",
+         "\n\ndef _chains(text: Text, old: Lines, other: Lines) -> Iterator[Chain]:\n"),
+        ("func (s *Store) Load(name string, mode int) (Value, error) {\n",
+         "func (s *Store) Save(name string, mode int) (Value, error) {\n"),
+        ("static int load_all(struct store *s, const char *name)\n",
+         "static int save_all(struct store *s, const char *name)\n"),
+        ("READ_TIMEOUT_SECONDS = int(environment.get(name, default))\n",
+         "WRITE_TIMEOUT_SECONDS = int(environment.get(name, default))\n"),
+        ("impl<T: Clone> Iterator for Loader<T> where T: Send {\n",
+         "impl<T: Clone> Iterator for Saver<T> where T: Send {\n"),
+    ],
+    ids=["its body is alike", "its header is alike", "Go", "C", "a value", "Rust"],
+)  # fmt: skip
+def test_another_definition_is_not_the_one_that_was_quoted(there: str, quoted: str) -> None:
+    file = f"import os\n\n\n{there}\n\nlast = 1\n"
+    assert selected(file, MissedQuote(quoted, None, whole_lines=True), there) is None
 
 
 def test_missing_line_that_stands_elsewhere() -> None:
