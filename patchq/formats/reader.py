@@ -24,7 +24,7 @@ from patchq.formats.envelope.escaping import disguised, may_disguise
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
 from patchq.formats.interior import Looker
 from patchq.formats.marks.blocks import is_cut, is_suspect, opening
-from patchq.formats.marks.carried import uncarried
+from patchq.formats.marks.carried import CarriedLines
 from patchq.formats.marks.lines import (
     BEGIN_PATCH,
     Fence,
@@ -122,6 +122,7 @@ class _ResponseReader:
         doc.look = Looker(begins)
         self.begins = begins
         """What may begin on a line, remembered."""
+        self.carried = CarriedLines(doc.lines)
         self.found = Reading()
         self.first: int | None = None
         """The line (index) where the first edit begins."""
@@ -156,9 +157,8 @@ class _ResponseReader:
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
         begun = self.begins(self.doc.lines[i])
-        if begun.prefix and (bare := uncarried(self.doc.lines, i, begun.prefix)):
-            self.doc.lines[i : i + len(bare)] = bare
-            begun = self.begins(bare[0])
+        if begun.prefix and self.carried.take_off(i, begun.prefix):
+            begun = self.begins(self.doc.lines[i])
         if begun.thought:
             return self._thought(i, begun.thought)
         if begun.channel:

@@ -14,7 +14,7 @@ the prefix, the lines stand as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from patchq.formats.marks.blocks import ends_block, opening
 from patchq.formats.marks.lines import BEGIN_PATCH, GIT, fence
@@ -28,6 +28,8 @@ _CARRIED = re.compile(
     rf"|(?P<comment>{_COMMENT})(?=(?:{_MARKER}))"
     rf"|(?P<json>[ \t]*>{_QUOTED})(?=\{{|\[\s*(?:\{{|$))"
 )
+_KIND = re.compile(r"[^`~<*-].*", re.DOTALL)
+"""What of a beginning does not matter to how it ends."""
 _ITEM = re.compile(rf"(?:{_BULLET})")
 
 
@@ -38,27 +40,44 @@ def prefix_of(line: str) -> str | None:
     return (match[match.lastgroup or 0] or None) if match else None
 
 
-def uncarried(lines: Sequence[str], start: int, prefix: str) -> list[str] | None:
-    """The lines from line `start` (an index) to the end of what begins there behind the prefix,
-    without it; None if they do not all carry it."""
-    first = lines[start][len(prefix) :]
-    found = [first]
-    below = lines[start + 1] if start + 1 < len(lines) else ""
-    carried = prefix if below.startswith(prefix) else _blanked(prefix)
-    if first.startswith("--- ") and not below.startswith(carried + "+++ "):
-        return None
-    ends = _end_of(first)
-    for i in range(start + 1, len(lines)):
-        line = lines[i]
-        if line.startswith(carried):
-            found.append(line[len(carried) :])
-        elif not line.strip() or line.rstrip() == carried.rstrip():
-            found.append("")
-        else:
-            break
-        if ends is not None and ends(found[-1]):
-            return found
-    return found if ends is None else None
+class CarriedLines:
+    """Takes the prefix off lines of one text."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._vain: dict[tuple[str, str], int] = {}
+        """For a prefix and what begins behind it, the line up to which its end was sought in
+        vain."""
+
+    def take_off(self, start: int, prefix: str) -> bool:
+        """Take the prefix off all lines of what begins behind it on line `start` (an index); False
+        if they do not all carry it, and then they stay as they are."""
+        lines = self._lines
+        first = lines[start][len(prefix) :]
+        below = lines[start + 1] if start + 1 < len(lines) else ""
+        carried = prefix if below.startswith(prefix) else _blanked(prefix)
+        if first.startswith("--- ") and not below.startswith(carried + "+++ "):
+            return False
+        key = carried, _KIND.sub("", first)
+        if start < self._vain.get(key, 0):
+            return False
+        found, ends, i = [first], _end_of(first), start
+        while (i := i + 1) < len(lines):
+            line = lines[i]
+            if line.startswith(carried):
+                found.append(line[len(carried) :])
+            elif not line.strip() or line.rstrip() == carried.rstrip():
+                found.append("")
+            else:
+                break
+            if ends is not None and ends(found[-1]):
+                ends = None
+                break
+        if ends is not None:
+            self._vain[key] = i
+            return False
+        lines[start : start + len(found)] = found
+        return True
 
 
 def _blanked(prefix: str) -> str:

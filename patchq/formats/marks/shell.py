@@ -69,12 +69,11 @@ _VERB = (
 )
 _LED = re.compile(_VERB)
 """How a line begins that is a command, outside of a shell's fence."""
-may_command = re.compile(
-    rf"^[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?i:{'|'.join(sorted(_SHELLS))})\b"
-    rf"|^[ \t]*\$[ \t]|^{_VERB}|`{_VERB}",
-    re.MULTILINE,
-).search
-"""Whether a command may stand anywhere in a text."""
+_LINE = re.compile(
+    rf"\n(?:[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?i:{'|'.join(sorted(_SHELLS))})\b"
+    rf"|[ \t]*\$[ \t]|{_VERB})"
+)
+_QUOTED = re.compile(rf"`{_VERB}")
 
 _PROMPT = re.compile(
     r"\s*(?:\(\w+\)\s*)?"
@@ -121,6 +120,11 @@ class _Simple:
     heredoc: bool = False
     reads: bool = False
     """Whether a file, or another command, is its input."""
+
+
+def may_command(text: str) -> bool:
+    """Whether a command may stand anywhere in a text."""
+    return bool(_LINE.search(f"\n{text}") or _QUOTED.search(text))
 
 
 def changes_beside(prose: Iterable[Numbered]) -> list[ShellChange]:
@@ -183,7 +187,13 @@ class _CommandReader:
         elif self._language is None and "`" in line:
             for span in _TICKED.findall(line):
                 if _LED.match(span):
-                    self.found += _changes([(number, span)], windows="\\" in span)
+                    self.found += [replace(one, line=number) for one in _said(span)]
+
+
+@lru_cache(256)
+def _said(span: str) -> tuple[ShellChange, ...]:
+    """What a command in backticks would change."""
+    return tuple(_changes([(1, span)], windows="\\" in span))
 
 
 def _prompted(script: Sequence[Numbered]) -> Iterator[Numbered]:
