@@ -113,12 +113,23 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
         return _fenced(doc, i, mark, replace(tie, kind="name"))
     if _is_said_of(tie, mark) and doc.known(tie.path):
         return None
+    if _is_shown_inside(doc, tie):
+        tie = replace(tie, kind="mention")
     return _fenced(doc, i, mark, tie)
 
 
 def _may_replace(mark: Fence) -> bool:
     """Whether the front matter's `whole_files` speaks of such a fence."""
     return language_of(mark) not in SHELLS | OUTPUTS | set(DIFF_LANGUAGES)
+
+
+def _is_shown_inside(doc: Document, tie: Tie) -> bool:
+    """Whether the fence stands in another one that holds prose as well, or is not all there is."""
+    outer = doc.open_fences.outermost
+    if outer is None or outer >= tie.top:
+        return False
+    above = line_above(doc.lines, tie.top, 0)
+    return next_line(doc.lines, -1) != outer or fence(doc.lines[above]) is None
 
 
 def _is_said_of(tie: Tie, mark: Fence) -> bool:
@@ -154,11 +165,18 @@ def _fenced(doc: Document, i: int, mark: Fence, tie: Tie) -> Piece | None:
         return _piece(tie.path, tie.top, i, text.end, text.text)
     language = language_of(mark)
     known = doc.known(tie.path)
-    writes = tie.kind in ("path", "sentence") and (known or fits(language, tie.path))
+    writes = tie.kind in ("path", "sentence") and (known or _may_be_new(text.text, language, tie))
     if tie.kind == "comment":
         writes = not known and "/" in tie.path
     quotation = Quotation((i + 1, text.end + 1), tie.path, text.text, tie.kind, language, writes)
     return Piece((), text.end + 1, tie.top, quotation=quotation)
+
+
+def _may_be_new(text: str, language: str, tie: Tie) -> bool:
+    """Whether the text may be that of a new file, and not what people run or see."""
+    if tie.kind == "sentence" and language in OUTPUTS - {"text", "txt", "plaintext"}:
+        return False
+    return fits(language, tie.path) and (fits("text", tie.path) or seen(text) is None)
 
 
 def _piece(path: str, top: int, start: int, end: int, text: str) -> Piece:

@@ -50,7 +50,7 @@ def seen(text: str, language: str = "") -> str | None:
     """What the text is, if it is plainly no file's: a command, a log, a listing, a traceback."""
     lines = [line for line in text.split("\n") if line.strip()][:40]
     language = language.lower()
-    if any(_TRACE.match(line) for line in lines) and language not in SHELLS - OUTPUTS:
+    if any(_TRACE.match(line) for line in lines[:2]) and language not in SHELLS - OUTPUTS:
         return "a traceback"
     if lines and _PROMPT.match(lines[0]):
         return "a command"

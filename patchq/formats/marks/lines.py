@@ -144,6 +144,11 @@ class OpenFences:
         return index in self._opened
 
     @property
+    def outermost(self) -> int | None:
+        """The line of the first fence that is open."""
+        return self._stack[0][0] if self._stack else None
+
+    @property
     def count(self) -> int:
         """How many fences were opened."""
         return len(self._opened)

@@ -207,7 +207,8 @@ def is_markdown(path: str, info: str) -> bool:
 
 def is_document(path: str) -> bool:
     """Whether the file is Markdown or plain text, which may show edits."""
-    return path.lower().endswith(_PLAIN_ENDINGS)
+    name = path.rpartition("/")[2]
+    return name.lower().endswith(_PLAIN_ENDINGS) or ("." not in name and name.isupper())
 
 
 def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:

@@ -36,11 +36,16 @@ _CROWDED = re.compile(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
 _LISTED = re.compile(r"\s*[-*+>]\s")
 _COMMENT = re.compile(r"\s*(?:#|//)[ \t]*([^\s#!/]\S*)\s*")
 _FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z][A-Za-z0-9]{0,9}")
+_ABBREVIATION = re.compile(r"\w\.[A-Za-z]")
 
 _COLON = re.compile(r"[:\uff1a][*_`\"'\s]*\Z")
 _SENTENCE_ENDS = re.compile(r"[.!?][*_`\"')]*\s+|[\u3002\uff01\uff1f]|:\s+")
 _MARKUP = re.compile(r"\s*(?:#{1,6}\s|[-*+>]\s|\d{1,3}[.)]\s|\|)")
 _MOST_LINES = 6
+_UNSPACED = re.compile(
+    r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]|[\w-]\.[A-Za-z0-9]+[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+)
+"""Signs of such a sentence: its punctuation, letters right behind a file's ending."""
 _TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _WORD = re.compile(r"[^\s`*\"'()\[\]{}<>|,;:\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]+")
 _NO_FILES = frozenset(
@@ -105,7 +110,7 @@ def tie_of(doc: Document, i: int, mark: Fence) -> Tie | None:
     above = text_above(doc, i)
     in_info = path_of_info(mark.info, doc.known) if mark.info else None
     line = doc.lines[above] if above is not None else ""
-    on_line = path_line(line, doc.known) if line else None
+    on_line = _path_on(line, doc.known) if line else None
     if in_info or (on_line and not _LISTED.match(line)):
         named = [*named_by("path", i, in_info)]
         if above is not None and not _LISTED.match(line):
@@ -138,7 +143,14 @@ def _path_above(doc: Document, i: int) -> list[Named]:
     above = text_above(doc, i)
     if above is None or _LISTED.match(doc.lines[above]):
         return []
-    return named_by("path", above, path_line(doc.lines[above], doc.known))
+    return named_by("path", above, _path_on(doc.lines[above], doc.known))
+
+
+def _path_on(line: str, known: Known) -> str | None:
+    """The path that is the whole of a line.  Where words are not set off by blanks, a sentence with
+    a path in it looks like one."""
+    path = path_line(line, known)
+    return path if path and (known(path) or not _UNSPACED.search(path)) else None
 
 
 def named_by(kind: TieKind, at: int, path: str | None) -> list[Named]:
@@ -179,7 +191,7 @@ def paths_in(sentence: str, known: Known) -> list[str]:
 def _names_a_file(token: str) -> bool:
     """Whether a bare word that the base does not have is a file's name, and no product's or
     site's."""
-    if not _FILE_NAME.fullmatch(token) or "//" in token:
+    if not _FILE_NAME.fullmatch(token) or "//" in token or _ABBREVIATION.fullmatch(token):
         return False
     if "/" in token:
         return not token.partition("/")[0].endswith(_DOMAINS)

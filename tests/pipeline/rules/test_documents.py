@@ -1,0 +1,346 @@
+# ruff: noqa: E501
+"""Files, quotations and talk (docs/formats.md, Whole files): what a fence under a path is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.deciding import Bench, Row, check
+
+APP = """\
+import os
+
+
+def run(name):
+    value = name.strip()
+    return value
+
+
+def stop():
+    pass
+
+
+END = 1
+"""
+NEW_APP = APP.replace("    pass\n", "    return 0\n")
+README = "# Tool\n\nRun it:\n\n```sh\nmake\n```\n\nThat is all.\n"
+BASE = {
+    "src/app.py": APP,
+    "src/util.js": "export const a = 1\n",
+    "README.md": README,
+    "docs/guide.md": "# Guide\n\nText.\n",
+    "scripts/run.sh": "#!/bin/sh\nset -e\npython src/app.py\necho done\n",
+    ".gitignore": "build/\n*.log\n",
+}
+BLOCK = "<<<<<<< SEARCH\n    pass\n=======\n    return 0\n>>>>>>> REPLACE\n"
+EDIT = f"src/app.py\n{BLOCK}"
+DONE = {"src/app.py": NEW_APP}
+PY = "def f():\n    return 1\n"
+
+# ---------------------------------------------------------------- answers without an edit
+
+TALK = {
+    "an explanation": "The function `run` in `src/app.py` strips the name:\n\n```python\n"
+    "value = name.strip()\n```\n\nThen it returns it.\n",
+    "a bare fence": "You could write:\n\n```python\nprint(1)\n```\n",
+    "usage": "Call it so:\n\n```python\nfrom src.app import run\n\nrun('x')\n```\n",
+    "usage under a path line": "src/app.py\n```python\nfrom src.app import run\nrun('x')\n```\n",
+    "usage under a heading": "### src/app.py\n\n```bash\npython src/app.py\n```\n",
+    "a command under a bold path": "**src/app.py**\n```sh\npython src/app.py --help\n```\n",
+    "a traceback under a path": "`src/app.py`:\n```\nTraceback (most recent call last):\n"
+    '  File "src/app.py", line 4, in run\nAttributeError: strip\n```\n',
+    "a traceback that a sentence names": "Running `src/app.py` gives this:\n\n```text\nTraceback "
+    '(most recent call last):\n  File "src/app.py", line 4\n```\nThe name is None.\n',
+    "a log of a new file": "The log `out/server.log` says:\n\n```log\n12:00:01 INFO up\n```\n",
+    "a listing": "src/\n```\nsrc/app.py\nsrc/util.js\n```\n",
+    "a tree": "The layout is:\n\n```\n├── src/app.py\n└── src/util.js\n```\n",
+    "a placeholder": "path/to/file.py\n```python\nx = 1\n```\n",
+    "a placeholder with a colon": "```python:path/to/your/file.py\nx = 1\n```\n",
+    "a placeholder of yours": "your_app/main.py\n```python\nx = 1\n```\n",
+    "a placeholder in FILE": "FILE: path/to/file.py\n```python\nx = 1\n```\n",
+    "a placeholder in a sentence": "Put it into `path/to/your_file.py`:\n```python\nx = 1\n```\n",
+    "a prompt's example": "mathweb/flask/app.py\n```python\nimport math\n```\n",
+    "a root twin": "app.py\n```python\nprint('hello')\n```\n",
+    "a root twin in bold": "**app.py**\n\n```python\nprint('hello')\n```\n",
+    "a root twin as info": "```python app.py\nprint('hello')\n```\n",
+    "a root twin by label": "File: app.py\n```python\nprint('hello')\n```\n",
+    "a root twin in a sentence": "In `app.py`:\n```python\nprint('hello')\n```\n",
+    "a root twin by comment": "```python\n# app.py\nprint('hello')\n```\n",
+    "a root twin in another case": "APP.py\n```python\nprint('hello')\n```\n",
+    "a file in another case": "SRC/App.py\n```python\nprint('hello')\n```\n",
+    "an excerpt by comment": "```python\n# src/app.py\ndef stop():\n    pass\n```\n",
+    "a new file by a comment without a directory": "```python\n# new.py\nx = 1\n```\n",
+    "two fences, one by comment": "```python\n# src/new.py\nx = 1\n```\n\n```sh\nmake\n```\n",
+    "an elision under a new path": "src/new.py\n```python\n# ... existing code ...\n```\n",
+    "dots under a new path": "src/new.js\n```python\n...\n```\n",
+    "an excerpt of the middle": "In `src/app.py`:\n```python\ndef run(name):\n    value = name\n```\n",
+    "an excerpt of the beginning": "src/app.py\n```python\nimport os\n\n\ndef run(name):\n```\n",
+    "a question": "Shall I also change `src/app.py`? I would need to see `src/main.py` first.\n",
+    "a list of files": "Please add these files to the chat:\n\n1. `src/app.py`\n2. `src/util.js`\n",
+    "a review comment": "`src/app.py:4` The name may be None:\n\n```suggestion\n    value = name\n```\n",
+    "a review's suggestion with numbers": "```suggestion:-0+1\n    value = name or ''\n```\n",
+    "a citation of lines": "```4:6:src/app.py\ndef run(name):\n    value = name.strip()\n```\n",
+    "a citation behind the path": "```python:src/app.py:4-6\ndef run(name):\n```\n",
+    "German": "Die Funktion steht in `src/app.py`:\n\n```python\ndef run(name):\n    ...\n```\n\nSie "
+    "liefert den Namen ohne Leerzeichen.\n",
+    "French": "Voici comment on l'appelle, depuis `src/util.js`:\n\n```js\nrun('x')\n```\n",
+    "Spanish": "Ejecuta esto:\n\n```bash\npython src/app.py\n```\n\nNo hay nada que cambiar.\n",
+    "Chinese": "在 `src/app.py` 中：\n\n```python\nprint('你好')\n```\n\n这样就可以了。\n",
+    "Chinese without blanks": "错误在src/app.py的第四行：\n```\nAttributeError\n```\n",
+    "Japanese": "`src/app.py` の `run` は次のとおりです。\n\n```python\nvalue = name\n```\n",
+    "Russian": "Запустите так:\n\n```bash\npytest -q\n```\n\nФайл `src/app.py` менять не нужно.\n",
+    "Portuguese": "Veja o arquivo `src/app.py`.\n\n```python\nrun('x')\n```\n",
+    "Korean": "`src/app.py`의 `run` 함수:\n\n```python\nrun('x')\n```\n",
+    "Arabic": "افتح الملف `src/app.py`:\n\n```python\nrun('x')\n```\n",
+    "a tutorial": "## 1. Install\n\n```bash\npip install tool\n```\n\n## 2. Use\n\n```python\nimport "
+    "tool\n```\n\n## 3. Read `docs/guide.md`\n\n```text\nGuide\n```\n",
+    "a readme in talk": "A readme could say:\n\n````markdown\n# Tool\n\n## src/app.py\n\n```python\n"
+    "import src.app\n```\n\nIt runs.\n````\n",
+    "a readme that shows a new file": "For instance:\n\n````markdown\n# Setup\n\n`conf/new.py`\n"
+    "```python\nx = 1\n```\n\nThen go on.\n````\n",
+    "a product's name": "In Node.js:\n\n```js\nconsole.log(1)\n```\n",
+    "a site": "As on example.com/index.html:\n\n```html\n<p>x</p>\n```\n",
+    "either and or": "For and/or:\n\n```python\na and b or c\n```\n",
+    "a protocol": "With TCP/IP:\n\n```\nSYN\nACK\n```\n",
+    "an abbreviation": "Use a context manager, e.g.:\n\n```python\nwith f: pass\n```\n",
+    "a version": "In Python 3.11:\n\n```python\nmatch x: ...\n```\n",
+    "a config shown": "Your `docs/guide.md` has no such text, see:\n```text\nGuide\n```\n",
+    "a shell session": "```console\n$ python src/app.py\nusage: app\n$ echo $?\n2\n```\n",
+    "a command for a new script": "Run `tools/new.py`:\n\n```bash\npython tools/new.py\n```\n",
+    "a new path over a command": "tools/new.py\n```bash\npython tools/new.py\n```\n",
+    "a new path over output": "tools/new.py\n```output\nhello\n```\n",
+    "a diff in words": "I would turn `pass` into `return 0` in `src/app.py`.\n",
+    "steps in a list": "1. Open `src/app.py`\n2. Find `stop`\n3. Write `return 0`\n",
+    "steps with code": "- `src/app.py`\n\n```python\nreturn 0\n```\n\n- then run it\n",
+    "an error analysis": "The error comes from src/app.py:5:\n\n```\nE   AttributeError: 'NoneType'\n"
+    "```\n\n`name` is None there.\n",
+    "nothing to do": "There is nothing to change: src/app.py does that already.\n",
+    "a table": "| file | does |\n|---|---|\n| `src/app.py` | runs |\n| `src/util.js` | helps |\n",
+    "thinking about a file": "<think>\nsrc/app.py\n```python\nx = 1\n```\n</think>\nNo change.\n",
+    "a sentence without colon": "See `src/new.py`.\n\n```python\nx = 1\n```\n",
+}
+
+
+@pytest.mark.parametrize("text", TALK.values(), ids=TALK)
+def test_talk_changes_nothing(bench: Bench, text: str) -> None:
+    verdict = bench.decide(Row("talk", BASE, text))
+    assert verdict.files is None
+    assert verdict.decision.state == "rejected"
+    assert all("whole file, but" not in problem.message for problem in verdict.decision.problems)
+
+
+# ---------------------------------------------------------------- files
+
+
+def page(edits: str) -> str:
+    return f"# How to answer\n\nWrite it so:\n\n````\n{edits}````\n\nThat is all.\n"
+
+
+CALL = '{"path": "src/app.py", "old_str": "pass", "new_str": "return 0"}\n'
+V4A = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-    pass\n+    return 0\n*** End Patch\n"
+DIFF = (
+    "--- a/src/app.py\n+++ b/src/app.py\n@@ -9,2 +9,2 @@\n def stop():\n-    pass\n+    return 0\n"
+)
+PAIR = "FILE: src/app.py\n\nFIND:\n```\n    pass\n```\nREPLACE WITH:\n```\n    return 0\n```\n"
+WHOLE = f"```python:src/app.py\n{NEW_APP}```\n"
+FORMS = {"block": EDIT, "call": CALL, "v4a": V4A, "diff": DIFF, "pair": PAIR, "whole": WHOLE}
+
+HOWS = {
+    "colon": "`````markdown:docs/how.md\n{}`````\n",
+    "info": "`````markdown docs/how.md\n{}`````\n",
+    "path line": "docs/how.md\n`````markdown\n{}`````\n",
+    "heading": "### docs/how.md\n\n`````md\n{}`````\n",
+    "label": "File: docs/how.md\n`````\n{}`````\n",
+    "FILE": "FILE: docs/how.md\n`````md\n{}`````\n",
+    "sentence": "Create `docs/how.md`:\n\n`````md\n{}`````\n",
+    "tildes": "docs/how.md\n~~~~~md\n{}~~~~~\n",
+}
+DOCUMENTS = [
+    Row(f"{form}, {how}", BASE, text.format(page(edits)), {"docs/how.md": page(edits)})
+    for form, edits in FORMS.items()
+    for how, text in HOWS.items()
+]
+HELD = [
+    Row(f"{how}, length {length}", BASE, text.replace("~", "`" * length), DONE)
+    for length in (3, 4, 6)
+    for how, text in {
+        "path line": f"src/app.py\n~python\n{BLOCK}~\n",
+        "info": f"~python src/app.py\n{BLOCK}~\n",
+        "colon": f"~python:src/app.py\n{BLOCK}~\n",
+        "own path": f"src/app.py\n~python\nsrc/app.py\n{BLOCK}~\n",
+        "a document's path, and their own": f"docs/guide.md\n~\n{EDIT}~\n",
+    }.items()
+    if how != "a document's path, and their own"
+]
+
+
+@pytest.mark.parametrize("row", DOCUMENTS, ids=lambda row: row.name)
+def test_documents_about_edits_are_written(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+@pytest.mark.parametrize("row", HELD, ids=lambda row: row.name)
+def test_a_fence_of_nothing_but_edits_holds_edits(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+UNREADABLE = ("response.unreadable_edit",)
+SHOWN = [
+    Row("text before the block", BASE, f"src/app.py\n```\nFirst:\n{BLOCK}```\n", codes=UNREADABLE),
+    Row("text behind it", BASE, f"src/app.py\n```\n{BLOCK}Done.\n```\n", codes=UNREADABLE),
+    Row("in a sentence", BASE, f"In `src/app.py`:\n```\nSo:\n{BLOCK}```\n", codes=UNREADABLE),
+    Row("a patch", BASE, f"src/app.py\n````\nSo:\n{V4A}````\n", codes=UNREADABLE),
+    Row("a diff", BASE, f"src/app.py\n````\nSo:\n{DIFF}````\n", codes=UNREADABLE),
+    Row("a pair", BASE, f"src/app.py\n````\nSo:\n{PAIR}````\n", codes=UNREADABLE),
+    Row(
+        "only in a further fence",
+        BASE,
+        f"````md:docs/how.md\n```\n{EDIT}```\n````\n",
+        codes=UNREADABLE,
+    ),
+    Row(
+        "a document beside edits",
+        BASE,
+        f"docs/how.md\n`````md\n{page(EDIT)}`````\n\n{EDIT}",
+        codes=UNREADABLE,
+    ),
+    Row(
+        "a file written and edited",
+        BASE,
+        f"```python:src/app.py\n{NEW_APP}```\n\n{EDIT}",
+        codes=UNREADABLE,
+    ),
+    Row(
+        "a document by its name beside edits",
+        BASE,
+        f"`````md:docs/how.md\n{page(EDIT)}`````\n\n{EDIT}",
+        {**DONE, "docs/how.md": page(EDIT)},
+    ),
+]
+
+
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: row.name)
+def test_edits_that_may_only_be_shown(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+YAML = "---\non: push\njobs:\n  a: {}\n"
+FILES = [
+    Row("colon, new", BASE, f"```python:src/new.py\n{PY}```\n", {"src/new.py": PY}),
+    Row("colon, at the root", BASE, f"```python:app.py\n{PY}```\n", {"app.py": PY}),
+    Row("FILE at the root", BASE, f"FILE: app.py\n```\n{PY}```\n", {"app.py": PY}),
+    Row("colon, replaced", BASE, WHOLE, DONE),
+    Row("FILE, replaced", BASE, f"FILE: src/app.py\n```python\n{NEW_APP}```\n", DONE),
+    Row("FILE, unfenced", BASE, f"FILE: src/app.py\n{NEW_APP}END FILE\n", DONE),
+    Row("path line, replaced", BASE, f"src/app.py\n```python\n{NEW_APP}```\n", DONE),
+    Row("path line, new", BASE, f"src/new.py\n```python\n{PY}```\n", {"src/new.py": PY}),
+    Row("bold", BASE, f"**src/new.py**\n```python\n{PY}```\n", {"src/new.py": PY}),
+    Row("heading", BASE, f"## `src/new.py`\n\n```python\n{PY}```\n", {"src/new.py": PY}),
+    Row("a number", BASE, f"1. src/new.py\n```python\n{PY}```\n", {"src/new.py": PY}),
+    Row("with a note", BASE, f"`src/new.py` (new file)\n```\n{PY}```\n", {"src/new.py": PY}),
+    Row("info", BASE, f"```python src/new.py\n{PY}```\n", {"src/new.py": PY}),
+    Row("info alone", BASE, f"```src/new.py\n{PY}```\n", {"src/new.py": PY}),
+    Row("sentence", BASE, f"Create `src/new.py`:\n```python\n{PY}```\n", {"src/new.py": PY}),
+    Row("bare", BASE, f"Create src/new.py with this:\n```python\n{PY}```\n", {"src/new.py": PY}),
+    Row("bold in it", BASE, f"Create **src/new.py**:\n```py\n{PY}```\n", {"src/new.py": PY}),
+    Row("bold all", BASE, f"**Create src/new.py:**\n```py\n{PY}```\n", {"src/new.py": PY}),
+    Row(
+        "two lines", BASE, f"Create `src/new.py` with\nthis text:\n```py\n{PY}```\n",
+        {"src/new.py": PY},
+    ),
+    Row(
+        "two sentences", BASE, f"See `src/app.py`. Create `src/new.py`:\n```py\n{PY}```\n",
+        {"src/new.py": PY},
+    ),
+    Row("Chinese", BASE, f"创建 `src/new.py`：\n```python\n{PY}```\n", {"src/new.py": PY}),
+    Row(
+        "comment", BASE, f"```python\n# src/new.py\n{PY}```\n", {"src/new.py": f"# src/new.py\n{PY}"}
+    ),
+    Row(
+        "comment of slashes", BASE, "So:\n\n```js\n// lib/new.js\nf()\n```\n",
+        {"lib/new.js": "// lib/new.js\nf()\n"},
+    ),
+    Row(
+        "two files", BASE, f"src/new.py\n```py\n{PY}```\n\nsrc/app.py\n```py\n{NEW_APP}```\n",
+        {"src/new.py": PY, **DONE},
+    ),
+    Row("a script", BASE, "tools/go.sh\n```bash\nset -e\nmake\n```\n", {"tools/go.sh": "set -e\nmake\n"}),
+    Row("no ending", BASE, "bin/go\n```sh\nset -e\n```\n", {"bin/go": "set -e\n"}),
+    Row("requirements", BASE, "req/base.txt\n```text\nflask\n```\n", {"req/base.txt": "flask\n"}),
+    Row("readme in a new folder", BASE, "lib/README.md\n```md\n# Lib\n```\n", {"lib/README.md": "# Lib\n"}),
+    Row("markdown", BASE, f"````markdown:README.md\n{README}More.\n````\n", {"README.md": README + "More.\n"}),
+    Row("markdown by its line", BASE, f"README.md\n````md\n{README}More.\n````\n", {"README.md": README + "More.\n"}),
+    Row("yaml", BASE, f"```yaml:ci/a.yml\n{YAML}```\n", {"ci/a.yml": YAML}),
+    Row("yaml by its line", BASE, f"ci/a.yml\n```yaml\n{YAML}```\n", {"ci/a.yml": YAML}),
+    Row("json", BASE, '```json:conf/a.json\n{"edits": 3}\n```\n', {"conf/a.json": '{"edits": 3}\n'}),
+    Row("json by its line", BASE, 'conf/a.json\n```json\n{"a": [1]}\n```\n', {"conf/a.json": '{"a": [1]}\n'}),
+    Row("a diff as a file", BASE, f"```text:fix/a.patch\n{DIFF}```\n", {"fix/a.patch": DIFF}),
+    Row("rst", BASE, "docs/a.rst\n```rst\nA\n=====\n\nText.\n```\n", {"docs/a.rst": "A\n=====\n\nText.\n"}),
+    Row("empty", BASE, "```python:src/__init__.py\n```\n", {"src/__init__.py": ""}),
+    Row("a stub", BASE, "```python:src/a.pyi\ndef f() -> int: ...\n```\n", {"src/a.pyi": "def f() -> int: ...\n"}),
+    Row("html", BASE, "web/a.html\n```html\n<pre>\nx\n</pre>\n```\n", {"web/a.html": "<pre>\nx\n</pre>\n"}),
+    Row("rust", BASE, "src/lib.rs\n```rust\nfn main() {}\n```\n", {"src/lib.rs": "fn main() {}\n"}),
+    Row("makefile", BASE, "```make:build.mk\nall:\n\techo\n```\n", {"build.mk": "all:\n\techo\n"}),
+    Row("crlf", BASE, f"src/new.py\n```py\n{PY}```\n".replace("\n", "\r\n"), {"src/new.py": PY}),
+    Row("whole_files", BASE, "---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n", {"src/util.js": "let b\n"}),
+    Row("whole_files beside edits", BASE, f"---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n\n{EDIT}", {"src/util.js": "let b\n", **DONE}),
+    Row("whole_files, a sentence", BASE, "---\nwhole_files: true\n---\nNow `src/util.js`:\n```js\nlet b\n```\n", codes=UNREADABLE),
+    Row("whole_files, a command", BASE, "---\nwhole_files: true\n---\nsrc/app.py\n```sh\npython src/app.py\n```\n", codes=UNREADABLE),
+    Row("a sentence with a path, and the info", BASE, f"Here is `src/app.py`:\n{WHOLE}", DONE),
+    Row("two paths", BASE, f"src/app.py\n```py src/new.py\n{PY}```\n", codes=UNREADABLE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", FILES, ids=lambda row: row.name)
+def test_files_are_written(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+# ---------------------------------------------------------------- quotations beside edits
+
+INNER = "def run(name):\n    value = name.strip()\n    return value\n"
+QUOTED = {
+    "path line": "src/app.py\n```python\n{}```\n",
+    "heading": "### `src/app.py`\n\n```python\n{}```\n",
+    "info": "```python src/app.py\n{}```\n",
+    "label": "File: src/app.py\n```\n{}```\n",
+    "sentence": "Now it reads, in `src/app.py`:\n\n```python\n{}```\n",
+    "sentence without colon": "This is in `src/app.py`.\n\n```python\n{}```\n",
+    "comment": "```python\n# src/app.py\n{}```\n",
+    "citation": "```4:6:src/app.py\n{}```\n",
+    "list": "- src/app.py\n\n```python\n{}```\n",
+}
+OTHER = "src/util.js\n<<<<<<< SEARCH\nexport const a = 1\n=======\nexport const a = 2\n>>>>>>> REPLACE\n"
+TWO = {"src/util.js": "export const a = 2\n"}
+INDENTED = "".join(f"    {line}\n" for line in INNER.splitlines())
+QUOTATIONS = [
+    *(
+        Row(f"{how}: lines, {where}", BASE, order.format(text.format(INNER), OTHER), TWO)
+        for how, text in QUOTED.items()
+        for where, order in {"before": "{}\n{}", "behind": "{1}\n{0}"}.items()
+    ),
+    *(Row(f"{how}: all", BASE, f"{text.format(APP)}\n{OTHER}", TWO) for how, text in QUOTED.items()),
+    Row("indented", BASE, f"{QUOTED['path line'].format(INDENTED)}\n{OTHER}", TWO),
+    Row("its beginning", BASE, f"{QUOTED['path line'].format(APP[:30])}\n{OTHER}", codes=UNREADABLE),
+    Row("its beginning, edited", BASE, f"{QUOTED['path line'].format(APP[:26])}\n{EDIT}", codes=UNREADABLE),
+    Row("its first line, edited", BASE, f"src/app.py\n```py\nimport os\n```\n\n{EDIT}", DONE),
+    Row("its first line", BASE, f"src/app.py\n```py\nimport os\n```\n\n{OTHER}", codes=UNREADABLE),
+    Row("the result", BASE, f"{EDIT}\nNow `src/app.py` has:\n```py\ndef stop():\n    return 0\n```\n", DONE),
+    Row("other lines", BASE, f"src/app.py\n```py\nx = 1\n```\n\n{OTHER}", codes=UNREADABLE, says=("other lines",)),
+    Row("a new file", BASE, f"src/new.py\n```py\nx = 1\n```\n\n{OTHER}", codes=UNREADABLE, says=("does not exist",)),
+    Row("a command under a path", BASE, f"src/app.py\n```sh\npython src/app.py\n```\n\n{OTHER}", codes=UNREADABLE, says=("a command",)),
+    Row("a log under a path", BASE, f"src/app.py\n```\n12:00:01 INFO up\n12:00:02 INFO down\n```\n\n{OTHER}", codes=UNREADABLE, says=("a log",)),
+    Row("what a command prints", BASE, f"{OTHER}\nRun `src/app.py`:\n\n```sh\npython src/app.py\n```\n", TWO),
+    Row("output in a new file", BASE, f"{OTHER}\nThe file `out/a.txt` has then:\n\n```text\nx\n```\n", TWO),
+    Row("an ignored file", BASE, f"{OTHER}\nIt makes `build/a.js`:\n\n```js\nx\n```\n", TWO),
+    Row("an ignored log", BASE, f"{OTHER}\nSee `run.log`:\n\n```json\nx\n```\n", TWO),
+    Row("a sentence with a new file", BASE, f"{OTHER}\nCreate `src/new.py`:\n\n```py\nx = 1\n```\n", codes=UNREADABLE),
+    Row("a quoted script", BASE, f"scripts/run.sh\n```sh\nset -e\npython src/app.py\n```\n\n{OTHER}", TWO),
+    Row("no path", BASE, f"Use it so:\n\n```py\nrun('x')\n```\n\n{OTHER}", TWO),
+    Row("a colon writes", BASE, f"```js:src/new.js\nx\n```\n\n{EDIT}", {"src/new.js": "x\n", **DONE}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", QUOTATIONS, ids=lambda row: row.name)
+def test_quotations_beside_edits(bench: Bench, row: Row) -> None:
+    check(bench, row)
