@@ -395,8 +395,8 @@ class _Batch:
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline
         file.edits.append(edit.id)
-        by_number = isinstance(edit.op, InsertAt) or selection.is_by_number(text, edit.op)
-        if by_number and file.stated_by is None:
+        by_number = isinstance(edit.op, InsertAt) or found.by_number
+        if (by_number or selection.is_by_number(text, edit.op)) and file.stated_by is None:
             self.deeds.blind.append(edit.path)
         done = _placed(edit, found, on_base)
         if found.hunks and all(hunk.start == hunk.end for hunk in found.hunks):

@@ -19,7 +19,7 @@ import ast
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patchq.model.ops import Anchored
 from patchq.resolve.ladder import Found, Missed, Rewrite, inserted
@@ -38,7 +38,8 @@ def resolve(text: Text, op: Anchored, path: str, asked: bool = True) -> Found | 
         return Missed("invented", detail=anchor)
     known = parts(path, b"\n".join(text.contents).decode("utf-8", "replace"))
     found = _anchors(text, op, known)
-    if op.line is not None and len(found) > 1:
+    several = len(found) > 1
+    if op.line is not None and several:
         found = [part for part in found if part.header + 1 == op.line] or found
     if not found:
         return Missed("none")
@@ -48,7 +49,8 @@ def resolve(text: Text, op: Anchored, path: str, asked: bool = True) -> Found | 
             "exact",
             tuple(Place(part.header, part.header + 1, [], []) for part in found[:51]),
         )
-    return _placed(text, op, found[0], known is not None, asked)
+    placed = _placed(text, op, found[0], known is not None, asked)
+    return replace(placed, by_number=True) if several and isinstance(placed, Found) else placed
 
 
 def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:

@@ -39,7 +39,7 @@ class Found:
     hunks of each run of lines that it quotes without a gap.
 
     Where the edit is there `already`, `proof` are the lines (0-based) that show it: those that it
-    would have brought."""
+    would have brought.  `by_number`: only a number tells its place from others."""
 
     rung: str
     start: int
@@ -47,6 +47,7 @@ class Found:
     runs: tuple[tuple[Hunk, ...], ...] = ()
     already: bool = False
     proof: frozenset[int] = frozenset()
+    by_number: bool = False
 
     @property
     def hunks(self) -> tuple[Hunk, ...]:

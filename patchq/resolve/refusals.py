@@ -351,7 +351,7 @@ class Elsewhere:
         if self._paths is None:
             self._paths = list(islice(self._tree.paths(), _MOST_FILES + 1))
         for path in islice(dict.fromkeys(chain(first, self._paths)), _MOST_FILES):
-            if path != but and lines in self._content(path):
+            if path != but and _hold_lines(self._content(path), lines):
                 return path, True
         return None, len(self._paths) <= _MOST_FILES and self._room > 0
 
@@ -363,6 +363,19 @@ class Elsewhere:
             self._read[path] = data
             self._room -= len(data)
         return self._read[path]
+
+
+def _hold_lines(data: bytes, lines: bytes) -> bool:
+    """Whether the bytes have these as whole lines, but for blanks at their ends."""
+    at = data.find(lines) if lines else -1
+    while at >= 0:
+        first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at + len(lines))
+        behind = data[at + len(lines) : last if last >= 0 else len(data)]
+        if not data[first:at].strip() and not behind.strip():
+            return True
+        below = data.find(b"\n", at) + 1
+        at = data.find(lines, below) if below else -1
+    return False
 
 
 # ---------------------------------------------------------------- the places that a quote may mean

@@ -8,6 +8,7 @@ import pytest
 
 from patchq.model.ops import Anchored
 from tests.helpers.ops import batch, plan, result
+from tests.helpers.trees import PATH
 
 CODE = """\
 import os
@@ -118,6 +119,12 @@ def test_refused(path: str, before: str, op: Anchored, code: str) -> None:
 )
 def test_lines(before: str, op: Anchored, after: str) -> None:
     assert result(before, op) == after
+
+
+def test_an_anchor_that_only_its_line_tells_from_others_is_blind() -> None:
+    by_line = anchored("delete", LINE, selected="a", line=2)
+    assert plan("a\na\n", batch(by_line)).blind == (PATH,)
+    assert plan("b\na\n", batch(by_line)).blind == ()
 
 
 def test_an_ambiguous_anchor_tells_its_places() -> None:

@@ -45,6 +45,7 @@ def problem(old: str, new: str = "new\n", files: dict[str, str] | None = None) -
         ("class Login:\n    # ... existing code ...\n", "x\n", {}, "elided"),
         ("    def enter(self):\n", "    def leave(self):\n", {}, "already applied"),
         ("def other():\n    pass\n", "x\n", {"g.txt": "def other():\n    pass\n"}, "other file"),
+        ("other = 12\n", "x\n", {"g.txt": "another = 123\n"}, "not in this repository"),
         ("def other():\n    pass\n", "x\n", {"g.py": "def other():\n"}, "not in this repo"),
         ("nothing of this kind\n", "x\n", {}, "not in this repository"),
     ],
