@@ -5,8 +5,9 @@
     ```                                END FILE
 
 Quoting is not writing: models put excerpts, usage and tracebacks under a path as well.  So `read`
-takes only the forms that nobody quotes in, a colon in the info and `FILE:` in capitals;
-`read_quoting` takes the others, for a response without any other edit.
+takes only the forms that nobody quotes in, a colon in the info and `FILE:` in capitals.
+`read_quoting` takes the others as quotations; `decided` makes files of them in a response without
+any other edit.
 """
 
 from __future__ import annotations

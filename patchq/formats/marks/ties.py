@@ -41,6 +41,13 @@ _ABBREVIATION = re.compile(r"\w\.[A-Za-z]")
 _COLON = re.compile(r"[:\uff1a][*_`\"'\s]*\Z")
 _SENTENCE_ENDS = re.compile(r"[.!?][*_`\"')]*\s+|[\u3002\uff01\uff1f]|:\s+")
 _MARKUP = re.compile(r"\s*(?:#{1,6}\s|[-*+>]\s|\d{1,3}[.)]\s|\|)")
+_HEDGES = re.compile(
+    r"\b(?:examples?|e\.g|instance|could|might|would|may(?:be)?|perhaps|suppose|imagine|"
+    r"alternatively|optionally|if|beispiel\w*|könnte\w*|exemple|exemplo|ejemplo|esempio|"
+    r"pourr\w+|podr\w+|poder\w+|potre\w+|например|можно)\b|例如|比如|例えば|可以|예를",
+    re.IGNORECASE,
+)
+"""Words with which a sentence only says what a file could be."""
 _MOST_LINES = 6
 _UNSPACED = re.compile(
     r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]|[\w-]\.[A-Za-z0-9]+[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
@@ -117,8 +124,11 @@ def tie_of(doc: Document, i: int, mark: Fence) -> Tie | None:
             named += named_by("path", above, on_line)
         return one_tie(doc, i, named)
     if above is not None and (":" in line or "\uff1a" in line or "`" in line or on_line):
-        if path := _path_before_colon(doc, above):
-            return Tie("sentence", as_meant(path, doc.known), above)
+        sentence = _sentence_before_colon(doc, above)
+        paths = paths_in(sentence, doc.known)
+        if len(paths) == 1:
+            kind: TieKind = "mention" if _HEDGES.search(sentence) else "sentence"
+            return Tie(kind, as_meant(paths[0], doc.known), above)
         if path := on_line or path_of_sentence(line, doc.known):
             return Tie("mention", as_meant(path, doc.known), above)
     return _commented(doc, i)
@@ -157,11 +167,11 @@ def named_by(kind: TieKind, at: int, path: str | None) -> list[Named]:
     return [(kind, at, path)] if path else []
 
 
-def _path_before_colon(doc: Document, above: int) -> str | None:
-    """The only path of the sentence that ends with a colon at the end of line `above`."""
+def _sentence_before_colon(doc: Document, above: int) -> str:
+    """The sentence that ends with a colon at the end of line `above`; empty if none does."""
     lines, first = doc.lines, above
     if not _COLON.search(lines[above]):
-        return None
+        return ""
     while (
         first > max(doc.low, above - _MOST_LINES)
         and not _MARKUP.match(lines[first])
@@ -170,9 +180,7 @@ def _path_before_colon(doc: Document, above: int) -> str | None:
     ):
         first -= 1
     text = " ".join(line.strip() for line in lines[first : above + 1])
-    sentence = _SENTENCE_ENDS.split(_COLON.sub("", text))[-1]
-    paths = paths_in(sentence, doc.known)
-    return paths[0] if len(paths) == 1 else None
+    return _SENTENCE_ENDS.split(_COLON.sub("", text))[-1]
 
 
 def paths_in(sentence: str, known: Known) -> list[str]:

@@ -117,6 +117,10 @@ TALK = {
     "nothing to do": "There is nothing to change: src/app.py does that already.\n",
     "a table": "| file | does |\n|---|---|\n| `src/app.py` | runs |\n| `src/util.js` | helps |\n",
     "thinking about a file": "<think>\nsrc/app.py\n```python\nx = 1\n```\n</think>\nNo change.\n",
+    "what one could do": "You could add `src/helper.py`:\n\n```python\nx = 1\n```\n",
+    "an example": "For example, in `lib/x.py`:\n\n```python\nx = 1\n```\n",
+    "an example in German": "Zum Beispiel in `lib/x.py`:\n\n```python\nx = 1\n```\n",
+    "an example in Chinese": "例如在 `lib/x.py` 中：\n\n```python\nx = 1\n```\n",
     "a sentence without colon": "See `src/new.py`.\n\n```python\nx = 1\n```\n",
 }
 
