@@ -167,8 +167,7 @@ class _Sought:
             way = there.ways[0] if there and not found.already else None
             return [self._stretch(way) if way else self._whole(found)]
         if there is None:
-            present = ladder.present(self.text, Replace(self.op.old, self.op.new), self._rungs)
-            return [self._whole(present)] if present and self.op.old else []
+            return [self._whole(self.present)] if self.present else []
         if len(there.ways) <= MOST_PLACES:
             return [self._stretch(way) for way in there.ways]
         quote, level = there.step
@@ -181,14 +180,24 @@ class _Sought:
         claims = self.op.old == self.op.new
         return _Many(self._shared[key], quote, (0, 0) if claims else self._context)
 
-    def stands_between(self, low: int, high: int) -> bool:
-        """Whether any reading finds it behind line `low` and before line `high`."""
+    @cached_property
+    def present(self) -> Found | None:
+        """Where it is there already, its old text being nowhere."""
+        old, new = self.op.old, self.op.new
+        return ladder.present(self.text, Replace(old, new), self._rungs) if old else None
+
+    def between(self, low: int, high: int, *, written: bool = False) -> list[Chain]:
+        """Where any reading finds what it quotes behind line `low` and before line `high`; or what
+        it would have written."""
 
         def inside(ways: list[Chain]) -> list[Chain]:
             return [way for way in ways if way[0].start >= low and way[-1].end <= high]
 
         quote = Replace(self.op.old, self.op.new)
-        return ladder.standing(self.text, quote, self._rungs, inside, most=None) is not None
+        if written:
+            quote = Replace(self.op.new, self.op.old)
+        there = ladder.standing(self.text, quote, self._rungs, inside, most=None)
+        return there.ways if there else []
 
     # ------------------------------------------------------------ by itself
 
@@ -325,30 +334,45 @@ def _between(own: Sequence[_Stretch], before: _Stretch, behind: _Stretch | None)
 
 def _checked(sought: Sequence[_Sought], found: list[Found | Missed]) -> list[Found | Missed]:
     """What was found, but for hunks that stand before lines that they have to stand behind, and
-    those out of order that a looser reading would put in order."""
-    quoted = 0
+    those out of order that would stand in order if they were there already, or read loosely."""
+    quoted, latest = 0, None
     for k, one in enumerate(sought):
-        here, before = found[k], found[k - 1] if k else None
-        if isinstance(here, Found) and one.op.old == one.op.new:
+        missed = found[k]
+        here = one.present if isinstance(missed, Missed) and missed.why == "none" else missed
+        if here is None or isinstance(here, Missed):
+            continue
+        if one.op.old == one.op.new:
             quoted = min((stretch.start for stretch in one.stretches), default=quoted)
-        elif isinstance(here, Found):
-            if here.end <= quoted and here.hunks:
-                found[k] = Missed(
-                    "unwritable",
-                    here.rung,
-                    (Place(here.start, here.end, [], []),),
-                    "it stands before the lines that the chunk above it quotes",
-                )
-            elif isinstance(before, Found) and here.end <= before.start:
-                found[k] = _out_of_order(sought, (here, before), k)
-            quoted = 0
+            continue
+        if here.end <= quoted and here.hunks:
+            found[k] = Missed(
+                "unwritable",
+                here.rung,
+                (Place(here.start, here.end, [], []),),
+                "it stands before the lines that the chunk above it quotes",
+            )
+        elif latest is not None and here.end <= latest[1].start:
+            judged = _out_of_order((one, here), latest)
+            found[k] = found[k] if judged is here else judged
+        quoted = 0
+        if latest is None or here.start > latest[1].start:
+            latest = one, here
     return found
 
 
-def _out_of_order(sought: Sequence[_Sought], found: tuple[Found, Found], k: int) -> Found | Missed:
-    """What becomes of hunk `k`, found before the one that it follows."""
-    here, before = found
-    end = len(sought[k].text.lines)
-    if sought[k].stands_between(before.end, end) or sought[k - 1].stands_between(0, here.start):
+def _out_of_order(one: tuple[_Sought, Found], latest: tuple[_Sought, Found]) -> Found | Missed:
+    """What becomes of a hunk that was found before one that it follows."""
+    (hunk, here), (other, behind) = one, latest
+    end = len(hunk.text.lines)
+    there = [] if here.already else hunk.between(behind.end, end, written=True)
+    if (
+        hunk.between(behind.end, end)
+        or other.between(0, here.start)
+        or (there and not behind.already)
+        or (not behind.already and other.between(0, here.start, written=True))
+        or len(there) > 1
+    ):
         return Missed("ambiguous", here.rung, (Place(here.start, here.end, [], []),))
+    if there:
+        return Found(here.rung, there[0][0].start, there[0][-1].end, already=True)
     return here
