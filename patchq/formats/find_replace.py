@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patchq.formats.format import (
     Document,
@@ -140,6 +140,7 @@ def _block(doc: Document, i: int) -> Piece:
         check_end(lines, new.fenced, heading.path, doc.known)
     path = _one_path(doc, i, heading, old.lines)
     op = _op(doc, i, path, old.lines, new.lines)
+    op = replace(op, quoting=heading.quoting) if isinstance(op, Create) else op
     at = heading.start + 1, new.end + 1
     edit = Edit("", NAME, at, path, op, heading.description)
     below = next_line(lines, new.end)
@@ -269,6 +270,8 @@ class BlockHeading:
     top: int
     other: str | None = None
     """Another path, which the sentence above the block names."""
+    quoting: bool = False
+    """Whether the path stands in a form that names files that there are as well."""
 
 
 def _heading_of(doc: Document, i: int) -> BlockHeading:
@@ -305,8 +308,10 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
         )
     path = as_meant(named or titled or sentence or _carried(doc, i, between), doc.known)
     labelled = named is not None and file_line(doc.lines[top]) is not None
-    other = as_meant(sentence, doc.known) if sentence and not labelled else path
-    return BlockHeading(path, description or None, start, top, other if other != path else None)
+    other: str | None = as_meant(sentence, doc.known) if sentence and not labelled else path
+    stated = labelled or not (named or sentence) or bool(wrapper and ":" in wrapper.info)
+    other = other if other != path else None
+    return BlockHeading(path, description or None, start, top, other, not stated)
 
 
 def _title(description: str | None, known: Known) -> str | None:

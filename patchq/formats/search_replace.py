@@ -117,7 +117,7 @@ class Blocks:
             divider = block.start + 1 + len(block.old)
             raise several_dividers(self.doc.lines, start, (divider, block.spare))
         at = block.start + 1, block.end + 1
-        edit = Edit("", NAME, at, path, _op(block, self.doc.known))
+        edit = Edit("", NAME, at, path, _op(block, self.doc.known, heading))
         self.doc.open_fences.hold_block()
         self.end = self._behind(block.end)
         return Piece((edit,), self.end, heading.top, kept=heading.kept)
@@ -190,14 +190,14 @@ def _text_behind(index: int) -> UnreadableEdit:
 # ---------------------------------------------------------------- what a block says
 
 
-def _op(block: Block, known: Known) -> Op:
+def _op(block: Block, known: Known, heading: Heading) -> Op:
     """The operation of a block; raises `UnreadableEdit` if its halves say nothing certain."""
     if block.word == "RENAME":
         return Rename(_new_path(block, known))
     if block.word == "DELETE":
         return _deletion(block)
     if block.creates:
-        return Create(joined(block.new))
+        return Create(joined(block.new), quoting=bool(heading.path) and not heading.stated)
     if not any(line.strip() for line in block.old):
         raise UnreadableEdit(
             block.start + 1,
@@ -257,6 +257,8 @@ class Heading:
     """The indices of the lines that name the path."""
     kept: tuple[int, ...] = ()
     """The indices of the lines from `top` on that are prose all the same."""
+    stated: bool = False
+    """Whether the fence's info names it behind a colon, which nobody does who means another."""
 
 
 def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
@@ -282,7 +284,11 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     top = min([block.start, *(i for i, _ in above.fences), *(i for i, _ in named)])
     named_on = frozenset(i for i, _ in named)
     kept = {i for i in above.lines if i >= top and i not in named_on} | {i for i, _ in sentences}
-    return Heading(path, top, named_on, tuple(sorted(kept)))
+    stated = any(
+        named and ":" in mark.info
+        for (_, named), (_, mark) in zip(infos, above.fences, strict=True)
+    )
+    return Heading(path, top, named_on, tuple(sorted(kept)), stated)
 
 
 def _title_above(doc: Document, end: int) -> list[tuple[int, str]]:

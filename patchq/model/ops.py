@@ -5,7 +5,7 @@ Texts are `str` as the response has them; which bytes they mean is decided when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 CONTEXTUAL = "contextual"
@@ -26,9 +26,11 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a new file that holds `text`."""
+    """Make a new file that holds `text`; `quoting` says that the path stands in a form that names
+    files that there are as well."""
 
     text: str
+    quoting: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

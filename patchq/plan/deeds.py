@@ -55,6 +55,8 @@ class Deeds:
         if not free and (other := files.seen(path)):
             raise clash(edit, other, "another edit of the batch")
         entry = targets.check_new(self._tree, path, self._rules)
+        if entry is None and op.quoting:
+            targets.check_twin(self._tree, path, files.leaving)
         there = None if entry is None else self._tree.read(path)
         data = op.text.encode("utf-8", "surrogateescape")
         if there == data and not free:
@@ -80,9 +82,7 @@ class Deeds:
         if new and files.is_free(path) and not files.in_order:
             raise self._either(edit)
         if new and (files.is_free(path) or not self._tree.entry(path)):
-            if op.quoting:
-                targets.check_twin(self._tree, path)
-            return self.create(edit, Create(op.text))
+            return self.create(edit, Create(op.text, op.quoting))
         file = files.named(path)[-1]
         if not files.in_order and file.by.keys() & {"edited", "made", "deleted", "written"}:
             raise clash(edit, file, "another edit of the file that this one writes")

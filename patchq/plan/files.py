@@ -129,7 +129,7 @@ class Files:
         self._rules = rules
         self.renames = {e.op.to: e for e in edits if isinstance(e.op, Rename)}
         """The edits that rename a file, by its new path."""
-        self._leaving = {e.path for e in edits if isinstance(e.op, Rename | DeleteFile)}
+        self.leaving = {e.path for e in edits if isinstance(e.op, Rename | DeleteFile)}
         self._base: dict[str, File] = {}
         """The files of the base, by their paths there."""
         self.placed: dict[str, File] = {}
@@ -180,7 +180,7 @@ class Files:
         """Whether the file that the base has there goes away."""
         if self.in_order:
             return path in self._base and not self._base[path].stays
-        return path in self._leaving and self._tree.entry(path) is not None
+        return path in self.leaving and self._tree.entry(path) is not None
 
     def place(self, file: File, path: str) -> None:
         """Put a file where it was not; raises `Refused`."""

@@ -7,7 +7,7 @@ at the path in the base, and whether its bytes can be edited as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from unicodedata import normalize
@@ -161,15 +161,15 @@ def check_new(tree: Tree, path: str, rules: Rules) -> Entry | None:
     return None
 
 
-def check_twin(tree: Tree, path: str) -> None:
+def check_twin(tree: Tree, path: str, leaving: Collection[str]) -> None:
     """Raise `Refused` for a new file without a directory if exactly one file, somewhere else, has
-    its name: that one is meant as often, or quoted from."""
+    its name: that one is meant as often, or quoted from.  Those that are `leaving` make room."""
     if "/" in path:
         return
     key = collision_key(path)
     paths = islice(tree.paths(), _MOST_LISTED)
     twins = list(islice((p for p in paths if collision_key(p.rpartition("/")[2]) == key), 2))
-    if len(twins) == 1:
+    if len(twins) == 1 and twins[0] not in leaving:
         raise Refused(
             Problem(
                 "path.not_found",

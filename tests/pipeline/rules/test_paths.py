@@ -289,6 +289,36 @@ def test_one_file_in_several_spellings(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
+# ---------------------------------------------------------------- new files like others
+
+FIND_NEW = "FIND:\n```\n```\n\nREPLACE WITH:\n```\nnew\n```\n"
+MADE_A = {"a.py": "new\n"}
+TWINS = [
+    Row("root", AB, f"a.py\n{CREATION}", None, ("path.not_found",), says=("src/a.py",)),
+    Row("root, dot", AB, f"./a.py\n{CREATION}", None, ("path.not_found",)),
+    Row("another case", AB, f"`A.py`\n{CREATION}", None, ("path.not_found",)),
+    Row("case of a directory", AB, f"SRC/n.py\n{CREATION}", None, ("path.exists",)),
+    Row("stated", AB, f"```python:a.py\n{CREATION}```\n", MADE_A),
+    Row("two others", AB | {"lib/a.py": "x\n"}, f"a.py\n{CREATION}", MADE_A),
+    Row("no other", AB, f"n.py\n{CREATION}", {"n.py": "new\n"}),
+    Row("another directory", AB, f"lib/a.py\n{CREATION}", {"lib/a.py": "new\n"}),
+    Row(
+        "the other goes",
+        AB,
+        f"src/a.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n\na.py\n{CREATION}",
+        MADE_A | {"src/a.py": None},
+    ),
+    Row("front matter", AB, f"---\nfile: a.py\n---\n{CREATION}", MADE_A),
+    Row("find", AB, f"### a.py\n\n{FIND_NEW}", None, ("path.not_found",)),
+    Row("find, stated", AB, f"FILE: a.py\n\n{FIND_NEW}", MADE_A),
+]
+
+
+@pytest.mark.parametrize("row", TWINS, ids=lambda row: row.name)
+def test_a_new_file_that_is_called_like_another(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
 # ---------------------------------------------------------------- what is elsewhere
 
 ELSEWHERE: Mapping[str, Callable[[str], str]] = {
