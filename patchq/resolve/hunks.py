@@ -49,7 +49,7 @@ def resolve(
     ]
     if len(ops) == 1:
         return [sought[0].alone]
-    through = _through(sought) if any(map(_is_doubtful, sought)) else None
+    through = _through(sought) if any(one.is_doubtful for one in sought) else None
     found = [
         one.alone if through is None else one.among(ways)
         for one, ways in zip(sought, through or [[] for _ in sought], strict=True)
@@ -148,6 +148,19 @@ class _Sought:
         if there is None:
             return Missed("none")
         return ladder.judged(self.text, there, there.ways, self._asked)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether its place may depend on the others'."""
+        found = self.alone
+        if isinstance(found, Missed):
+            return found.why == "ambiguous"
+        return bool(self.op.old and not found.already) and self._has_several
+
+    @property
+    def _has_several(self) -> bool:
+        there = self._standing
+        return there is not None and len(there.ways) > 1
 
     def among(self, stretches: Sequence[_Stretch]) -> Found | Missed:
         """Its one place among those that a chain goes through."""
@@ -288,14 +301,6 @@ def _shared(place: Place, *, back: int | None = None) -> int:
 
 
 # ---------------------------------------------------------------- all hunks of a file
-
-
-def _is_doubtful(one: _Sought) -> bool:
-    """Whether its place may depend on the others'."""
-    found = one.alone
-    if isinstance(found, Missed):
-        return found.why == "ambiguous"
-    return len(one.stretches) > 1
 
 
 def _through(sought: Sequence[_Sought]) -> list[list[_Stretch]] | None:
