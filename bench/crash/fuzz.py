@@ -1,6 +1,6 @@
 """Fuzzing: no text whatever makes the parser raise, hang or half-apply.
 
-    python -m bench.crash.fuzz [--checkout DIR] [--seconds 60] [--seed N] [--save DIR]
+    python -m bench.crash.fuzz [--checkout DIR] [--seconds 60 | --texts N] [--seed N] [--save DIR]
 
 Responses in every form are written over the text files of a checkout (a few small files of its own
 without one), damaged, and planned in this process; no repository takes part.  The seed is printed
@@ -261,6 +261,7 @@ def main() -> int:
     parser = command_line("bench.crash.fuzz", __doc__)
     parser.add_argument("--checkout", type=Path)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--texts", type=int, metavar="N", help="end after N texts")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--save", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
@@ -270,7 +271,7 @@ def main() -> int:
     signal.signal(signal.SIGALRM, _hangs)
     seen: Counter[str] = Counter()
     until, other = time.monotonic() + options.seconds, ""
-    while time.monotonic() < until:
+    while seen.total() < options.texts if options.texts else time.monotonic() < until:
         text = damaged(luck, response(luck, texts), other)
         signal.alarm(HANG_SECONDS)
         try:

@@ -18,7 +18,7 @@ runpy.run_module("bench.crash.fuzz", run_name="__main__", alter_sys=True)
 
 def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("x = 1\n")
-    words = ["--seconds", "1", "--seed", "7", "--checkout", str(tmp_path)]
+    words = ["--texts", "60", "--seed", "7", "--checkout", str(tmp_path)]
     done = bench("crash.fuzz", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     seed, counts = done.stdout.splitlines()
