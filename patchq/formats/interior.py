@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from functools import cached_property, partial
 
-from patchq.formats.catalogue import Beginning
+from patchq.formats.catalogue import NOTHING, Beginning
 from patchq.formats.format import Document, Inside, Piece, UnreadableEdit
 from patchq.formats.marks.blocks import block_at, opening
 from patchq.formats.marks.lines import DIFF_ENDINGS, Fence, FenceLines, fence, line_above
@@ -73,7 +73,13 @@ class _Look:
     def run(self) -> Inside:
         i = self.first
         while i < len(self.lines):
-            mark = fence(self.lines[i])
+            line = self.lines[i]
+            if self.begins(line) is NOTHING:
+                if line.strip():
+                    self._say(i)
+                i += 1
+                continue
+            mark = fence(line)
             if mark and self.inner is None and self.open[-1].closed_by(mark):
                 self.open.pop()
                 if not self.open:
@@ -104,11 +110,16 @@ class _Look:
             return found.stop
         if mark:
             self._fence(mark)
-        elif deep:
-            self.inner_text = self.inner_text or not blank
         elif not blank:
-            self.text.add(i)
+            self._say(i)
         return i + 1
+
+    def _say(self, i: int) -> None:
+        """Take in line `i`, which holds text."""
+        if self.inner is not None or len(self.open) > 1:
+            self.inner_text = True
+        else:
+            self.text.add(i)
 
     def _fence(self, mark: Fence) -> None:
         """Go into a further fence, or out of it."""
