@@ -240,7 +240,7 @@ class _Batch:
         return (standing or files)[0]
 
     def _in_both(self, edit: Edit, leaving: File, coming: File) -> Refused:
-        rename = next((e for e in self.files.renames.values() if e.path == edit.path), None)
+        rename = self.files.renamed.get(edit.path)
         return Refused(
             Problem(
                 "conflict.order",

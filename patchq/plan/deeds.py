@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from patchq.model.ops import Create, DeleteFile, Replace, Write
+from patchq.model.ops import Create, DeleteFile, Rename, Replace, Write
 from patchq.model.values import Collision, Edit, Problem, Tree
 from patchq.plan import elision, guards, targets
 from patchq.plan.files import File, Files, clash
@@ -186,7 +186,9 @@ class Deeds:
 
     def _either(self, edit: Edit) -> Refused:
         """The refusal of a text for the old path of a file that is renamed."""
-        to, rename = next((to, e) for to, e in self._files.renames.items() if e.path == edit.path)
+        rename = self._files.renamed[edit.path]
+        assert isinstance(rename.op, Rename)
+        to = rename.op.to
         return Refused(
             Problem(
                 "conflict.order",

@@ -127,8 +127,14 @@ class Files:
         """Whether what is done to whole files is done in the order of the edits."""
         self._tree = tree
         self._rules = rules
-        self.renames = {e.op.to: e for e in edits if isinstance(e.op, Rename)}
+        self.renames: dict[str, Edit] = {}
         """The edits that rename a file, by its new path."""
+        self.renamed: dict[str, Edit] = {}
+        """The same by the path that it had."""
+        for edit in edits:
+            if isinstance(edit.op, Rename):
+                self.renames.setdefault(edit.op.to, edit)
+                self.renamed.setdefault(edit.path, edit)
         self.leaving = {e.path for e in edits if isinstance(e.op, Rename | DeleteFile)}
         self._base: dict[str, File] = {}
         """The files of the base, by their paths there."""

@@ -18,6 +18,9 @@ from patchq.text.lines import BOM, plain_typography
 _END = attrgetter("end")
 _START = attrgetter("start")
 
+_LONG_LINE = 1000
+"""Of a longer line that is changed inside, it is not remembered what it is now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
@@ -71,7 +74,8 @@ class Overlay:
         """The lines that replacements wrote, as whole as they stand now, without blanks round
         them."""
         self._mingled = False
-        """Whether two replacements met on one line, so that not all such lines are known."""
+        """Whether two replacements met on one line, or one changed a long one, so that not all
+        such lines are known."""
         self._text: bytes | None = base
 
     def text(self) -> bytes:
@@ -203,17 +207,21 @@ class Overlay:
 
     def _remember(self, hunk: Hunk) -> None:
         """Note the lines that a replacement of the base's bytes writes."""
-        first = self.base.rfind(b"\n", 0, hunk.start) + 1
-        last = hunk.end
-        if not (self._begins_line(hunk.end) and hunk.new.endswith(b"\n")):
-            last = self.base.find(b"\n", hunk.end) + 1 or len(self.base)
+        if self._mingled:
+            return
+        first, last = hunk.start, hunk.end
+        if not self._begins_line(first):
+            first = self.base.rfind(b"\n", max(first - _LONG_LINE, 0), first) + 1
+        if not (self._begins_line(last) and hunk.new.endswith(b"\n")):
+            last = self.base.find(b"\n", last, last + _LONG_LINE) + 1 or len(self.base)
         if (first, last) != (hunk.start, hunk.end):
-            others = self._between(first, last)
-            self._mingled |= any(
-                other.hunk.start < hunk.start or hunk.end < other.hunk.end for other in others
+            self._mingled = max(hunk.start - first, last - hunk.end) > _LONG_LINE or any(
+                other.hunk.start < hunk.start or hunk.end < other.hunk.end
+                for other in self._between(first, last)
             )
-        whole = self.base[first : hunk.start] + hunk.new + self.base[hunk.end : last]
-        self._written.update(map(_bare, whole.split(b"\n")))
+        if not self._mingled:
+            whole = self.base[first : hunk.start] + hunk.new + self.base[hunk.end : last]
+            self._written.update(map(_bare, whole.split(b"\n")))
 
     # ------------------------------------------------------------ footprints
 
