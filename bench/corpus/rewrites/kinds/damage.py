@@ -247,3 +247,57 @@ def _overescaped(brief: Brief) -> Rewrite | None:
         )
 
     return _damaged(brief, damage)
+
+
+def _kept_as(brief: Brief, change_file: Callable[[str], str]) -> Rewrite | None:
+    """The files are written in another way than the response; what it changes is so, too."""
+    changes = brief.changes
+    if brief.form.family == "files" or any(not c.replaces for c in changes):
+        return None
+    paths = {c.path for c in changes}
+    before, after = (
+        {path: change_file(text) if path in paths else text for path, text in files.items()}
+        for files in (brief.task.before, brief.task.result())
+    )
+    return exact(brief.response(), after, before=before)
+
+
+@kind("damage: the file has CRLF", "damage")
+def _crlf_file(brief: Brief) -> Rewrite | None:
+    return _kept_as(brief, lambda text: text.replace("\n", "\r\n"))
+
+
+@kind("damage: the file has no newline at its end", "damage")
+def _no_final(brief: Brief) -> Rewrite | None:
+    """Where the response does not touch the last lines."""
+    if any(brief.task.before[c.path].endswith(c.old or "?") for c in brief.replacements()):
+        return None
+    return _kept_as(brief, lambda text: text.removesuffix("\n"))
+
+
+@kind("damage: the file has a byte order mark", "damage")
+def _bom_file(brief: Brief) -> Rewrite | None:
+    if any(c.at == 0 for c in brief.changes):
+        return None
+    return _kept_as(brief, lambda text: "\ufeff" + text)
+
+
+@kind("damage: dashes and blanks of typography", "damage")
+def _typography(brief: Brief) -> Rewrite | None:
+    signs = brief.dice.choice([("-", "\u2013"), (" ", "\u00a0")])
+
+    def damage(c: Change, dice: random.Random) -> Change | None:
+        old, new = lines_of(c.old or ""), lines_of(c.new or "")
+        able = [x for x in old if signs[0] in x.strip() and old.count(x) == new.count(x) == 1]
+        if not able or len(old) < 2:
+            return None
+        line = dice.choice(able)
+        lead = line[: len(line) - len(line.lstrip())]
+        other = lead + line.strip().replace(*signs) + "\n"
+        return replace(
+            c,
+            old="".join(other if x == line else x for x in old),
+            new="".join(other if x == line else x for x in new),
+        )
+
+    return None if _is_diff(brief) else _damaged(brief, damage)

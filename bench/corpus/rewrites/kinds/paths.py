@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import cycle
 
 from bench.corpus.rewrites.forms import PathStyle
+from bench.corpus.rewrites.kinds.beside import sample
 from bench.corpus.rewrites.registry import Brief, Rewrite, Writer, exact, kind, refuse
 from bench.corpus.rewrites.tasks import Change, applied, stands
 
@@ -200,3 +201,21 @@ def _another_file(brief: Brief) -> Rewrite | None:
         return None
     text = brief.response([first]) + f"\nNow `{brief.dice.choice(others)}`, which uses it:\n\n"
     return refuse(text + brief.response([second]).partition("\n")[2])
+
+
+HOME = {"lib/parts/one.txt": "one\ntwo\n"}
+_ONE = "a/lib/parts/one.txt\n<<<<<<< SEARCH\ntwo\n=======\nTWO\n>>>>>>> REPLACE\n"
+
+
+def _creation(path: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
+
+
+sample("prefix: of a creation beside one of an edit", "paths", HOME,
+       f"{_ONE}\n{_creation('a/lib/parts/two.txt')}",
+       {"lib/parts/one.txt": "one\nTWO\n", "lib/parts/two.txt": "new\n"})  # fmt: skip
+sample("prefix: of a creation alone", "paths", HOME, _creation("b/lib/parts/two.txt"), None)
+sample("prefix: of a creation in a folder of that name", "paths", {**HOME, "b/x.txt": "x\n"},
+       _creation("b/lib/parts/two.txt"), {"b/lib/parts/two.txt": "new\n"})  # fmt: skip
+sample("prefix: of a creation in the root", "paths", HOME, _creation("a/two.txt"),
+       {"a/two.txt": "new\n"})  # fmt: skip

@@ -219,3 +219,18 @@ def _touched(brief: Brief) -> Rewrite | None:
     tip = applied(brief.task.before, [changed])
     response = f"---\nbase: {BASE}\n---\n{brief.response()}"
     return replace(refuse(response), tip=tip)
+
+
+_X = "x = a\n"
+_ALL = {"id": "c1", "type": "modification", "file": PATH, "replacement": "b", "all": True,
+        "searchPattern": {"before": "", "target": "a", "after": ""}}  # fmt: skip
+_SPREAD_TEXT = _blocks((_X, _X + "y = a\n")) + "\n" + fenced({"contextualEdits": [_ALL]})
+_SWAP = f"{_rename(PATH, OTHER)}\n{_rename(OTHER, PATH)}\n"
+_BIG = LIST.upper()
+sample("two readings that differ, in two forms", "readings", {PATH: _X}, _SPREAD_TEXT, None)
+sample("an edit in a swap whose quote stands in both files", "readings",
+       {PATH: LIST, OTHER: LIST + "eight\n"}, _SWAP + _blocks(("four\n", "FOUR\n")),
+       None)  # fmt: skip
+sample("an edit in a swap whose quote stands in one file", "readings",
+       {PATH: LIST, OTHER: _BIG}, _SWAP + _blocks(("four\n", "4\n"), path=OTHER),
+       {PATH: _BIG, OTHER: LIST.replace("four", "4")})  # fmt: skip

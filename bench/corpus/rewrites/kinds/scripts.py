@@ -248,3 +248,17 @@ for _name, _before, _edit in (
                edits=[_indexed(target="blue fox", replacement="blue cat")])),
 ):  # fmt: skip
     sample(f"contextual: {_name}", "contextual", {NOTE: _before}, _edit, None)
+
+
+_DOG = {"paragraph": "contains('dog')"}
+_FAR = {"paragraph": "contains('barks')", "target": "The", "maxDistance": 2}
+for _name, _pattern, _new, _result in (
+    ("a sentence of a paragraph", {**_DOG, "sentences": 1}, "It sleeps.",
+     FOXES.replace("The red dog barks.", "It sleeps.")),
+    ("a distance that is kept", {**_DOG, "target": "red", "maxDistance": 20}, "old",
+     FOXES.replace("red dog", "old dog")),
+    ("a distance that is not kept", _FAR, "A", ""),
+):  # fmt: skip
+    sample(f"contextual: {_name}", "contextual", {NOTE: FOXES},
+           _contexts(_contextual(_pattern, _new)),
+           {NOTE: _result} if _result else None)  # fmt: skip

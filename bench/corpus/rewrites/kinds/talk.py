@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.corpus.rewrites.forms import language
+from bench.corpus.rewrites.kinds.beside import sample
 from bench.corpus.rewrites.kinds.results import COMMENTS
 from bench.corpus.rewrites.registry import Brief, Rewrite, either, exact, kind, refuse
 from bench.corpus.rewrites.tasks import Change, is_plain, lines_of
@@ -144,3 +145,21 @@ def _half_written(brief: Brief) -> Rewrite | None:
         return None
     text = f"{brief.response()}\nand\n\n```python\n# tools/extra.py\nprint('x')\n```\n"
     return refuse(text, losses=[brief.task.result()], extra=1)
+
+
+IGNORED = {".gitignore": "*.log\nbuild/\n"}
+for _name, _command in (
+    ("a log", "echo started > run.log"),
+    ("a file in an ignored folder", "mkdir -p build && touch build/stamp"),
+):
+    sample(f"a command that writes {_name} that git ignores", "shell", IGNORED,
+           f"Then:\n\n```bash\n{_command}\n```\n", {})  # fmt: skip
+for _name, _command in (
+    ("a file by a heredoc", "cat > notes/new.txt <<'EOF'\nhello\nEOF"),
+    ("a file by echo", "echo hello > notes/new.txt"),
+    ("a file by tee", "echo hello | tee notes/new.txt"),
+    ("an empty file", "touch notes/new.txt"),
+    ("a file at the end of another", "echo hello >> notes/old.txt"),
+):
+    sample(f"a command that writes {_name}", "shell", {"notes/old.txt": "old\n"},
+           f"Then:\n\n```bash\n{_command}\n```\n", None)  # fmt: skip

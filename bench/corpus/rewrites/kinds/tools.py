@@ -241,3 +241,15 @@ def _sequence(brief: Brief) -> Rewrite | None:
     rest = [other for other in brief.changes if other is not c]
     losses = [applied(brief.task.before, [*rest, first])]
     return exact(brief.response([first, second, *rest]), losses=losses, extra=1)
+
+
+sample("call: only the new text escaped", "calls", {TREE: CODE},
+       fenced({"file_path": TREE, "old_string": "    return x\n",
+               "new_string": "    x += 1\\n    return x\n"}),
+       {TREE: CODE.replace("    return x\n", "    x += 1\n    return x\n")})  # fmt: skip
+sample("call: a new file of escapes without a line", "calls", {},
+       fenced(_named("write_file", path=TREE, content="a = 1\\nb = 2\\n")), None)  # fmt: skip
+sample("JSON with an edit's old half alone", "calls", {PATH: TABLE},
+       fenced({"file_path": PATH, "old_string": "three 3"}), None)  # fmt: skip
+sample("JSON with a list of edits that are none", "calls", {PATH: TABLE},
+       fenced({"file_path": PATH, "edits": [{"target": "three 3"}]}), None)  # fmt: skip

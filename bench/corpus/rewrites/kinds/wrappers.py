@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from bench.corpus.rewrites.kinds.beside import sample
 from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind, refuse
 from bench.corpus.rewrites.tasks import Change, lines_of
 
@@ -248,3 +249,18 @@ def _shows(brief: Brief) -> Rewrite | None:
     creation = Change("notes/how-to.md", None, text)
     after = {**brief.task.result(), creation.path: text}
     return exact(brief.response([*brief.changes, creation]), after)
+
+
+@kind("tags: one unknown pair round everything", "wrappers")
+def _lone_tag(brief: Brief) -> Rewrite | None:
+    """Nothing stands outside, so nothing else can be meant."""
+    if not brief.form.in_text or brief.form.family == "files":
+        return None
+    tag = brief.dice.choice(["patch", "output", "result", "diff", "my-edit"])
+    return exact(f"<{tag}>\n{brief.response()}</{tag}>\n")
+
+
+sample("cut: a path and an open fence", "wrappers", {}, "notes/new.txt\n```text\none\ntwo\n", None,
+       apart_from={"files"})  # fmt: skip
+sample("cut: an open block", "wrappers", {"notes/a.txt": "one\n"},
+       "notes/a.txt\n<<<<<<< SEARCH\none\n=======\ntw", None)  # fmt: skip
