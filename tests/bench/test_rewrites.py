@@ -247,3 +247,65 @@ def test_the_command_runs_from_a_checkout(corpus: Path) -> None:
     ended = bench("corpus.rewrites", corpus.name, *words, cwd=corpus.parent)
     assert ended.returncode == 0, ended.stderr
     assert "plain  plain      1      1" in ended.stdout
+
+
+# ---------------------------------------------------------------- many cases
+
+
+def test_the_least_of_a_kind_is_taken_from_all_its_forms(corpus: Path) -> None:
+    found = tasks(corpus)
+    cases = list(cases_of(KINDS["thinking: words"], FORMS, found, 0, 1, "/x", 40))
+    assert len(cases) == 40
+    assert len({case.brief.form.name for case in cases}) == sum(form.in_text for form in FORMS)
+    assert len({(case.brief.task.name, case.rewrite.response) for case in cases}) == 40
+
+
+def test_a_kind_that_chance_writes_nothing_of_gives_each_case_once(corpus: Path) -> None:
+    v4a = [form for form in FORMS if form.name == "v4a"]
+    found = tasks(corpus)
+    assert len(list(cases_of(KINDS["plain"], v4a, found, 0, 1, "/x", 999))) == len(found)
+
+
+def test_what_would_break_a_file_is_no_case() -> None:
+    task = Task("one", {"a.py": "a = 1\nb = 2\n"}, (Change("a.py", "b = 2\n", "b = 3\n", 1),))
+    broken = Kind("k", "g", lambda brief: exact(brief.response(), {"a.py": "def (:\n"}))
+    assert not list(cases_of(broken, FORMS, [task], 9, 1, "/x"))
+
+
+def test_processes_find_what_one_finds(corpus: Path, tmp_path: Path) -> None:
+    words = [str(corpus), "--kind", "front: b", "--most", "1"]
+    alone, shared = tmp_path / "alone.json", tmp_path / "shared.json"
+    codes = [main([*words, "--json", str(alone)]),
+             main([*words, "--jobs", "2", "--json", str(shared)])]  # fmt: skip
+    assert codes[0] == codes[1]
+    facts = [
+        [(r["kind"], r["form"], r["task"], r["outcome"]) for r in outcomes(out)]
+        for out in (alone, shared)
+    ]
+    assert facts[0] == facts[1]
+    assert facts[0]
+
+
+def test_another_tree_is_judged(corpus: Path, tmp_path: Path) -> None:
+    """Its own patchq decides, not this one: here, one that cannot."""
+    tree = tmp_path / "tree/patchq"
+    tree.mkdir(parents=True)
+    words = [str(corpus), "--kind", "plain", "--most", "1", "--tree", str(tree.parent)]
+    assert main(words) == 2  # no package yet
+    (tree / "__init__.py").write_text("raise SystemExit(7)\n")
+    assert main(words) == 2
+
+
+def test_a_branch_that_has_moved_on(corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    words = ["--form", "search_replace", "--most", "3", "--json", str(out)]
+    assert main([str(corpus), "--kind", "moved base", *words]) == 0
+    assert {result["outcome"] for result in outcomes(out)} == {"exact", "refused"}
+
+
+def test_a_part_that_the_report_names_is_not_lost(corpus: Path) -> None:
+    brief = brief_of(corpus)
+    case = next(cases_of(KINDS["plain"], [brief.form], [brief.task], 1, 1, "/x"))
+    part = applied(brief.task.before, brief.changes[:-1])
+    named = len(brief.changes)
+    assert (case.outcome_of(part, named - 1), case.outcome_of(part, named)) == ("lost", "wrong")

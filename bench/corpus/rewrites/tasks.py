@@ -71,7 +71,7 @@ class Task:
     def fits_files(self) -> bool:
         """Whether whole files can say it: none is deleted, or has signs of edits."""
         deletes = any(change.new is None for change in self.changes)
-        return not deletes and not any(_FENCE.search(file.new or "") for file in self.whole_files)
+        return not deletes and not any(holds_signs(file.new or "") for file in self.whole_files)
 
     @cached_property
     def whole_files(self) -> tuple[Change, ...]:
@@ -91,6 +91,11 @@ def stands(quote: str, text: str) -> bool:
     found = [line.strip() for line in lines_of(text)]
     size = len(wanted)
     return any(found[at : at + size] == wanted for at in range(len(found) - size + 1))
+
+
+def holds_signs(text: str) -> bool:
+    """Whether a file's text ends a fence, or may be taken for edits itself."""
+    return bool(_FENCE.search(text))
 
 
 def is_plain(text: str) -> bool:

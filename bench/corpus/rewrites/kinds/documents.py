@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.corpus.rewrites.forms import language
 from bench.corpus.rewrites.registry import Brief, Rewrite, exact, kind
-from bench.corpus.rewrites.tasks import is_plain, lines_of
+from bench.corpus.rewrites.tasks import holds_signs, is_plain, lines_of
 
 PAGE = "docs/about-this-format.md"
 
@@ -65,7 +65,7 @@ def _whole_quotation(brief: Brief) -> Rewrite | None:
         return None
     c = able[0]
     text = brief.task.before[c.path]
-    if "````" in text:
+    if holds_signs(text):
         return None
     quotation = f"The file is now, in `{c.path}`:\n\n````{language(c.path)}\n{text}````\n"
     return exact(f"{quotation}\nThe change:\n\n{brief.response()}")

@@ -178,7 +178,11 @@ def _stated(brief: Brief) -> Rewrite | None:
 def _mails(brief: Brief) -> Rewrite | None:
     if brief.form.family != "mail" or len(brief.changes) < 2:
         return None
-    return refuse("".join(brief.response([change]) for change in brief.changes))
+    cut = brief.dice.randrange(1, len(brief.changes))
+    parts = [brief.changes[:cut], brief.changes[cut:]]
+    if brief.dice.random() < 0.3:
+        parts = [(change,) for change in brief.changes]
+    return refuse("".join(brief.response(part) for part in parts))
 
 
 @kind("diff: the last hunk is cut", "diffs")
@@ -189,10 +193,11 @@ def _cut_hunk(brief: Brief) -> Rewrite | None:
     text = brief.response(brief.replacements())
     lines = text.splitlines(keepends=True)
     last = max(n for n, line in enumerate(lines) if line.startswith("@@"))
-    if len(lines) - last < 5 or not any(line[0] in "+-" for line in lines[last + 1 : -2]):
+    cut = brief.dice.randrange(1, 4)
+    if len(lines) - last < 5 or not any(line[0] in "+-" for line in lines[last + 1 : -cut]):
         return None
     lost = applied(brief.task.before, brief.replacements()[:-1])
-    return refuse("".join(lines[:-2]), losses=[lost])
+    return refuse("".join(lines[:-cut]), losses=[lost])
 
 
 @kind("diff: wrong counts everywhere", "diffs")

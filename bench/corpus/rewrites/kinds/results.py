@@ -15,7 +15,15 @@ from bench.corpus.rewrites.registry import (
     nothing_new,
     refuse,
 )
-from bench.corpus.rewrites.tasks import Change, applied, can_be_parsed, is_judged, lines_of, stands
+from bench.corpus.rewrites.tasks import (
+    Change,
+    applied,
+    can_be_parsed,
+    is_judged,
+    is_plain,
+    lines_of,
+    stands,
+)
 
 COMMENTS = {
     ".py": "# {}",
@@ -108,17 +116,20 @@ def _again(brief: Brief) -> Rewrite | None:
 
 @kind("whole lines out, without the last newline", "deletion")
 def _lines_out(brief: Brief) -> Rewrite | None:
-    if brief.form.name != "messages" or not brief.replacements():
+    """Some lines of a file, as `Edit` is given them: it takes their newline along."""
+    able = [p for p, text in brief.task.before.items() if text.count("\n") > 9]
+    if brief.form.name != "messages" or not able:
         return None
-    c = brief.replacements()[0]
-    if brief.task.before[c.path].count(c.old or "") != 1:
+    path = brief.dice.choice(able)
+    text = brief.task.before[path]
+    lines = lines_of(text)
+    first = brief.dice.randrange(len(lines) - 4)
+    old = "".join(lines[first : first + brief.dice.randrange(1, 4)])
+    bare = old.removesuffix("\n")
+    if not is_plain(old) or not bare.strip() or bare.endswith("\n") or text.count(bare) != 1:
         return None
-    gone = replace(c, old=(c.old or "").removesuffix("\n"), new="")
-    if c.path.endswith((".py", ".toml", ".json", ".yml", ".yaml")):
-        return None
-    if (gone.old or "").endswith("\n"):  # it ends in a blank line, and so with a newline yet
-        return None
-    return exact(brief.response([gone]), applied(brief.task.before, [replace(c, new="")]))
+    gone = Change(path, bare, "", first)
+    return exact(brief.response([gone]), {**brief.task.before, path: text.replace(old, "", 1)})
 
 
 @kind("syntax: broken Python", "syntax")
