@@ -76,10 +76,11 @@ def table(found: Mapping[str, Sequence[Result]]) -> str:
     """The whole text between the marks of the page."""
     own, others = by_kind(found["patchq"]), [name for name in found if name != "patchq"]
     beside = {name: by_kind(found[name]) for name in others}
-    lines = ["## In short", "", *_head(["program", *OTHERS])]
-    for name, results in found.items():
-        shared = [r for r in results if r.preserving or r.allowed == ("refused",)]
-        lines.append(_row([name, *other_cells(shared)]))
+    lines = ["## In short", "", *_head(["program", *OTHERS, "patchq on the same cases"])]
+    for name in others:
+        keys = {_key(result) for result in found[name]}
+        same = [result for result in found["patchq"] if _key(result) in keys]
+        lines.append(_row([name, *other_cells(found[name]), " / ".join(other_cells(same)[1:])]))
     lines += ["", "patchq, all kinds:", "", *_head(list(OWN)), _row(own_cells(found["patchq"]))]
     for group in dict.fromkeys(kind.group for kind in KINDS.values()):
         kinds = [kind.name for kind in KINDS.values() if kind.group == group]
@@ -91,6 +92,10 @@ def table(found: Mapping[str, Sequence[Result]]) -> str:
             cells = ["" if cell.strip(" /") == "" else cell for cell in cells]
             lines.append(_row([_code(kind), *own_cells(own.get(kind, ())), *cells]))
     return "\n".join(lines) + "\n"
+
+
+def _key(result: Result) -> tuple[str, str, str]:
+    return result.kind, result.form, result.task
 
 
 def _code(name: str) -> str:

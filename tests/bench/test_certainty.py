@@ -51,8 +51,8 @@ def test_the_table() -> None:
     text = certainty.table(found)
     assert "| plain | 2 | 1 | 1 | 0 | 0 | 0 | 1 | 50.0 | 0 / 0 / 1 |" in text
     assert "| two dividers | 1 | 0 | 1 | 0 | 0 | 0 | 1 |  |" in text
-    assert "| patchq | 3 | 1 | 2 | 0 |" in text
-    assert "| aider | 1 | 0 | 0 | 1 |" in text
+    assert "| aider | 1 | 0 | 0 | 1 | 1 / 1 / 0 |" in text
+    assert "| 3 | 1 | 2 | 0 | 0 | 0 | 2 | 50.0 |" in text
 
 
 def test_only_the_table_of_the_page_is_written_anew() -> None:
