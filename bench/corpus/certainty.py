@@ -68,8 +68,9 @@ def other_cells(results: Sequence[Result]) -> list[str]:
     if not results:
         return [""] * len(OTHERS)
     counts = Counter(result.outcome for result in results)
-    wrong = len(results) - counts["exact"] - counts["refused"]
-    return list(map(str, (len(results), counts["exact"], counts["refused"], wrong)))
+    refused = counts["refused"] + counts["duplicate"]  # either way nothing lands
+    wrong = len(results) - counts["exact"] - refused
+    return list(map(str, (len(results), counts["exact"], refused, wrong)))
 
 
 def table(found: Mapping[str, Sequence[Result]]) -> str:
