@@ -6,7 +6,8 @@ heading: it is refused where it is the first or last line of a change that takes
 than it writes beside it.  A line that the file or the quote has already stands for itself.
 
 Markdown and plain text show code, which elides as a matter of course.  There only a line outside of
-fences and indented code can stand for lines of the file, and only where these go.
+fences and indented code can stand for lines of the file: one of dots and words in a file that has
+lines already, any other only where lines go.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Pro
         for line, count in _suspects(edit.path, text, hunks, place):
             known = _known(old, text) if known is None else known
             if line.strip() not in known:
-                return _problem(edit, line, f", {count} lines of the file")
+                return _problem(edit, line, f", {count} lines of the file" if count else "")
     return None
 
 
@@ -204,12 +205,18 @@ def _is_dots(line: str) -> bool:
 def _suspects(
     path: str, text: Text, hunks: Sequence[Hunk], place: int
 ) -> Iterator[tuple[str, int]]:
-    """The lines of one replacement that seem to stand for lines that go, and their number."""
+    """The lines of one replacement that seem to stand for lines that go, and their number: 0 for
+    one that says so itself."""
     hunk = hunks[place]
     if not _QUICK.search(hunk.new.decode("utf-8", "surrogateescape")):
         return
     old = text.whole[hunk.start : hunk.end].decode("utf-8", "surrogateescape").split("\n")
     new = hunk.new.decode("utf-8", "surrogateescape").split("\n")
+    if is_document(path):
+        for k, line in enumerate(new):
+            said = _SAYS.search(line) and not _is_shown(text, hunks[: place + 1], new[:k], line)
+            if said and text.data.strip():
+                yield line, 0
     for a0, a1, b0, b1 in line_diff(old, new):
         gone = sum(1 for line in old[a0:a1] if line.strip())
         written = [k for k in range(b0, b1) if new[k].strip()]

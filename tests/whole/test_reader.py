@@ -229,4 +229,4 @@ def test_an_edit_that_cannot_be_read_is_told_with_its_line_and_the_form(tmp_path
     prompt = report(repo / ".patchq", "first")["retry"]["prompt"]
     assert "response line 1" in prompt
     assert "the patch names no file" in prompt
-    assert "<<<<<<< SEARCH" in prompt
+    assert "*** Update File:" in prompt
