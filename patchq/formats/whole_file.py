@@ -318,6 +318,19 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
 # ---------------------------------------------------------------- what the fence holds
 
 
+def _opens_twice(lines: Sequence[str], i: int, mark: Fence) -> bool:
+    """Whether the fence's first line stands there twice, as models write at times, and one line
+    ends it: then its edits stand in it alone, and in no further one."""
+    again = fence(lines[i + 1]) if i + 1 < len(lines) else None
+    if again is None or again.closing or (again.kind, again.length) != (mark.kind, mark.length):
+        return False
+    ends = (k for k in range(i + 2, len(lines)) if (m := fence(lines[k])) and mark.closed_by(m))
+    end = next(ends, len(lines))
+    below = next_line(lines, end)
+    after = fence(lines[below]) if below < len(lines) else None
+    return after is None or not mark.closed_by(after)
+
+
 def file_in_fence(doc: Document, i: int, mark: Fence, tie: Tie) -> Fenced | None:
     """The file in the fence that opens with `mark` on line `i`; None if it holds edits.
 
@@ -333,6 +346,8 @@ def file_in_fence(doc: Document, i: int, mark: Fence, tie: Tie) -> Fenced | None
     if inside.edits is not None and not documents:
         raise _edits_beside(inside.edits, "edits and other text", tie)
     if inside.nested and not inside.text:
+        if _opens_twice(doc.lines, i, mark):
+            return None
         raise _edits_beside(i, "nothing but a further fence with edits", tie)
     if tie.other:
         raise UnreadableEdit(

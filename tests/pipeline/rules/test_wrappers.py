@@ -11,6 +11,8 @@ BLOCK = "<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n"
 DONE = {"src/a.py": "x = 3\ny = 2\n"}
 
 NEIGHBOURS = [
+    Row("a fence opened twice", A, f"src/a.py\n```python\n```python\n{BLOCK}```\n", DONE),
+    Row("twice without a language", A, f"src/a.py\n~~~\n~~~python\n{BLOCK}~~~\n", DONE),
     Row("fence of four under its path", A, f"src/a.py\n````python\n{BLOCK}````\n", DONE),
     Row("info with the path over a block", A, f"```python:src/a.py\n{BLOCK}```\n", DONE),
     Row("a rule of dashes round prose", A, f"---\nSome words.\n---\n\nsrc/a.py\n{BLOCK}", DONE),
