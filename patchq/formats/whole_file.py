@@ -67,6 +67,8 @@ from patchq.model.ops import DeleteFile, Rename, Write
 from patchq.model.values import Edit, Quotation
 from patchq.text.seen import OUTPUTS, SHELLS, fits, seen
 
+_LOGS = OUTPUTS - {"text", "txt", "plaintext"}
+"""The languages of what programs print; plain text may be a file as well."""
 NAME = "whole_file"
 INSTRUCTIONS = """\
 Answer with the whole text of every file that is new or changes, each in a fence whose info names
@@ -121,7 +123,7 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
 
 def _may_replace(mark: Fence) -> bool:
     """Whether the front matter's `whole_files` speaks of such a fence."""
-    return language_of(mark) not in SHELLS | OUTPUTS | set(DIFF_LANGUAGES)
+    return language_of(mark) not in SHELLS | _LOGS | set(DIFF_LANGUAGES)
 
 
 def _is_shown_inside(doc: Document, tie: Tie) -> bool:
@@ -175,7 +177,7 @@ def _fenced(doc: Document, i: int, mark: Fence, tie: Tie) -> Piece | None:
 
 def _may_be_new(text: str, language: str, tie: Tie) -> bool:
     """Whether the text may be that of a new file, and not what people run or see."""
-    if tie.kind == "sentence" and language in OUTPUTS - {"text", "txt", "plaintext"}:
+    if tie.kind == "sentence" and language in _LOGS:
         return False
     return fits(language, tie.path) and (fits("text", tie.path) or seen(text) is None)
 

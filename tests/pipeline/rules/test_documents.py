@@ -288,6 +288,8 @@ FILES = [
     Row("crlf", BASE, f"src/new.py\n```py\n{PY}```\n".replace("\n", "\r\n"), {"src/new.py": PY}),
     Row("whole_files", BASE, "---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n", {"src/util.js": "let b\n"}),
     Row("whole_files beside edits", BASE, f"---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n\n{EDIT}", {"src/util.js": "let b\n", **DONE}),
+    Row("whole_files, plain text", {**BASE, "a.lock": "a\nb\n"}, "---\nwhole_files: true\n---\na.lock\n```text\nc\n```\n", {"a.lock": "c\n"}),
+    Row("whole_files, a log", {**BASE, "a.lock": "a\nb\n"}, "---\nwhole_files: true\n---\na.lock\n```log\nc\n```\n", codes=UNREADABLE),
     Row("whole_files, a sentence", BASE, "---\nwhole_files: true\n---\nNow `src/util.js`:\n```js\nlet b\n```\n", codes=UNREADABLE),
     Row("whole_files, a command", BASE, "---\nwhole_files: true\n---\nsrc/app.py\n```sh\npython src/app.py\n```\n", codes=UNREADABLE),
     Row("a sentence with a path, and the info", BASE, f"Here is `src/app.py`:\n{WHOLE}", DONE),
