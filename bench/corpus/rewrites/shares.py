@@ -42,7 +42,11 @@ def run_shares(words: Sequence[str], count: int, tree: Path, room: Path) -> list
         )
         for number, out in enumerate(found)
     ]
-    codes = [process.wait() for process in running]
+    try:
+        codes = [process.wait() for process in running]
+    finally:
+        for process in running:  # of one that was interrupted
+            process.terminate()
     if any(code not in {0, 1} for code in codes):
         raise BenchError(f"a process of the run failed, exit {max(codes)}")
     return [result for out in found for result in _read(out)]
