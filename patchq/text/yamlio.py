@@ -37,6 +37,10 @@ _WORDS: dict[str, bool | None] = {
 }  # fmt: skip
 
 
+NO_ENTRY = "this line is no `key: value`"
+"""What is wrong with a line of words among entries."""
+
+
 class YamlError(ValueError):
     """The text is not YAML, or goes beyond what is read; `line` and `column` are 1-based."""
 
@@ -172,9 +176,12 @@ def _events(text: str, first_line: int) -> Iterator[yaml.Event]:
     try:
         yield from yaml.parse(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark, problem = error.problem_mark or error.context_mark, error.problem or "unreadable"
+        if problem == "could not find expected ':'" and error.context_mark:
+            # The parser notices it where the next line begins.
+            mark, problem = error.context_mark, NO_ENTRY
         line, column = (mark.line, mark.column) if mark else (0, 0)
-        raise YamlError(error.problem or "unreadable", line + first_line, column + 1) from None
+        raise YamlError(problem, line + first_line, column + 1) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         column = len(before) - (before.rfind("\n") + 1)

@@ -67,6 +67,7 @@ _HINT_PROSE = (
     "before it."
 )
 _HINT_QUOTES = 'Put the value into double quotes: `target: "a: b"`.'
+_HINT_LINES = "Write it as `key: value`, or below the line `---` that ends the block."
 _HINT_FIRST = (
     "Send the front matter as the first thing of the response, from a line `---` to a line `---`, "
     "with nothing but `key: value` lines between."
@@ -363,7 +364,8 @@ def read_header(found: Split) -> Header | tuple[Problem, ...]:
         root = yamlio.parse(rest, first_line=first)
     except yamlio.YamlError as error:
         message = f"The front matter cannot be read, column {error.column}: {error.message}."
-        return (_bad_value(error.line, message, f"{_HINT_QUOTES} {_HINT_PROSE}"),)
+        hint = _HINT_LINES if error.message == yamlio.NO_ENTRY else _HINT_QUOTES
+        return (_bad_value(error.line, message, f"{hint} {_HINT_PROSE}"),)
     if root is None and not messages:
         return Header(blank=True)
     if root is not None and not isinstance(root, yamlio.Mapping):
