@@ -47,7 +47,7 @@ def to_markdown(report: Report) -> str:
     title = f"# {inline(report['id'])}: {report['state']}"
     if report["state"] == "rejected":
         return _joined([title, *_refused(report)], "")
-    sections = [_section(problem) for problem in report["problems"]]
+    sections = [_section(problem, _named(report, problem)) for problem in report["problems"]]
     decision = [_verdict(report), *_review(report)]
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report["edits"])]
     return _joined([title, *decision, *details], report["diff"])
@@ -59,7 +59,8 @@ def _refused(report: Report) -> list[str]:
     errors = [problem for problem in report["problems"] if problem["severity"] == "error"]
     if not all(problem["code"].startswith("llm.") for problem in errors):
         return [text]
-    return [*map(_section, errors), "## The prompt, to send by hand", fence(text)]
+    sections = [_section(problem, _named(report, problem)) for problem in errors]
+    return [*sections, "## The prompt, to send by hand", fence(text)]
 
 
 _NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
@@ -73,21 +74,20 @@ def prompt(report: Report, evidence: Sequence[Evidence] = (), instructions: str 
     errors come first; what to send is never left out.
     """
     ending = [*_hooks(report), *_what_to_send(report, instructions)]
-    sections = _sections(report["problems"], evidence, MAX_PROMPT_BYTES - _bytes(ending))
+    sections = _sections(report, evidence, MAX_PROMPT_BYTES - _bytes(ending))
     return "\n\n".join([_NOTHING_APPLIED, *sections, *ending]) + "\n"
 
 
-def _sections(
-    problems: Sequence[ProblemEntry], evidence: Sequence[Evidence], room: int
-) -> Iterator[str]:
+def _sections(report: Report, evidence: Sequence[Evidence], room: int) -> Iterator[str]:
     """A section for each problem, as many as `room` bytes hold, with as many lines."""
-    pairs = list(zip(problems, chain(evidence, repeat(NOTHING)), strict=False))
+    pairs = list(zip(report["problems"], chain(evidence, repeat(NOTHING)), strict=False))
     pairs.sort(key=lambda pair: pair[0]["severity"] == "warning")
     lines_left = MAX_EXCERPT_LINES
     for number, (problem, shown) in enumerate(pairs):
         kept = shown.lines[:lines_left]
         quote = shown.quote
-        while _bytes([section := _section(problem, shown, kept, quote)]) > room:
+        name = _named(report, problem)
+        while _bytes([section := _section(problem, name, shown, kept, quote)]) > room:
             if not (kept or quote):
                 yield f"… {len(pairs) - number} more problems are left out here"
                 return
@@ -172,17 +172,27 @@ def _corrections(report: Report) -> Iterator[str]:
 # ---------------------------------------------------------------- what went wrong
 
 
+def _named(report: Report, problem: ProblemEntry) -> str:
+    """The edit that a problem is of, by its id and by what the response says that it is for."""
+    id = problem["edit"]
+    if not id:
+        return ""
+    edits = (edit["description"] for edit in report["edits"] if edit["id"] == id)
+    description = next(edits, None)
+    return f", edit {inline(id)}" + (f" ({inline(description, 80)})" if description else "")
+
+
 def _section(
     problem: ProblemEntry,
+    name: str,
     shown: Evidence = NOTHING,
     lines: Sequence[str] = (),
     quote: str = "",
 ) -> str:
-    """What there is to say of one problem; `lines` are those of its file that there is room for,
-    of those that were to be shown."""
+    """What there is to say of one problem, of the edit called `name`; `lines` are those of its
+    file that there is room for, of those that were to be shown."""
     what = "Warning" if problem["severity"] == "warning" else "Error"
-    place = f", edit {inline(problem['edit'])}" if problem["edit"] else ""
-    place += f", {inline(problem['path'])}" if problem["path"] else ""
+    place = name + (f", {inline(problem['path'])}" if problem["path"] else "")
     if problem["line"]:
         place += f"{'' if problem['path'] else ', response'} line {problem['line']}"
     code = CODES.get(problem["code"])

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from patchq.model.ops import Create, DeleteFile, Rename, Write, halves
 from patchq.model.values import Edit
 
-_SECTION = re.compile(r"^## (?:Error|Warning) `([\w.]+)`(?:, edit `([^`]*)`)?(?:, `([^`]*)`)?")
+_SECTION = re.compile(
+    r"^## (?:Error|Warning) `([\w.]+)`(?:, edit `([^`]*)`(?: \(`[^`]*`\))?)?"
+    r"(?:, `([^`]*)`)?"
+)
 _NUMBERED = re.compile(r"^ *(\d+) \| (.*)$")
 _NEAREST = re.compile(r"the nearest place is line (\d+)")
 _MEANT = re.compile(r"did you mean (\S+)\?")

@@ -25,7 +25,7 @@ PAGE = f"""\
 
 The response was refused. Nothing of it was applied.
 
-## Error `match.none`, edit `2`, `b.py` line 7
+## Error `match.none`, edit `2` (`why`), `b.py` line 7
 
 the quote of edit 2 stands nowhere in b.py
 
@@ -45,7 +45,7 @@ The file's lines, with their numbers:
 10 | \treturn 1
 ```
 
-## Error `match.ambiguous`, edit `2`, `b.py`
+## Error `match.ambiguous`, edit `2` (`why`), `b.py`
 
 the quote stands at lines 3 and 9
 

@@ -134,3 +134,11 @@ def test_counts_are_told_in_the_words_of_the_edit(
     told = prompt(bench, text)
     assert message in told
     assert hint in told.replace("Say `exp", "say `exp").replace("Count from", "count from")
+
+
+def test_an_edit_is_named_by_what_the_response_says_of_it(bench: Bench) -> None:
+    text = (
+        "FILE: src/a.txt\n\n### CHANGE 7: stop at three\nFIND:\n```\nno such line\n```\n\n"
+        "REPLACE WITH:\n```\nx\n```\n"
+    )
+    assert "## Error `match.none`, edit `1` (`stop at three`), `src/a.txt`" in prompt(bench, text)
