@@ -24,7 +24,8 @@ from tests.helpers.gitrepo import git, make_repo
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 600.0
+"""The end of a wait in vain, and no promise: a slow machine takes its time."""
 BREATH_SECONDS = 0.2
 
 
