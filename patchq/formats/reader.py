@@ -32,9 +32,12 @@ from patchq.formats.marks.lines import (
     fence,
     line_above,
 )
+from patchq.formats.marks.notations import check_notations, may_note
 from patchq.formats.marks.paths import (
     Known,
+    is_path,
     path_line,
+    path_of_info,
 )
 from patchq.formats.marks.shell import ShellChange, changes_beside, may_command
 from patchq.formats.marks.tags import (
@@ -186,6 +189,8 @@ class _ResponseReader:
         text = "\n".join([line for _, line in unread])
         if may_disguise(text):
             self._check_disguises(unread)
+        if may_note(text):
+            self._check_notations(unread)
         if may_tag(text):
             self._check_drafts(unread)
         if may_command(text):
@@ -209,16 +214,43 @@ class _ResponseReader:
                         "a newline",
                     )
 
+    def _check_notations(self, prose: Sequence[tuple[int, str]]) -> None:
+        """Refuse what is an edit in the notation of another tool."""
+        places, known, shown = self._places(), self.doc.known, self._shown()
+        check_notations(
+            prose,
+            places,
+            self._is_headed,
+            lambda number, token: number not in shown and is_path(token, known),
+        )
+
     def _check_drafts(self, prose: Sequence[tuple[int, str]]) -> None:
         """Refuse a draft beside the edits; tags that are quoted in a fence are none."""
-        places = sorted(edit.at[0] for edit in self.found.edits)
-        quoted = {
+        shown = self._shown()
+        check_drafts((line for line in prose if line[0] not in shown), self._places())
+
+    def _places(self) -> list[int]:
+        """The lines (numbers) on which edits begin."""
+        return sorted(edit.at[0] for edit in self.found.edits)
+
+    def _shown(self) -> set[int]:
+        """The lines (numbers) of the fences that hold no edit."""
+        places = self._places()
+        return {
             number
             for run in self.doc.open_fences.closed
             if bisect_left(places, run.start) == bisect_left(places, run.stop)
             for number in run
         }
-        check_drafts(((number, line) for number, line in prose if number not in quoted), places)
+
+    def _is_headed(self, i: int) -> bool:
+        """Whether a path, and nothing else, stands above line `i`, or above the fence over it."""
+        above = line_above(self.doc.lines, i, 0)
+        if above >= 0 and (mark := fence(self.doc.lines[above])):
+            if path_of_info(mark.info, self.doc.known):
+                return True
+            above = line_above(self.doc.lines, above, 0)
+        return above >= 0 and path_line(self.doc.lines[above], self.doc.known) is not None
 
     def _before_edits(self) -> Iterator[tuple[int, str]]:
         """The lines (number, text) before the first edit, outside of fences."""

@@ -16,7 +16,7 @@ from patchq.model.names import check_path, collision_key, nearest, told_apart
 from patchq.model.values import Candidate, Entry, Problem, Tree
 
 _MOST_LISTED = 200_000
-_STANDS_FOR = re.compile(r"your[_-].*|filename\.ext", re.IGNORECASE)
+_STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to[_-].*|filename\.ext", re.IGNORECASE)
 """Parts of paths that no file has: a reader is to put something else there."""
 _EXAMPLES = ("mathweb",)
 """The directories of the examples in prompts that many models were given."""

@@ -16,6 +16,7 @@ from patchq.model.values import Edit
 
 _MARKERS = re.compile(r"^[ \t]*(?:&lt;){5,9} ?(?:SEARCH|ORIGINAL)\b", re.MULTILINE)
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#0*39|#x0*27);", re.IGNORECASE)
+_NUMERIC = re.compile(r"&#(?:0*(6[02])|[xX]0*(3[cCeE]));")
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
 _BLOCKS = "search_replace"
 """The format whose markers tell that they were escaped."""
@@ -70,6 +71,10 @@ def _character(match: re.Match[str]) -> str:
     return _CHARACTERS.get(match[1].lower(), "'")
 
 
+def _numeric(match: re.Match[str]) -> str:
+    return chr(int(match[1]) if match[1] else int(match[2], 16))
+
+
 def is_borne_out(edits: Sequence[Edit], found: Unescaped) -> bool:
     """Whether the edits quote, all of them, and what they quote shows how the text was escaped."""
     if not edits or not found.firm:
@@ -95,7 +100,8 @@ def disguised(line: str) -> Iterable[str]:
     if not may_disguise(line):
         return ()
     line = _SPAN.sub("", line) if "`" in line else line
-    plain = _ENTITY.sub(_character, _AMPERSANDS.sub("&", line))
+    plain = _NUMERIC.sub(_numeric, _AMPERSANDS.sub("&", line))
+    plain = _ENTITY.sub(_character, plain)
     plain = _BACKSLASH.sub(r"\1", plain).translate(_LOOKALIKES)
     pieces = _BREAK.split(plain)
     return pieces if plain != line or len(pieces) > 1 else ()

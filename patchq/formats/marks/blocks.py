@@ -18,12 +18,14 @@ _CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPL
 _DIVIDER = re.compile(r"={5,9}")
 _WORDS = r"(?:SEARCH|ORIGINAL|REPLACE|UPDATED|RENAME|DELETE)"
 _SUSPECT = re.compile(
-    r"(?:\s|[\u200b-\u200d\ufeff]|[*+>•|-]\s|[#/;%]+\s|\*\*|__|\d+[.)]\s)*(?:"
+    r"(?:\s|[\u200b-\u200d\ufeff]|[*+•|-]\s|>+\s|[│┃▏▌]|[#/;%]+\s|\*\*|__|\d+[.)]\s)*(?:"
     rf"(?:<{{5,}}|>{{5,}})\s*(?i:{_WORDS})\b"
     rf"|(?:<{{3,}}|>{{3,}})[ \t]?{_WORDS}[ \t>]*\r?$"
     r"|(?:-{5,}|\+{5,})[ \t]*(?i:SEARCH|REPLACE)[ \t>]*\r?$"
     r"|(?:<{5,9}|>{5,9})\s*$)"
 )
+_STARTS = re.compile(r":(?:start|end)_line:[ \t]*\d+[ \t\r]*")
+_RULE = re.compile(r"-{5,9}[ \t\r]*")
 _CUT = re.compile(r"(?:<{3,9} ?([A-Z]*)|-{5,9} ?([A-Z]+))")
 _BEGUN = re.compile(r"<+|-+|`+|~+")
 _OPENING_WORDS = ("SEARCH", "ORIGINAL", "RENAME", "DELETE")
@@ -224,7 +226,14 @@ def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan)
     if len(dividers) != 1 and spare is None:
         raise several_dividers(lines, start, dividers)
     old, new = lines[start + 1 : dividers[0]], lines[dividers[0] + 1 : spare or scan.end]
-    return Block(start, scan.end, "SEARCH", list(old), list(new), spare)
+    return Block(start, scan.end, "SEARCH", _unnumbered(old, new), list(new), spare)
+
+
+def _unnumbered(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """The old lines without the head that says where they stand (`:start_line:12`, `-------`)."""
+    end = next((i for i, line in enumerate(old[:3]) if not _STARTS.fullmatch(line)), 0)
+    head = end and _RULE.fullmatch(old[end]) and old[0] not in new[:1]
+    return list(old[end + 1 :] if head else old)
 
 
 def several_dividers(lines: Sequence[str], start: int, dividers: Sequence[int]) -> UnreadableEdit:

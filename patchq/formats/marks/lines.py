@@ -25,7 +25,7 @@ DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
 
 _SHORT = 120
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode)>([^<>]*)$")
+_TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode|diff)>([^<>]*)$")
 
 
 def is_blank(line: str) -> bool:

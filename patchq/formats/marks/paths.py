@@ -38,6 +38,7 @@ _BARE = re.compile(r"[^\s#/*+\d><;_`\"'FfPp-](?:.*[^\s>/#:*_`\"'])?", re.DOTALL)
 _LEADING = re.compile(
     r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+"
 )
+_ELEMENT = re.compile(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", re.IGNORECASE)
 _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
 _NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
@@ -153,6 +154,7 @@ def _undress(text: str) -> tuple[str, bool]:
     for _ in range(_LAYERS):
         before = text
         text = _without(_LEADING, text)
+        text = element[2] if (element := _ELEMENT.fullmatch(text)) else text
         text = _TRAILING.sub("", text).strip()
         text = _without(_LABEL, text)
         if text.endswith(":") and len(text) > 1:

@@ -71,7 +71,7 @@ _LED = re.compile(_VERB)
 """How a line begins that is a command, outside of a shell's fence."""
 _LINE = re.compile(
     rf"\n(?:[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?i:{'|'.join(sorted(_SHELLS))})\b"
-    rf"|[ \t]*\$[ \t]|{_VERB})"
+    rf"|[ \t]*\$[ \t]|[ \t]*<(?:command|cmd|bash|shell|run)>|{_VERB})"
 )
 _QUOTED = re.compile(rf"`{_VERB}")
 
@@ -79,7 +79,8 @@ _PROMPT = re.compile(
     r"\s*(?:\(\w+\)\s*)?"
     r"(?:[\w.@~:/-]*[$%]|[\w.-]+@[\w.~:/-]*#|PS(?: [^>\n]*)?>|[A-Za-z]:\\[^>\n]*>)\s+(?=\S)"
 )
-_DOLLAR = re.compile(r"\s*\$\s+(?=\S)")
+_DOLLAR = re.compile(r"\s*(?:\$\s+|<(?:command|cmd|bash|shell|run)>\s*)(?=\S)")
+"""A prompt, or the tag of a tool's call, before a command."""
 _TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _SPOKEN = re.compile(r"[,;:.!?]\Z")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")

@@ -27,12 +27,13 @@ _THOUGHTS = (
 _WRAPPERS = frozenset(
     {"details", "summary", "answer", "edits", "changes", "response", "file"}
     | {"source", "code", "pre", "codeblock", "sourcecode"}
+    | {"replace_in_file", "apply_diff", "diff"}
 )
-"""Tags that hold an answer or parts of it, and those that are fences."""
+"""Tags that hold an answer or parts of it, those that are fences, and calls that hold blocks."""
 
 _BARE_FINAL = "assistantfinal"
 """What is left of the tokens before a final channel, where they were dropped."""
-_NAME = r"[A-Za-z][\w.:-]{0,60}"
+_NAME = r"[^\W\d_][\w.:-]{0,60}"
 _TAG = re.compile(
     rf"<(?P<a>/?)(?P<angle>{_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
     rf"|\[(?P<b>/?)(?P<square>{_NAME})\](?![(\[:])"
@@ -41,7 +42,7 @@ _TAG = re.compile(
     r"|(?P<comment><!--|-->)"
 )
 may_tag = re.compile(
-    rf"</[A-Za-z]|\[/[A-Za-z]|◁/|<\|[A-Za-z/]|-->|&lt;/[A-Za-z]|{_BARE_FINAL}"
+    rf"</[^\W\d_]|\[/[^\W\d_]|◁/|<\|[A-Za-z/]|-->|&lt;/[^\W\d_]|{_BARE_FINAL}"
 ).search
 """Whether a tag may close anywhere in a text."""
 _SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}

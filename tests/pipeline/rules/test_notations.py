@@ -1,0 +1,155 @@
+"""Edits in a notation of other tools (docs/formats.md, Envelopes): none of them is left out in
+silence beside others, and those that hold blocks are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.deciding import Bench, Row, check
+
+A = {"src/a.py": "x = 1\ny = 2\n", "src/b.py": "z = 1\n"}
+DONE = {"src/a.py": "x = 3\ny = 2\n"}
+BLOCK = "src/a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n"
+BARE = BLOCK.removeprefix("src/a.py\n")
+OTHER = "src/b.py\n<<<<<<< SEARCH\nz = 1\n=======\nz = 3\n>>>>>>> REPLACE\n"
+BOTH = {**DONE, "src/b.py": "z = 3\n"}
+UNREADABLE = ("response.unreadable_edit",)
+WORDS = [
+    ("OLD", "NEW"), ("BEFORE", "AFTER"), ("HEAD", "UPDATED"), ("CURRENT", "INCOMING"),
+    ("SUCHE", "ERSETZE"), ("BUSCAR", "REEMPLAZAR"), ("搜索", "替换"), ("ПОИСК", "ЗАМЕНА"),
+    ("EDIT", "DONE"), ("INSERT", "INSERT"), ("old code", "new code"), ("Original", "Modified"),
+]  # fmt: skip
+TAGS = [
+    ("old", "new"), ("before", "after"), ("original", "updated"), ("SEARCH", "REPLACE"),
+    ("find", "replace"), ("old_code", "new_code"), ("oldText", "newText"),
+]  # fmt: skip
+CALLS = [
+    "<write_to_file>\n<path>src/n.py</path>\n<content>\nn = 1\n</content>\n</write_to_file>\n",
+    "<insert_content>\n<path>src/b.py</path>\n<line>1</line>\n<content>\nn = 1\n</content>\n"
+    "</insert_content>\n",
+    "<edit_file>\n<target_file>src/b.py</target_file>\n<code_edit>\n# ...\nz = 3\n</code_edit>\n"
+    "</edit_file>\n",
+    '<function_calls>\n<invoke name="create_file">\n<parameter name="path">src/n.py</parameter>\n'
+    '<parameter name="text">n = 1</parameter>\n</invoke>\n</function_calls>\n',
+    '<tool_call>\n{"name": "make", "with": {"where": "src/n.py", "what": "n = 1"}}\n</tool_call>\n',
+    '<file path="src/n.py">\nn = 1\n</file>\n',
+    '<document file_path="src/b.py">\nz = 3\n</document>\n',
+    '<boltAction type="file" filePath="src/n.py">\nn = 1\n</boltAction>\n',
+    '<dyad-write path="src/n.py">\nn = 1\n</dyad-write>\n',
+]
+
+
+def marked(old: str, new: str) -> str:
+    return f"<<<<<<< {old}\nz = 1\n=======\nz = 3\n>>>>>>> {new}\n"
+
+
+def tagged(old: str, new: str) -> str:
+    return f"<{old}>\nz = 1\n</{old}>\n<{new}>\nz = 3\n</{new}>\n"
+
+
+def cline(path: str, block: str) -> str:
+    return f"<replace_in_file>\n<path>{path}</path>\n<diff>\n{block}</diff>\n</replace_in_file>\n"
+
+
+LOST = [
+    Row(f"{name}: {what}", A, response, codes=UNREADABLE)
+    for name, edit in [
+        *((f"markers {old}", marked(old, new)) for old, new in WORDS),
+        ("dashes", "------- OLD\nz = 1\n=======\nz = 3\n+++++++ NEW\n"),
+        *((f"tags {old}", tagged(old, new)) for old, new in TAGS),
+        *((f"call {i}", call) for i, call in enumerate(CALLS)),
+    ]
+    for what, response in [
+        ("behind", f"{BLOCK}\nsrc/b.py\n\n{edit}"),
+        ("before", f"In `src/b.py`, too:\n\n{edit}\n{BLOCK}"),
+        ("fenced", f"{BLOCK}\nAnd then:\n\n```\n{edit}```\n"),
+    ]
+    if not (what == "fenced" and ("<file path" in edit or " file" in edit or "-write" in edit))
+]
+LOST += [
+    Row(
+        "a conflict under a path",
+        A,
+        f"{BLOCK}\nsrc/b.py\n{marked('HEAD', 'topic')}",
+        codes=UNREADABLE,
+    ),
+    *(
+        Row(
+            f"markers behind {sign!r}",
+            A,
+            BLOCK
+            + "\nsrc/b.py\n"
+            + "".join(f"{sign}{line}\n" for line in marked("SEARCH", "REPLACE").split("\n")[:-1]),
+            codes=UNREADABLE,
+        )
+        for sign in (">> ", "│ ", "┃ ")
+    ),
+    Row(
+        "numeric entities",
+        A,
+        BLOCK + "\n" + OTHER.replace("<", "&#60;").replace(">", "&#x3E;"),
+        codes=UNREADABLE,
+    ),
+    *(
+        Row(f"a draft in <{tag}>", A, f"<{tag}>\n{OTHER}</{tag}>\n\n{BLOCK}", codes=UNREADABLE)
+        for tag in ("下書き", "черновик", "ébauche")
+    ),
+    Row(
+        "a command in a call",
+        A,
+        f"{BLOCK}\n<execute_command>\n<command>rm src/b.py</command>\n</execute_command>\n",
+        codes=UNREADABLE,
+    ),
+]
+READ = [
+    Row("a call that holds a block", A, cline("src/a.py", BARE), DONE),
+    Row(
+        "a call each for two files",
+        A,
+        cline("src/a.py", BARE)
+        + "\nAnd the other:\n\n"
+        + cline("src/b.py", OTHER.removeprefix("src/b.py\n")),
+        BOTH,
+    ),
+    Row(
+        "a call with markers of dashes",
+        A,
+        cline("src/a.py", "------- SEARCH\nx = 1\n=======\nx = 3\n+++++++ REPLACE\n"),
+        DONE,
+    ),
+    Row(
+        "a block that says where it stands",
+        A,
+        cline("src/a.py", BARE.replace("SEARCH\n", "SEARCH\n:start_line:1\n-------\n")).replace(
+            "replace_in_file", "apply_diff"
+        ),
+        DONE,
+    ),
+    Row(
+        "lines that look so, in both halves",
+        {"n.md": ":start_line:1\n-------\nx\n"},
+        "n.md\n<<<<<<< SEARCH\n:start_line:1\n-------\nx\n=======\n:start_line:1\n-------\ny\n"
+        ">>>>>>> REPLACE\n",
+        {"n.md": ":start_line:1\n-------\ny\n"},
+    ),
+    Row("a path in tags", A, f"<path>src/a.py</path>\n{BARE}", DONE),
+]
+SHOWN = [
+    Row(f"{name} that is shown", A, f"{text}\n{BLOCK}\n{text}", DONE)
+    for name, text in [
+        ("a conflict", "```\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> topic\n```\n"),
+        ("a conflict of a stash", marked("ours", "theirs")),
+        ("a quoted mail", ">>>>> so\n>>>>> it is\n"),
+        ("a call that reads", "<read_file>\n<path>src/b.py</path>\n</read_file>\n"),
+        ("an invocation that reads", '<invoke name="view_file">\nsrc/b.py\n</invoke>\n'),
+        ("a page", "```html\n<div class='old'>\n</div>\n<form action='/x'>\n</form>\n```\n"),
+        ("XML with a path", '```xml\n<module file="src/b.py">\n  <v>1</v>\n</module>\n```\n'),
+        ("a tag in a sentence", "Neither `<old>` nor <new> is needed.\n"),
+        ("words alone", "<summary>\nOld and new.\n</summary>\n"),
+    ]
+]
+
+
+@pytest.mark.parametrize("row", [*LOST, *READ, *SHOWN], ids=lambda row: row.name)
+def test_notations(bench: Bench, row: Row) -> None:
+    check(bench, row)
