@@ -65,7 +65,7 @@ from patchq.formats.marks.ties import (
 )
 from patchq.model.ops import DeleteFile, Rename, Write
 from patchq.model.values import Edit, Quotation
-from patchq.text.seen import OUTPUTS, SHELLS, fits, seen
+from patchq.text.seen import OUTPUTS, SHELLS, fits, is_session, seen
 
 _LOGS = OUTPUTS - {"text", "txt", "plaintext"}
 """The languages of what programs print; plain text may be a file as well."""
@@ -179,7 +179,11 @@ def _may_be_new(text: str, language: str, tie: Tie) -> bool:
     """Whether the text may be that of a new file, and not what people run or see."""
     if tie.kind == "sentence" and language in _LOGS:
         return False
-    return fits(language, tie.path) and (fits("text", tie.path) or seen(text) is None)
+    return (
+        fits(language, tie.path)
+        and (fits("text", tie.path) or not seen(text))
+        and not (is_session(text, tie.path))
+    )
 
 
 def _piece(path: str, top: int, start: int, end: int, text: str) -> Piece:

@@ -91,8 +91,29 @@ _STRONG = re.compile(
     r"|(?:\w+ ){0,4}unchanged"
     r"|(?:the )?same(?: as (?:before|above|previously|original|the original))?"
 )
+_ABROAD = re.compile(
+    r"""
+    \b(?: (?:der|de)[ ]rest | rest[ ](?:bleibt|der|des|wie|blijft)\b | restlich\w*
+      | übrig\w* | unverändert\w*
+      | (?:bleibt|bleiben)[ ]gleich
+      | wie[ ](?:bisher|vorher|gehabt) | ongewijzigd | overige | oförändra\w* | resten
+      | le[ ]reste | restante?s? | inchangée?s? | sans[ ]changements? | comme[ ]avant
+      | (?:el|il|o)[ ]resto | sin[ ]cambios | igual[ ]que[ ]antes | invariat[oaie]
+      | rimanent[ei] | resto[ ]d\w+ | sem[ ](?:alterações|mudanças) | inalterad[oa]s?
+      | остальн\w+ | без[ ]изменений | не[ ]измен\w+ | решт\w+ | без[ ]змін
+      | reszt\w+ | pozostał\w+ | bez[ ]zmian | zbytek | beze[ ]změn
+      | geri[ ]kalan\w* | kalan[ ]\w+ | değişme\w+ )\b
+    | 其余 | 其餘 | 剩余 | 剩餘 | 剩下 | 不变 | 不變 | 省略 | 保持原样 | 同上
+    | 残り | 変更なし | 以下同様 | そのまま | 나머지 | 변경[ ]?없음 | 그대로 | 생략
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How other languages say that something is left as it is."""
+_MOST_LETTERS = 60
 _QUICK = re.compile(
-    r"\.{3}|\u2026|rest|remain|existing|unchanged|same|other|previous|omitted", re.IGNORECASE
+    r"\.{3}|\u2026|rest|remain|existing|unchanged|same|other|previous|omitted"
+    rf"|{_ABROAD.pattern}",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -170,6 +191,8 @@ def _is_rest(text: str) -> str:
     words = [word.lower() for word in _WORD.findall(text)]
     if not words:
         return "first or last" if _DOTS.search(text) else ""
+    if len(words) <= _MOST_WORDS // 2 and len(text) <= _MOST_LETTERS and _ABROAD.search(text):
+        return "first or last"
     if len(words) > _MOST_WORDS or not _LEFT.intersection(words):
         return ""
     said = " ".join(words)

@@ -16,8 +16,12 @@ from patchq.model.names import check_path, collision_key, nearest, told_apart
 from patchq.model.values import Candidate, Entry, Problem, Tree
 
 _MOST_LISTED = 200_000
-_STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to[_-].*|filename\.ext", re.IGNORECASE)
+_STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
 """Parts of paths that no file has: a reader is to put something else there."""
+_PATHS_TO = frozenset(
+    {"path/to", "pfad/zu", "pfad/zur", "pfad/zum", "chemin/vers", "ruta/a", "ruta/al", "ruta/hacia",
+     "caminho/para", "percorso/del", "pad/naar", "\u043f\u0443\u0442\u044c/\u043a"}
+)  # fmt: skip
 _EXAMPLES = ("mathweb",)
 """The directories of the examples in prompts that many models were given."""
 _WHAT = {"link": "a symbolic link", "tree": "a directory", "submodule": "a submodule"}
@@ -190,8 +194,9 @@ def _placeholder(tree: Tree, path: str) -> str | None:
         here = "/".join(parts[:depth])
         if _STANDS_FOR.fullmatch(part) and tree.entry(here) is None:
             return part
-        if part == "to" and depth > 1 and parts[depth - 2] == "path" and tree.entry(here) is None:
-            return "path/to"
+        two = "/".join(parts[depth - 2 : depth]) if depth > 1 else ""
+        if two.lower() in _PATHS_TO and tree.entry(here) is None:
+            return two
     return parts[0] if parts[0] in _EXAMPLES and tree.entry(parts[0]) is None else None
 
 

@@ -46,6 +46,12 @@ def fits(language: str, path: str) -> bool:
     return language not in OUTPUTS or not name.endswith(_CODE_ENDINGS)
 
 
+def is_session(text: str, path: str) -> bool:
+    """Whether the text shows how a script is run, and is none: its first line has a prompt."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return path.lower().endswith(_SHELL_ENDINGS) and _PROMPT.match(first) is not None
+
+
 def seen(text: str, language: str = "") -> str | None:
     """What the text is, if it is plainly no file's: a command, a log, a listing, a traceback."""
     lines = [line for line in text.split("\n") if line.strip()][:40]

@@ -264,6 +264,7 @@ def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> No
     behind = lines[text.end + 1] if text.end + 1 < len(lines) else ""
     if not nests and (not behind.strip() or fence(behind)):
         return
+    shown = False  # what stands right under a fence line of a document may be shown in it
     for i in range(text.end + 1, len(lines)):
         if mark := fence(lines[i]):
             if text.mark.closed_by(mark):
@@ -275,12 +276,16 @@ def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> No
                     f"it, {text.end + 1} and {i + 1}",
                     LONGER_FENCE,
                 )
-            if not nests or path_of_info(mark.info, known):
+            below = end_of_fence(lines, i, mark) + 1
+            goes_on = below < len(lines) and fence(lines[below])
+            if not nests or path_of_info(mark.info, known) or (shown and not goes_on):
                 return
-        elif (_begins_edit(lines, i) or file_line(lines[i]) or _is_heading(lines, i, known)) and (
-            i > text.end + 1 or not _may_be_inside(lines, i, nests)
-        ):
-            return  # what follows the text begins here
+            shown = shown and bool(goes_on)
+        elif _begins_edit(lines, i) or file_line(lines[i]) or _is_heading(lines, i, known):
+            right_under = i == text.end + 1
+            shown = shown or (right_under and nests and not is_file_end(lines[i]))
+            if not shown and not (right_under and _may_be_inside(lines, i, nests)):
+                return  # what follows the text begins here
 
 
 def _closes_wrapper(lines: Sequence[str], i: int, mark: Fence, text: Fenced) -> bool:

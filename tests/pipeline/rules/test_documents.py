@@ -350,3 +350,33 @@ QUOTATIONS = [
 @pytest.mark.parametrize("row", QUOTATIONS, ids=lambda row: row.name)
 def test_quotations_beside_edits(bench: Bench, row: Row) -> None:
     check(bench, row)
+
+
+TAUGHT = {
+    "a block": EDIT,
+    "a patch": "*** Begin Patch\n*** Update File: src/app.py\n@@\n-import os\n+import re\n*** End Patch\n",
+    "a file": "FILE: src/new.py\nx = 1\nEND FILE\n",
+    "a fence": f"src/app.py\n```py\n{EDIT.partition(chr(10))[2]}```\n",
+}  # fmt: skip
+PAGE = "# How\n\nSome words.\n"
+CLOSED = [
+    *(
+        Row(f"{what} in a short fence, {how}", BASE, tie.format(f"# How\n\nWrite:\n\n```\n{edit}```\n\nDone.\n"), codes=UNREADABLE)
+        for what, edit in TAUGHT.items()
+        for how, tie in {"colon": "```md:docs/how.md\n{}```\n", "FILE": "FILE: docs/how.md\n```md\n{}```\n"}.items()
+    ),
+    Row("a block right under the end", BASE, f"```md:docs/how.md\n{PAGE}```\n{EDIT}", {"docs/how.md": PAGE, **DONE}),
+    Row("a fence with info behind it", BASE, f"```md:docs/how.md\n{PAGE}```\n{EDIT}\n```sh\npytest\n```\n", {"docs/how.md": PAGE, **DONE}),
+    Row("END FILE behind it", BASE, f"FILE: docs/how.md\n```md\n{PAGE}```\nEND FILE\n{EDIT}", {"docs/how.md": PAGE, **DONE}),
+    Row("how a script is run", BASE, "`scripts/go.sh`:\n\n```bash\n$ bash scripts/go.sh\nhi\n```\n", codes=UNREADABLE),
+    Row("a script", BASE, "`scripts/go.sh`:\n\n```bash\nset -e\necho hi\n```\n", {"scripts/go.sh": "set -e\necho hi\n"}),
+    *(
+        Row(f"{path} stands for another", BASE, f"```py:{path}\nx = 1\n```\n", codes=("path.invalid",))
+        for path in ("your/module.py", "path_to_your/app.py", "path-to/app.py", "pfad/zur/app.py", "путь/к/app.py")
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", CLOSED, ids=lambda row: row.name)
+def test_where_documents_end(bench: Bench, row: Row) -> None:
+    check(bench, row)

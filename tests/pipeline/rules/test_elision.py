@@ -61,6 +61,14 @@ STANDS = [
     ("what it is of", "a.py", "# The rest of the retry handling"),
     ("previous steps", "a.py", "# previous steps"),
     ("bare dots", "a.js", "..."),
+    ("German", "a.py", "# Rest der Funktion bleibt unverändert"),
+    ("German, short", "a.js", "// unverändert"),
+    ("French", "a.py", "# le reste est inchangé"),
+    ("Spanish", "a.js", "// el resto sin cambios"),
+    ("Russian", "a.py", "# остальной код без изменений"),
+    ("Chinese", "a.py", "# 其余代码不变"),
+    ("Japanese", "a.js", "// 残りは省略"),
+    ("Korean", "a.rs", "// 나머지 코드"),
 ]
 REFUSED = [
     row
@@ -85,6 +93,9 @@ REFUSED += [
 PASSES = [
     *rows("other settings", "a.py", f"# Other settings\n{OLD}"),
     *rows("other settings above less", "a.py", f"# Other settings\n{HEAD}new = 1\n"),
+    *rows("a heading in another language", "a.py", f"# Übersicht der Schritte\n{HEAD}"),
+    *rows("a word of another meaning", "a.py", f"{HEAD}# REST client of the API\n"),
+    *rows("rest where it stands", "a.py", f"{OLD}# 其余代码不变\n"),
     *rows("a comment that is added", "a.py", f"{OLD}# rest of the steps\n"),
     *rows("as much as goes", "a.py", "x = 2\n# existing code\n", old=LINES[3]),
     *rows("words of its own", "a.py", f"{HEAD}# The same as in the base class\n"),
