@@ -52,8 +52,8 @@ class Asker:
         choice: Choice | None = None
         while True:
             decision = check.preview(self.world, claim, choice)
-            dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
-            if decision.state != "proposed" or dirty:  # uncommitted changes keep it from landing
+            stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
+            if decision.state != "proposed" or stuck:  # a work tree keeps it from landing
                 if choice is None:
                     return None
                 self._say(*(f"{p.code}: {p.message}" for p in decision.problems))

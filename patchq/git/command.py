@@ -16,8 +16,13 @@ from pathlib import Path
 
 from patchq.model.errors import RepositoryFault
 
-QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-"""Nothing of the repository's own runs, neither a hook nor a monitor."""
+QUIET = (
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "gc.worktreePruneExpire=never"),
+)
+"""Nothing of the repository's own runs, neither a hook nor a monitor; and what tidies up takes no
+work tree for gone that only this process cannot see."""
 _SECONDS = 60.0
 _CONFIGURATION = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
 _PLAIN = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

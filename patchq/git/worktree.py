@@ -16,6 +16,10 @@ The lock is a link to an own file that names both commits, so that whoever finds
 (`recover`) can tell by the ref which of the two the work tree shall be at.  Only files that hold
 what one of the two commits has are then touched.
 
+A work tree that is registered and out of reach (on a disk that is not mounted, behind a private
+`/tmp`, outside of a container) cannot follow, and whoever works there would take the batch back:
+nothing lands past it.
+
 What is checked out where, and whether it is in the middle of something, is read from files: it is
 asked for every landing.  Whether touched files are clean takes one `git ls-files`, since the index
 has four versions and two splits that only git knows (11 ms with 100,000 entries, where `git status`
@@ -29,7 +33,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -68,6 +72,26 @@ class Checkout:
     branch: str
     gitdir: Path
     workdir: Path
+    unseen: str = ""
+    """Why it is out of reach; empty where it can be seen and written."""
+
+    @property
+    def cure(self) -> str:
+        """What to do about one that is out of reach."""
+        if (self.gitdir / "commondir").exists():
+            unlock = f"git worktree unlock '{self.workdir}'; " if self._locked else ""
+            gone = f"or, if it is gone for good: {unlock}git worktree prune"
+        else:
+            gone = "or correct core.worktree"
+        return (
+            "make it visible and writable to patchq (mount its disk; `git worktree repair` where "
+            "it stands now; in a unit no PrivateTmp=, and a ReadWritePaths= for it; a volume of "
+            f"the container), {gone}"
+        )
+
+    @property
+    def _locked(self) -> bool:
+        return (self.gitdir / "locked").exists()
 
     @property
     def git(self) -> Git:
@@ -81,13 +105,56 @@ class Checkout:
 
 
 def checkouts(repo: Repository, branch: str) -> list[Checkout]:
-    """The main work tree and the linked ones whose HEAD is the branch."""
-    found = []
+    """The main work tree and the linked ones whose HEAD is the branch, also those out of reach."""
+    ref = f"refs/heads/{branch}"
+    return [checkout for checkout in registered(repo, ref) if checkout.branch == branch]
+
+
+def registered(repo: Repository, ref: str | None = None) -> Iterator[Checkout]:
+    """All work trees that git knows of, or those whose HEAD is the ref; one with a detached HEAD
+    has an empty branch."""
     for gitdir, head in heads(repo.commondir):
-        workdir = workdir_of(repo, gitdir) if head == f"refs/heads/{branch}" else None
-        if workdir is not None and workdir.is_dir():
-            found.append(Checkout(repo, branch, gitdir, workdir))
-    return found
+        if ref not in (None, head):
+            continue
+        workdir, branch = workdir_of(repo, gitdir), head.removeprefix("refs/heads/")
+        if workdir is not None:
+            yield Checkout(repo, branch, gitdir, workdir, _out_of_reach(repo, gitdir, workdir))
+        elif gitdir != repo.commondir:
+            yield Checkout(repo, branch, gitdir, gitdir, "nothing says where it is")
+
+
+def _out_of_reach(repo: Repository, gitdir: Path, workdir: Path) -> str:
+    """Why the directory cannot be worked in; empty if it can.  Where a disk is not mounted there
+    may be an empty directory, so a linked work tree has to name its git directory."""
+    try:
+        if not stat.S_ISDIR(workdir.stat().st_mode):
+            return "there is no such directory"
+        if gitdir != repo.commondir and not _belongs(workdir, gitdir):
+            return "that directory is not this work tree"
+    except (FileNotFoundError, NotADirectoryError):
+        return "there is no such directory"
+    except OSError as error:
+        return f"it cannot be seen: {error.strerror}"
+    return "" if _writable(workdir) else "it cannot be written"
+
+
+def _belongs(workdir: Path, gitdir: Path) -> bool:
+    pointer = workdir / ".git"
+    named = "" if pointer.is_dir() else _text(pointer).removeprefix("gitdir:").strip()
+    place = workdir / named
+    return bool(named) and place.exists() and place.samefile(gitdir)
+
+
+def _writable(directory: Path) -> bool:
+    return os.access(directory, os.W_OK | os.X_OK)
+
+
+def unwritable(checkout: Checkout, paths: Iterable[str]) -> str:
+    """The first directory where one of the paths is to be changed and nothing can be: a part that
+    is mounted read-only, or belongs to somebody else; empty if there is none."""
+    above = {str(parent) for path in paths for parent in PurePath(path).parents}
+    there = (checkout.workdir / directory for directory in sorted(above))
+    return next((str(at) for at in there if at.is_dir() and not _writable(at)), "")
 
 
 def busy(repo: Repository, branch: str) -> str | None:
@@ -256,19 +323,27 @@ class Follow:
 def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
     """Finish or undo what killed owners left, as each branch says; the work trees concerned.
 
-    Waits up to `wait` seconds for a git that outlived its owner.
+    Waits up to `wait` seconds for a git that outlived its owner.  What is out of reach stays locked
+    for who can see it.
     """
     concerned = []
     for gitdir in sorted({repo.commondir, *(repo.commondir / "worktrees").glob("*")}):
         for lock in leftovers(gitdir, _SUFFIX, wait):
             try:
                 workdir = _recover_one(repo, lock, gitdir)
+            except _OutOfReach:
+                os.close(lock.fd)
+                continue
             except BaseException:
                 os.close(lock.fd)  # the own file stays, for the next one who tries
                 raise
             concerned += [workdir] if workdir else []
             _remove(lock)
     return concerned
+
+
+class _OutOfReach(Exception):
+    """A work tree that was following when its owner died cannot be seen now."""
 
 
 def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
@@ -282,6 +357,8 @@ def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
     places = [at for at in checkouts(repo, branch) if at.gitdir == gitdir]
     if not places:
         return None
+    if places[0].unseen:
+        raise _OutOfReach
     if held is None:  # somebody removed the lock by hand, or the work was all but done
         lock.hold(index_lock)
     tip = repo.branch_tip(branch)
@@ -463,8 +540,8 @@ def workdir_of(repo: Repository, gitdir: Path) -> Path | None:
         return repo.workdir
     if gitdir == repo.commondir:
         return Repository.open(gitdir).workdir
-    link = gitdir / "gitdir"
-    return (gitdir / _text(link)).parent if link.exists() else None
+    named = _text(gitdir / "gitdir")
+    return (gitdir / named).parent if named else None
 
 
 def _lines(gitdir: Path, *names: str) -> list[str]:

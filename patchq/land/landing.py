@@ -241,6 +241,8 @@ def move_target(
     follows: list[worktree.Follow] = []
     try:
         for checkout in worktree.checkouts(world.repo, target):
+            if checkout.unseen:
+                return _undo(follows)
             follow = worktree.Follow(
                 checkout, old, new.oid, wait=wait, backup=world.config.worktree.backup
             )

@@ -19,6 +19,7 @@ from patchq.formats.envelope.opening import open_response
 from patchq.git import worktree
 from patchq.git.located import WorkTrees
 from patchq.git.objects import Identity, parse_identity
+from patchq.git.worktree import Checkout
 from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored, halves
@@ -338,18 +339,39 @@ def ruled(
     follows = False
     for checkout in worktree.checkouts(world.repo, target):
         follows = applied
-        dirty = [
-            _to_review(
-                decision,
-                "worktree.dirty",
-                f"{path} has uncommitted changes in the work tree {checkout.workdir}",
-                path,
-            )
-            for path in worktree.dirty(checkout, tip, paths)
-        ]
-        decision = replace(decision, problems=(*decision.problems, *dirty))
-        applied = applied and not dirty
+        left_behind = list(_left_behind(decision, checkout, tip, paths))
+        decision = replace(decision, problems=(*decision.problems, *left_behind))
+        applied = applied and not left_behind
     return replace(decision, state="applied" if applied else "proposed"), follows
+
+
+def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
+    """That the work tree cannot follow to where the paths are changed, if it is so; `then` is what
+    to do after the cure."""
+    why = checkout.unseen
+    if not why and (where := worktree.unwritable(checkout, paths)):
+        why = f"{where} cannot be written"
+    if not why:
+        return None
+    return Problem(
+        "worktree.unseen",
+        f"the work tree {checkout.workdir} has {checkout.branch} checked out and would be left "
+        f"behind: {why}",
+        f"{checkout.cure}; then {then}",
+        severity="warning",
+    )
+
+
+def _left_behind(
+    decision: Decision, checkout: Checkout, tip: str, paths: tuple[str, ...]
+) -> Iterator[Problem]:
+    """Why the work tree cannot follow the batch."""
+    if problem := unseen(checkout, paths, f"`patchq accept {decision.id}`"):
+        yield problem
+        return
+    for path in worktree.dirty(checkout, tip, paths):
+        message = f"{path} has uncommitted changes in the work tree {checkout.workdir}"
+        yield _to_review(decision, "worktree.dirty", message, path)
 
 
 def _reasons(

@@ -153,6 +153,9 @@ hook.timeout
 worktree.dirty
     Files that the batch touches have uncommitted changes where the target is checked out.
     Commit, stash or remove them, then accept the batch.
+worktree.unseen
+    A work tree that has the target checked out is out of reach, and would be left behind.
+    Make it visible and writable to patchq, or run `git worktree prune`; then accept the batch.
 target.moved
     The target moved and the batch cannot follow, or its branch was changed, not by patchq.
     Send the response again, made on the new tip; accept or discard a branch changed by hand.
@@ -177,6 +180,9 @@ llm.server
 llm.answer
     The model's answer is not what was asked for.
     Ask again, or send the prompt of the report to another model.
+repository.damaged
+    An object that the batch needs is missing from the repository, or cannot be read.
+    Restore it from another clone (`git fsck --full` names it); the batch then goes on by itself.
 fault.repository
     The repository cannot be opened, read or written.
     Repair the repository (`git fsck --full` names what is broken), then start patchq again.

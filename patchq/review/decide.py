@@ -15,7 +15,7 @@ from patchq.model.errors import Fault, UsageError
 from patchq.model.names import response_name
 from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.model.values import Problem
-from patchq.pipeline import traces
+from patchq.pipeline import stages, traces
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -62,8 +62,8 @@ def accept(
         if candidate is None:
             errors = tuple(p for p in decision.problems if p.severity == "error")
             return Decided(report, errors or decision.problems or (_is_there(id, target),))
-        if dirty := _uncommitted(world, id, target, tip, candidate.paths):
-            return Decided(report, dirty)
+        if left := _left_behind(world, id, target, tip, candidate.paths):
+            return Decided(report, left)
         log = f"patchq: {id}: {decision.subject}"
         value, who = refs.stage(world.repo, candidate.commit), world.identity()
         flush(world)
@@ -195,18 +195,19 @@ def _is_there(id: str, target: str) -> Problem:
     )
 
 
-def _uncommitted(
+def _left_behind(
     world: World, id: str, target: str, tip: str, changed: tuple[str, ...]
 ) -> tuple[Problem, ...]:
-    paths = [
-        path
-        for checkout in worktree.checkouts(world.repo, target)
-        for path in worktree.dirty(checkout, tip, changed)
-    ]
+    checkouts = worktree.checkouts(world.repo, target)
+    again = f"run `patchq accept {id}` again"
+    left = [problem for at in checkouts if (problem := stages.unseen(at, changed, again))]
+    if left:
+        return tuple(replace(problem, severity="error") for problem in left)
+    paths = [path for at in checkouts for path in worktree.dirty(at, tip, changed)]
     problem = Problem(
         "worktree.dirty",
         "the work tree has uncommitted changes in " + ", ".join(paths),
-        f"commit or stash them, then run `patchq accept {id}` again",
+        f"commit or stash them, then {again}",
         path=next(iter(paths), None),
     )
     return (problem,) if paths else ()

@@ -34,9 +34,10 @@ from patchq.queue import Claim
 from patchq.report import document
 
 _MOVED = "target.moved"
-_KEPT = (PENDING_CONFLICT, "base.unknown", "worktree.dirty")
+_LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
+_KEPT = (PENDING_CONFLICT, "base.unknown", *_LEFT_BEHIND)
 """Warnings that stay when a batch is made again: the first is computed anew, the second says how
-little the response had said, and the third, in auto mode, why it waits at all."""
+little the response had said, and the others, in auto mode, why it waits at all."""
 
 _settled: WeakKeyDictionary[Repository, Hashable] = WeakKeyDictionary()
 """What `settle` saw when it last had nothing left to do."""
@@ -186,7 +187,7 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
     again = document.to_json(decision.outcome())
     codes = {problem["code"] for problem in again["problems"]}
-    codes |= set() if report["mode"] == "auto" else {"worktree.dirty"}
+    codes |= set() if report["mode"] == "auto" else _LEFT_BEHIND
     kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in codes]
     return document.with_state(
         report,

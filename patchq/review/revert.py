@@ -180,7 +180,10 @@ def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem
         return None
     problem = next((p for p in problems if p.severity == "error"), None)
     if problem is None and problems:  # busy or dirty: a warning for what could wait
-        problem = replace(problems[-1], severity="error", hint=_HINTS.get(state))
+        last = problems[-1]
+        unseen = last.code == "worktree.unseen"
+        hint = last.hint if unseen else _HINTS.get(state)
+        problem = replace(last, severity="error", hint=hint)
     return problem or Problem(
         "match.identical", f"nothing of the batch is left on {choice.target}", "nothing to do"
     )

@@ -14,6 +14,7 @@ from time import monotonic, sleep
 from types import FrameType
 
 from patchq.config.schema import Config
+from patchq.git import worktree
 from patchq.land import worker
 from patchq.model.errors import Fault, UsageError
 from patchq.pipeline.requests import RequestDesk
@@ -77,6 +78,7 @@ def serve(
     world = replace(world, desk=desk, pulse=upkeep.manager.alive)
     if doorbell.warning:
         _LOG.warning("%s", doorbell.warning)
+    _say_what_is_out_of_reach(world)
     upkeep.ready()
     recovered, looked = False, 0.0
     try:
@@ -108,6 +110,18 @@ def serve(
         upkeep.manager.stopping()
         desk.close()
         doorbell.close()
+
+
+def _say_what_is_out_of_reach(world: World) -> None:
+    for checkout in worktree.registered(world.repo):
+        if checkout.unseen and checkout.branch:
+            _LOG.warning(
+                "the work tree %s is out of reach (%s), so batches for %s do not land: %s",
+                checkout.workdir,
+                checkout.unseen,
+                checkout.branch,
+                checkout.cure,
+            )
 
 
 def start(world: World, tell: worker.Tell, patience: float = 5.0) -> None:

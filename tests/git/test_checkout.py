@@ -41,13 +41,13 @@ def test_checkouts_are_found_from_anywhere(path: Path, tmp_path: Path) -> None:
     for place in (path, linked):
         repo = Repository.open(place)
         found = {
-            branch: [(at.workdir, at.gitdir) for at in checkouts(repo, branch)]
+            branch: [(at.workdir, at.gitdir, at.unseen) for at in checkouts(repo, branch)]
             for branch in ("main", "side", "lost", "none")
         }
         assert found == {
-            "main": [(path, path / ".git")],
-            "side": [(linked, path / ".git/worktrees/linked")],
-            "lost": [],
+            "main": [(path, path / ".git", "")],
+            "side": [(linked, path / ".git/worktrees/linked", "")],
+            "lost": [(gone, path / ".git/worktrees/gone", "there is no such directory")],
             "none": [],
         }
 

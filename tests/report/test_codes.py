@@ -27,10 +27,11 @@ base: unknown
 edit: elided shrinks dependency confidence secret
 result: syntax
 hook: refused timeout
-worktree: dirty
+worktree: dirty unseen
 target: moved busy
 depends: failed
 llm: not_configured timeout rate_limited server answer
+repository: damaged
 fault: repository disk crashed in_doubt hook
 """
 FILE_SUFFIXES = (".json", ".md", ".py", ".yaml")
@@ -78,7 +79,8 @@ def test_the_package_uses_no_other_code() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
         for path in sorted((ROOT / "patchq").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant)
+        if "doctor" not in str(path)  # whose findings have names of their own
+        and isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and looks_like_one.fullmatch(node.value)
         and node.value not in CODES
