@@ -76,6 +76,11 @@ class Document:
         others = path and any(mentions_other(line, path, self.known) for line in between)
         return None if others else path
 
+    def holds(self, path: str, quote: Sequence[str]) -> bool:
+        """Whether the file of that path has the quoted lines, but for blanks at their edges."""
+        texts: _BareTexts = self.memory[_BareTexts]
+        return texts.hold(path, quote)
+
     def holder(self, paths: Iterable[str], quote: Sequence[str]) -> str | None:
         """The one of several paths whose file holds the quoted lines; None if there are several,
         or edits before may have put the lines into another."""

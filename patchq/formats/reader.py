@@ -35,11 +35,14 @@ from patchq.formats.marks.lines import (
 from patchq.formats.marks.notations import check_notations, may_note
 from patchq.formats.marks.paths import (
     Known,
+    as_meant,
     is_path,
     path_line,
     path_of_info,
+    paths_named,
 )
 from patchq.formats.marks.shell import ShellChange, changes_beside, may_command
+from patchq.formats.marks.shown_pairs import check_pairs
 from patchq.formats.marks.tags import (
     Tag,
     blank_channels,
@@ -48,7 +51,7 @@ from patchq.formats.marks.tags import (
     may_tag,
     stray,
 )
-from patchq.model.ops import Create, Rename, Write
+from patchq.model.ops import Create, Rename, Write, halves
 from patchq.model.values import Edit, Header, Problem, Quotation
 
 _LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
@@ -191,6 +194,8 @@ class _ResponseReader:
             self._check_disguises(unread)
         if may_note(text):
             self._check_notations(unread)
+        if self.found.edits and self.doc.open_fences.count > 1:
+            self._check_pairs(unread)
         if may_tag(text):
             self._check_drafts(unread)
         if may_command(text):
@@ -222,6 +227,22 @@ class _ResponseReader:
             places,
             self._is_headed,
             lambda number, token: number not in shown and is_path(token, known),
+        )
+
+    def _check_pairs(self, prose: Sequence[tuple[int, str]]) -> None:
+        """Refuse a change that is shown beside the edits, and made by none of them."""
+        known = self.doc.known
+
+        @cache
+        def paths() -> list[str]:
+            named = (path for _, line in prose for path in paths_named(line, known))
+            meant = (as_meant(path, known) for path in named)
+            return list(dict.fromkeys([*(edit.path for edit in self.found.edits), *meant]))
+
+        check_pairs(
+            prose,
+            lambda quote: any(self.doc.holds(path, quote) for path in paths()),
+            (halves(edit.op)[1] for edit in self.found.edits),
         )
 
     def _check_drafts(self, prose: Sequence[tuple[int, str]]) -> None:

@@ -153,3 +153,43 @@ SHOWN = [
 @pytest.mark.parametrize("row", [*LOST, *READ, *SHOWN], ids=lambda row: row.name)
 def test_notations(bench: Bench, row: Row) -> None:
     check(bench, row)
+
+
+LABELS = [
+    ("Before:", "After:"), ("**Find this:**", "**Replace with:**"),
+    ("### Old code", "### New code"),
+    ("Replace this:", "With this:"), ("FROM:", "TO:"), ("FIND：", "REPLACE WITH："),
+    ("Vorher:", "Nachher:"), ("Avant :", "Après :"), ("查找:", "替换为："), ("Было:", "Стало:"),
+    ("1. Original (line 1):", "2. Updated:"), ("<FIND>", "<REPLACE>"),
+]  # fmt: skip
+
+
+def pair(old: str, new: str, before: str = "z = 1", after: str = "z = 3") -> str:
+    return f"{old}\n```python\n{before}\n```\n\n{new}\n```python\n{after}\n```\n"
+
+
+PAIRS = [
+    *(
+        Row(f"{old}, {what}", A, response, codes=UNREADABLE)
+        for old, new in LABELS
+        for what, response in {
+            "of a named file": f"{BLOCK}\nAnd in `src/b.py`, the number.\n\n{pair(old, new)}",
+            "of the file": f"{pair(old, new, 'y = 2', 'y = 9')}\n{BLOCK}",
+        }.items()
+    ),
+    Row("what the edit does", A, f"{BLOCK}\n{pair('Before:', 'After:', 'x = 1', 'x = 3')}", DONE),
+    Row(
+        "what it does, with more lines",
+        A,
+        f"{BLOCK}\n" + pair("Before:", "After:", "x = 1\ny = 2", "x = 3\ny = 2"),
+        DONE,
+    ),
+    Row("what is printed", A, f"{BLOCK}\n{pair('Before:', 'After:', '1 apple', '3 apples')}", DONE),
+    Row("of no file that is named", A, f"{BLOCK}\n{pair('Before:', 'After:')}", DONE),
+    Row("other labels", A, f"{BLOCK}\n{pair('Input:', 'Output:', 'y = 2', 'y = 9')}", DONE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", PAIRS, ids=lambda row: row.name)
+def test_shown_pairs(bench: Bench, row: Row) -> None:
+    check(bench, row)
