@@ -69,7 +69,6 @@ class File:
     indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
     """What indexed edits change of the base, in runs, by their ids."""
     overlay: Overlay = field(init=False)
-    _now: Text | None = None
 
     def __post_init__(self) -> None:
         self.overlay = Overlay(self.text.whole)
@@ -90,12 +89,7 @@ class File:
 
     def now(self) -> Text:
         """The text as the edits so far leave it."""
-        whole = self.overlay.text()
-        if whole is self.text.whole:
-            return self.text
-        if self._now is None or self._now.data is not whole:
-            self._now = Text(whole)
-        return self._now
+        return self.text if self.overlay.is_bare else self.overlay.now()
 
     def cleared(self, text: Text) -> None:
         """Forget what edits made of it: from now on it is made of this text."""

@@ -7,19 +7,26 @@ order.  An edit that only fits on what earlier edits wrote is folded into their 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, islice
 from operator import attrgetter
 
 from patchq.model.values import Hunk
 from patchq.resolve.ladder import replaced
-from patchq.text.lines import BOM, plain_typography
+from patchq.text.lines import BOM, Text, plain_typography
 
 _END = attrgetter("end")
 _START = attrgetter("start")
+_GROWTH = attrgetter("growth")
+_EDITS = attrgetter("edits")
+_FOOTPRINTS = attrgetter("footprints")
 
 _LONG_LINE = 1000
 """Of a longer line that is changed inside, it is not remembered what it is now."""
+
+
+_Meaning = tuple[object, tuple[Hunk, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,13 @@ class Patch:
 
     hunk: Hunk
     edits: tuple[str, ...]
+    merged: Footprint | None = None
+    """What it claims of the base, where several became one."""
+
+    @property
+    def growth(self) -> int:
+        """How many bytes more it writes than it takes."""
+        return len(self.hunk.new) - (self.hunk.end - self.hunk.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +82,36 @@ class Overlay:
         self._inserted: dict[int, dict[str, dict[bytes, Footprint]]] = {}
         """The footprints that insert at an offset, by their format and what they insert."""
         self._points: list[int] = []
-        self._meanings: dict[tuple[object, tuple[Hunk, ...]], str] = {}
+        self._meanings: set[_Meaning] = set()
+        self._meant: dict[str, list[_Meaning]] = {}
+        """The same by the edits."""
         self._patches: list[Patch] = []
+        self._grown = [0]
+        """By how much all patches before each of the first ones grow the text."""
         self._written: set[bytes] = set()
         """The lines that replacements wrote, as whole as they stand now, without blanks round
         them."""
         self._mingled = False
         """Whether two replacements met on one line, or one changed a long one, so that not all
         such lines are known."""
-        self._text: bytes | None = base
+        self._now = Text(base)
+        self._later: list[tuple[int, Patch]] = []
+        """The replacements that `_now` lacks, with their places among the others."""
+
+    def now(self) -> Text:
+        """The base with every replacement made."""
+        if len(self._later) == 1:
+            at, patch = self._later[0]
+            hunk, grown = patch.hunk, self._grown_before(at)
+            self._now = self._now.spliced(hunk.start + grown, hunk.end + grown, hunk.new)
+        elif self._later:
+            self._now = Text(replaced(self.base, self.hunks(), 0, len(self.base)))
+        self._later.clear()
+        return self._now
 
     def text(self) -> bytes:
-        """The base with every replacement made."""
-        if self._text is None:
-            self._text = replaced(self.base, self.hunks(), 0, len(self.base))
-        return self._text
+        """Its bytes."""
+        return self.now().data
 
     def hunks(self) -> Iterator[Hunk]:
         """The replacements, in the base's bytes and in order."""
@@ -172,8 +201,8 @@ class Overlay:
 
     def writers(self, start: int, end: int) -> tuple[str, ...]:
         """The edits that wrote some of the bytes `start:end` of `text()`, or took some there."""
-        inside = self._inside(Hunk(start, end, b""), self._touched(Hunk(start, end, b""))[0])
-        return tuple(dict.fromkeys(name for patch in inside for name in patch.edits))
+        inside = self._inside(Hunk(start, end, b""))
+        return _names(inside)
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
         """The replacements that overlap or border on `start:end` of the base."""
@@ -194,34 +223,32 @@ class Overlay:
         return not (ended and hunk.new.startswith((b"\n", b"\r\n")))
 
     def _begins_line(self, at: int) -> bool:
-        return self.base[:at] in (b"", BOM) or self.base.startswith(b"\n", at - 1)
+        return _begins_line(self.base, at)
 
-    @staticmethod
-    def _inside(quoted: Hunk, touched: Sequence[tuple[Patch, int]]) -> list[Patch]:
+    def _inside(self, quoted: Hunk) -> list[Patch]:
+        """The patches that wrote some of the bytes `quoted.start:quoted.end` of `text()`, or took
+        some there."""
         return [
-            patch
-            for patch, start in touched
-            if not patch.hunk.new
-            or (start < quoted.end and quoted.start < start + len(patch.hunk.new))
+            self._patches[at]
+            for at in range(*self._touched(quoted))
+            if not self._patches[at].hunk.new
+            or (self._begin(at) < quoted.end and quoted.start < self._end(at))
         ]
 
-    def _remember(self, hunk: Hunk) -> None:
-        """Note the lines that a replacement of the base's bytes writes."""
-        if self._mingled:
-            return
-        first, last = hunk.start, hunk.end
-        if not self._begins_line(first):
-            first = self.base.rfind(b"\n", max(first - _LONG_LINE, 0), first) + 1
-        if not (self._begins_line(last) and hunk.new.endswith(b"\n")):
-            last = self.base.find(b"\n", last, last + _LONG_LINE) + 1 or len(self.base)
-        if (first, last) != (hunk.start, hunk.end):
-            self._mingled = max(hunk.start - first, last - hunk.end) > _LONG_LINE or any(
-                other.hunk.start < hunk.start or hunk.end < other.hunk.end
-                for other in self._between(first, last)
-            )
-        if not self._mingled:
-            whole = self.base[first : hunk.start] + hunk.new + self.base[hunk.end : last]
+    def _remember(self, text: bytes, start: int, new: bytes, end: int) -> tuple[int, int]:
+        """Note the lines that stand now where the bytes `start:end` of `text` become `new`; returns
+        the bytes of the text that are parts of them."""
+        first, last = start, end
+        if not _begins_line(text, first):
+            first = text.rfind(b"\n", max(first - _LONG_LINE, 0), first) + 1
+        if not (_begins_line(text, last) and new.endswith(b"\n")):
+            last = text.find(b"\n", last, last + _LONG_LINE) + 1 or len(text)
+        if max(start - first, last - end) > _LONG_LINE:
+            self._mingled = True
+        else:
+            whole = text[first:start] + new + text[end:last] if first < start or end < last else new
             self._written.update(map(_bare, whole.split(b"\n")))
+        return first, last
 
     # ------------------------------------------------------------ footprints
 
@@ -259,7 +286,9 @@ class Overlay:
 
     def _occupy(self, footprint: Footprint) -> None:
         if footprint.meaning is not None:
-            self._meanings[footprint.meaning, footprint.hunks] = footprint.edit
+            meaning = footprint.meaning, footprint.hunks
+            self._meanings.add(meaning)
+            self._meant.setdefault(footprint.edit, []).append(meaning)
         for hunk in footprint.hunks:
             if hunk.start == hunk.end:
                 if hunk.start not in self._inserted:
@@ -273,67 +302,117 @@ class Overlay:
                 _Island(
                     min([footprint.start, *map(_START, met)]),
                     max([footprint.end, *map(_END, met)]),
-                    (*(other for island in met for other in island.footprints), footprint),
+                    (*chain.from_iterable(map(_FOOTPRINTS, met)), footprint),
                 )
             ]
 
+    def _leave(self, footprint: Footprint) -> None:
+        """Forget a footprint in whose place another one comes."""
+        inserted = self._inserted.get(footprint.start, {}).get(footprint.format, {})
+        if inserted.get(footprint.hunks[0].new) is footprint:
+            del inserted[footprint.hunks[0].new]
+        where = self._touching(footprint)
+        for k, island in enumerate(self._islands[where], where.start):
+            from_last = reversed(range(len(island.footprints)))
+            at = next((i for i in from_last if island.footprints[i] is footprint), None)
+            if at is not None:
+                others = island.footprints[:at] + island.footprints[at + 1 :]
+                self._islands[k] = replace(island, footprints=others)
+
     def _replace(self, patch: Patch) -> None:
-        self._remember(patch.hunk)
-        if not self._patches or self._patches[-1].hunk.end < patch.hunk.start:
-            self._patches.append(patch)
-        else:
-            insort(self._patches, patch, key=lambda other: (other.hunk.start, other.hunk.end))
-        self._text = None
+        """Add a replacement of base bytes that no other one touches but for its borders."""
+        hunk = patch.hunk
+        at = len(self._patches)
+        if at and self._patches[-1].hunk.end >= hunk.start:
+            at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
+        if not self._mingled:
+            first, last = self._remember(self.base, hunk.start, hunk.new, hunk.end)
+            self._mingled |= (first, last) != (hunk.start, hunk.end) and any(
+                other.hunk.start < hunk.start or hunk.end < other.hunk.end
+                for other in self._between(first, last)
+            )
+        self._insert(at, at, patch)
+        self._later.append((at, patch))
+
+    def _insert(self, first: int, last: int, patch: Patch) -> None:
+        """Put a patch in place of some."""
+        self._patches[first:last] = [patch]
+        del self._grown[first + 1 :]
+
+    def _grown_before(self, at: int) -> int:
+        """By how much the patches before one grow the text."""
+        known = len(self._grown)
+        if at >= known:
+            more = map(_GROWTH, islice(self._patches, known - 1, at))
+            self._grown += islice(accumulate(more, initial=self._grown[-1]), 1, None)
+        return self._grown[at]
 
     # ------------------------------------------------------------ what needs earlier edits
 
     def fold(self, edit: str, format: str, hunks: Sequence[Hunk], quoted: Hunk) -> tuple[str, ...]:
         """Make replacements that are in the bytes of `text()`; returns the edits that wrote what
         the edit quotes there (the bytes `quoted.start:quoted.end`)."""
-        touched, _ = self._touched(quoted)
-        writers = self._inside(quoted, touched) or [patch for patch, _ in touched] or self._patches
-        needs = tuple(dict.fromkeys(name for patch in writers for name in patch.edits))
+        first, last = self._touched(quoted)
+        writers = self._inside(quoted) or self._patches[first:last] or self._patches
+        needs = _names(writers)
         for hunk in reversed(hunks):
             self._fold_one(edit, format, hunk)
         return needs
 
-    def _touched(self, hunk: Hunk) -> tuple[list[tuple[Patch, int]], int]:
-        """The patches that the bytes `hunk.start:hunk.end` of `text()` overlap or border on, each
-        with the offset in `text()` at which its new bytes begin; and how much further than in the
-        base the byte behind them is there."""
-        touched, shift = [], 0
-        for patch in self._patches:
-            start = patch.hunk.start + shift
-            if start > hunk.end:
-                break
-            if hunk.start <= start + len(patch.hunk.new):
-                touched.append((patch, start))
-            shift += len(patch.hunk.new) - (patch.hunk.end - patch.hunk.start)
-        return touched, shift
+    def _touched(self, hunk: Hunk) -> tuple[int, int]:
+        """Which patches (the first, and the one behind the last) the bytes `hunk.start:hunk.end`
+        of `text()` overlap or border on."""
+        every = range(len(self._patches))
+        last = bisect_right(every, hunk.end, key=self._begin)
+        return bisect_left(every, hunk.start, hi=last, key=self._end), last
+
+    def _begin(self, at: int) -> int:
+        """The offset in `text()` at which a patch's new bytes begin."""
+        return self._patches[at].hunk.start + self._grown_before(at)
+
+    def _end(self, at: int) -> int:
+        return self._begin(at) + len(self._patches[at].hunk.new)
 
     def _fold_one(self, edit: str, format: str, hunk: Hunk) -> None:
         """Make one patch of the hunk and all patches that it touches."""
-        current = self.text()
-        touched, shift = self._touched(hunk)
-        if touched:
-            (first, first_at), (last, last_at) = touched[0], touched[-1]
-            last_end = last_at + len(last.hunk.new)
-            left, right = min(hunk.start, first_at), max(hunk.end, last_end)
+        current = self.now()
+        first, last = self._touched(hunk)
+        met = self._patches[first:last]
+        shift = self._grown_before(last)
+        if met:
+            left, right = min(hunk.start, self._begin(first)), max(hunk.end, self._end(last - 1))
             merged = Hunk(
-                first.hunk.start - (first_at - left),
-                last.hunk.end + (right - last_end),
-                current[left : hunk.start] + hunk.new + current[hunk.end : right],
+                met[0].hunk.start - (self._begin(first) - left),
+                met[-1].hunk.end + (right - self._end(last - 1)),
+                current.data[left : hunk.start] + hunk.new + current.data[hunk.end : right],
             )
-            gone = {id(patch) for patch, _ in touched}
-            self._patches = [patch for patch in self._patches if id(patch) not in gone]
         else:
             merged = Hunk(hunk.start - shift, hunk.end - shift, hunk.new)
-        edits = tuple(
-            dict.fromkeys([*(name for patch, _ in touched for name in patch.edits), edit])
-        )
-        self._meanings = {meaning: by for meaning, by in self._meanings.items() if by not in edits}
-        self._occupy(Footprint(edit, format, (merged,)))
-        self._replace(Patch(merged, edits))
+        for name in _names(patch for patch in met if patch.merged is None):
+            self._meanings.difference_update(self._meant.pop(name, ()))
+        edits = tuple(dict.fromkeys((*_names(met), edit)))
+        footprint = Footprint(edit, format, (merged,))
+        for patch in met:
+            if patch.merged:
+                self._leave(patch.merged)
+        self._occupy(footprint)
+        if not self._mingled:
+            self._remember(current.data, hunk.start, hunk.new, hunk.end)
+        self._insert(first, last, Patch(merged, edits, footprint if met else None))
+        self._now = current.spliced(hunk.start, hunk.end, hunk.new)
+
+
+def _begins_line(text: bytes, at: int) -> bool:
+    return not at or text.startswith(b"\n", at - 1) or (at == len(BOM) and text.startswith(BOM))
+
+
+def _names(patches: Iterable[Patch]) -> tuple[str, ...]:
+    """The edits that they come from."""
+    return tuple(dict.fromkeys(chain.from_iterable(map(_EDITS, patches))))
+
+
+def _span(patch: Patch) -> tuple[int, int]:
+    return patch.hunk.start, patch.hunk.end
 
 
 def _bare(line: bytes) -> bytes:

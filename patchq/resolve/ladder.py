@@ -30,7 +30,7 @@ from patchq.resolve.search import (
     ways,
 )
 from patchq.text.line_diff import line_diff
-from patchq.text.lines import BOM, TYPOGRAPHIC, Text
+from patchq.text.lines import BOM, TYPOGRAPHIC, Text, content
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,8 @@ def inserted(text: Text, at: int, lines: Lines, ahead: bool = False, asked: bool
     """The lines put behind the first `at` lines, unless, where that is `asked`, they stand there
     already: behind that point, or `ahead` of it."""
     first = at - len(lines) if ahead else at
-    if asked and lines and first >= 0 and text.contents[first : first + len(lines)] == lines:
+    stand = [content(line) for line in text.lines[first : first + len(lines)]] if first >= 0 else []
+    if asked and lines and stand == lines:
         there = range(first, first + len(lines))
         return Found("exact", there.start, there.stop, already=True, proof=frozenset(there))
     data = b"".join(line + text.line_end for line in lines)

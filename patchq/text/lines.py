@@ -87,8 +87,13 @@ class Text:
     @cached_property
     def line_end(self) -> bytes:
         """The file's most frequent line end; `\n` for a file without any."""
-        crlf = self.data.count(b"\r\n")
-        return b"\r\n" if crlf * 2 > self.data.count(b"\n") else b"\n"
+        crlf, every = self._line_ends
+        return b"\r\n" if crlf * 2 > every else b"\n"
+
+    @cached_property
+    def _line_ends(self) -> tuple[int, int]:
+        """How many lines end with `\r\n`, and how many at all."""
+        return self.data.count(b"\r\n"), self.data.count(b"\n")
 
     @property
     def lacks_final_newline(self) -> bool:
@@ -105,6 +110,24 @@ class Text:
         if not self.lacks_final_newline:
             return whole
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
+
+    def spliced(self, start: int, end: int, new: bytes) -> Text:
+        """The same with `new` in place of the bytes `start:end`.  What is known of the lines stays
+        known, so that many small changes take no look at all lines for each."""
+        text = Text(self.data[:start] + new + self.data[end:])
+        known = "starts" in vars(self) and self.data is self.whole and not self._returns
+        if not known or text.whole is not text.data or not self.offset == text.offset <= start:
+            return text
+        first, last = self.line_at(start) - 1, min(self.line_at(end), len(self.lines))
+        old = self.data[self.starts[first] : self.starts[last]]
+        new = text.data[self.starts[first] : self.starts[last] + len(text.data) - len(self.data)]
+        text.lines = [*self.lines[:first], *split_lines(new), *self.lines[last:]]
+        text.starts = self.starts[:first]
+        text.starts += accumulate(map(len, text.lines[first:]), initial=self.starts[first])
+        crlf, every = self._line_ends
+        crlf += new.count(b"\r\n") - old.count(b"\r\n")
+        text._line_ends = crlf, every + new.count(b"\n") - old.count(b"\n")
+        return text
 
     @cached_property
     def with_returns(self) -> Text | None:
