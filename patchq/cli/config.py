@@ -7,7 +7,12 @@ from argparse import Namespace
 
 from patchq.cli import arguments, output, places
 from patchq.config import config_file
+from patchq.config.schema import Config
+from patchq.git.objects import Identity
+from patchq.git.signing import Signer
 from patchq.hooks.steps import cannot_start
+from patchq.model.errors import CannotSign
+from patchq.pipeline.world import NOBODY
 
 ARGUMENTS = (arguments.Argument("what", choices=("check", "sample", "schema")),)
 
@@ -21,13 +26,28 @@ def run(args: Namespace) -> int:
     else:
         site = places.find(args)
         path, config = site.config_path, site.load_config()
-        if wrong := cannot_start(config):
-            raise config_file.ConfigError(
-                [f"{config_file.place(path, 'hooks', n, 'run')}: {why}" for n, why in wrong]
-            )
+        wrong = [
+            f"{config_file.place(path, 'hooks', n, 'run')}: {why}"
+            for n, why in cannot_start(config)
+        ]
+        if wrong := [*wrong, *_unsigned(site, config)]:
+            raise config_file.ConfigError(wrong)
         output.emit(
             args,
             {"config": str(path), "exists": path.exists()},
             f"{path}: {'ok' if path.exists() else 'not there; defaults'}",
         )
     return 0
+
+
+def _unsigned(site: places.Site, config: Config) -> list[str]:
+    """Why commits that are to be signed cannot be, tried out."""
+    try:
+        Signer(site.repo, config.commit.sign).try_out(site.repo.identity() or Identity(*NOBODY))
+    except CannotSign as fault:
+        if "sign" in config.commit.model_fields_set:
+            where = config_file.place(site.config_path, "commit", "sign")
+        else:
+            where = "git's configuration"
+        return [f"{where}: {fault.message}; {fault.hint}"]
+    return []

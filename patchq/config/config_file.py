@@ -87,14 +87,6 @@ def parse(data: bytes, name: str = ".patchq.yaml") -> Config:
     )
 
 
-def check_kept(path: Path, config: Config) -> None:
-    """Raise `ConfigError` for what the configuration asks and this version does not do: to go on
-    without it would land what, say, a hook was to refuse."""
-    if config.commit.sign:
-        where = place(path, "commit", "sign")
-        raise ConfigError([f"{where}: expected nothing, as this version does not sign commits"])
-
-
 def place(path: Path, *loc: int | str) -> str:
     """Where a key stands, as messages name it: `FILE:LINE:COLUMN KEY`."""
     root = yamlio.parse(path.read_bytes().decode())

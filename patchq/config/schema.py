@@ -44,6 +44,14 @@ def _value(value: object) -> object:
     return value.value if isinstance(value, Scalar) else value
 
 
+def _signing(value: object) -> object:
+    """`auto`, or what a flag takes."""
+    value = _value(value)
+    if value != "auto" and not isinstance(value, bool):
+        raise ValueError("`auto`, true or false")
+    return value
+
+
 def _number(value: object) -> object:
     """The value, if it is a whole number: to Python, `true` is 1 as well."""
     return number if type(number := _value(value)) is int else None
@@ -73,6 +81,7 @@ T = TypeVar("T")
 Maybe = Annotated[T | None, BeforeValidator(_text)]
 Text = Annotated[StrictStr, BeforeValidator(_text), _matching(r"(?s).*\S.*", "text")]
 Flag = Annotated[StrictBool, BeforeValidator(_value)]
+Signing = Annotated[Literal["auto", True, False], BeforeValidator(_signing)]
 Count = Annotated[StrictInt, BeforeValidator(_value), Field(gt=0)]
 Number = Annotated[StrictInt, BeforeValidator(_value), Field(ge=0)]
 Seconds = Annotated[float, BeforeValidator(_value), Field(strict=True, gt=0, le=10**9)]
@@ -178,7 +187,7 @@ class Commit(Section):
     author: Maybe[Person] = Field(None, description="default: git's user.name and user.email")
     author_from_response: Flag = False
     prose: Flag = Field(True, description="put the response's prose into the commit's body")
-    sign: Flag = Field(False, description="sign commits as git is configured to")
+    sign: Signing = Field("auto", description="sign commits; auto: as git's commit.gpgSign says")
 
 
 class Worktree(Section):

@@ -54,6 +54,8 @@ from patchq.model.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.model.values import Entry, EntryKind, FileChange
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
+Sign = Callable[[bytes, Identity], bytes]
+"""Gives a commit object's bytes, made by this committer, with a signature, if one is wanted."""
 
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _FIRST = 1000
@@ -339,10 +341,11 @@ class Repository:
         message: str,
         author: Identity,
         committer: Identity,
+        sign: Sign = lambda commit, committer: commit,
     ) -> tuple[str, str]:
         """The ids of a new commit (the first of a history where there is no parent) and of its
         tree, which stay in memory until `write_objects`.  `RepositoryFault` if the tree would
-        differ from the parent's by anything but `changes`."""
+        differ from the parent's by anything but `changes`; what `sign` raises."""
         root = self.write_tree(parent, changes)
         if "\0" in message:
             raise RepositoryFault("a commit message cannot hold a NUL byte")
@@ -353,19 +356,20 @@ class Repository:
             text = self.raw_repository.create_commit_string(by, via, message, tree, parents)
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise fault("cannot make a commit", error) from None
-        return self.unwritten.keep(ObjectType.COMMIT, str(text).encode()), root
+        raw = sign(str(text).encode(), committer)
+        return self.unwritten.keep(ObjectType.COMMIT, raw), root
 
     def amend(
-        self, commit: str, parent: str, changes: Sequence[FileChange], message: str
+        self, commit: str, parent: str, changes: Sequence[FileChange], message: str, sign: Sign
     ) -> tuple[str, str]:
         """The commit again with other files or another message, by the same people at the same
-        time; its id and its tree's."""
+        time, and with a signature of its own; its id and its tree's."""
         old = self._commit(commit)
         author, committer = (
             Identity(who.name, who.email, who.time, who.offset)
             for who in (old.author, old.committer)
         )
-        return self.write_commit(parent, changes, message, author, committer)
+        return self.write_commit(parent, changes, message, author, committer, sign)
 
     def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
         """The tree of a commit with the changes made, as `write_commit` would have it."""

@@ -19,7 +19,7 @@ from patchq.git import records
 from patchq.hooks.engine import Fixed, HookInput, Verdict, processors
 from patchq.hooks.jail import Cancelled, Objects
 from patchq.hooks.steps import Step
-from patchq.model.errors import Fault
+from patchq.model.errors import CannotSign, Fault
 from patchq.model.report import BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.pipeline import stages
@@ -101,7 +101,9 @@ def _amended(
     paths: tuple[str, ...],
     follows: bool,
 ) -> CandidateCommit:
-    commit, tree = world.repo.amend(candidate.commit, candidate.parent, changes, message)
+    commit, tree = world.repo.amend(
+        candidate.commit, candidate.parent, changes, message, world.signer.signed
+    )
     return replace(candidate, commit=commit, tree=tree, paths=paths, follows=follows)
 
 
@@ -232,6 +234,8 @@ class _Check:
                     decision = after
         except Cancelled:
             return before
+        except CannotSign as fault:
+            decision = decision.unsigned(fault)
         except Fault:
             raise
         except Exception as error:

@@ -38,6 +38,13 @@ class ObjectsGone(RepositoryFault):
     retryable = True
 
 
+class CannotSign(Fault):
+    """A commit was to be signed, and there is no signature for it; it is not made without."""
+
+    def __init__(self, why: str, hint: str | None = None) -> None:
+        super().__init__(f"the commit cannot be signed: {why}", hint)
+
+
 class DiskFault(Fault):
     """The queue's or the repository's file system refuses to work."""
 

@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 from patchq import formats
 from patchq.git import records
-from patchq.model.errors import Fault, disk_fault
+from patchq.model.errors import CannotSign, Fault, disk_fault
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED
 from patchq.model.values import (  # fmt: skip
@@ -92,6 +92,11 @@ class Decision(ResponseVerdict):
     def held(self, message: str, hint: str) -> Decision:
         """The same batch, which waits until nobody's hands are on its branch."""
         return self.ended("held", Problem("target.busy", message, hint, severity="warning"))
+
+    def unsigned(self, fault: CannotSign) -> Decision:
+        """The same batch, which waits until its commit can be signed."""
+        problem = Problem(fault.code, fault.message, fault.hint, severity="warning")
+        return self.ended("held", problem)
 
     def outcome(self) -> Outcome:
         """The report's view of it."""

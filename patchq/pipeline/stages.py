@@ -21,6 +21,7 @@ from patchq.git.located import WorkTrees
 from patchq.git.objects import Identity, parse_identity
 from patchq.git.worktree import Checkout
 from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
+from patchq.model.errors import CannotSign
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored, halves
 from patchq.model.values import (
@@ -443,7 +444,11 @@ def commit(checked: Checked) -> Decision:
         return decision.ended("rejected", *secrets)
     if checked.choice.dry_run:
         return decision
-    oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer)
+    sign = world.signer.signed
+    try:
+        oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer, sign)
+    except CannotSign as fault:
+        return decision.unsigned(fault)
     return replace(
         decision,
         candidate=CandidateCommit(

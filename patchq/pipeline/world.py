@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from patchq.config.policy import Policy, Ruling, matcher
 from patchq.git.located import WorkTrees
 from patchq.git.objects import Identity
+from patchq.git.signing import Signer
 from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
@@ -123,6 +124,11 @@ class World(Ground):
     def hooks(self) -> Steps:
         """The hooks of this configuration; `HookFault` if one is named that there is not."""
         return steps(self.config, self.repo.hooks_directory() if self.config.git_hooks else None)
+
+    @cached_property
+    def signer(self) -> Signer:
+        """What signs commits, where they are to be signed."""
+        return Signer(self.repo, self.config.commit.sign)
 
     @cached_property
     def model(self) -> Model | None:

@@ -184,8 +184,8 @@ repository.damaged
     An object that the batch needs is missing from the repository, or cannot be read.
     Restore it from another clone (`git fsck --full` names it); the batch then goes on by itself.
 fault.repository
-    The repository cannot be opened, read or written.
-    Repair the repository (`git fsck --full` names what is broken), then start patchq again.
+    The repository cannot be opened, read or written; or the commit cannot be signed, and is held.
+    Repair what the message names (`git fsck --full`, or the key), then start patchq again.
 fault.disk
     The disk is full or fails.
     Make room or repair it; what waits goes on by itself.

@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from patchq.git import records, refs, worktree
+from patchq.git.signing import is_signed
 from patchq.land import collisions, landing, presubmit, reports, worker
 from patchq.model.errors import Fault, UsageError
 from patchq.model.names import response_name
@@ -143,7 +144,10 @@ def _landing(
     )
     whole = only is None and not without
     own = branch == report["commit"]
-    if whole and (repo.parents(branch) == (tip,) if own else repo.is_ancestor(tip, branch)):
+    # One from before commits were to be signed is made again, and gets its signature.
+    ready = not own or is_signed(repo.raw(branch)) or not world.signer.wanted
+    there = repo.parents(branch) == (tip,) if own else repo.is_ancestor(tip, branch)
+    if whole and there and ready:
         candidate = CandidateCommit(
             target=target,
             parent=tip,

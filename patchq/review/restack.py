@@ -52,7 +52,7 @@ def settle(world: World) -> None:
     reports.reconcile(world)
     follow(world)
     collisions.refresh(world)
-    if _branches(world) == branches:
+    if _branches(world) == branches and not world.signer.resting:
         _settled[world.repo] = branches
 
 
@@ -113,6 +113,8 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     if not follows and (where := worktree.checkouts(repo, records.branch(id))):
         updated = document.with_problems(updated, _checked_out(report, tip, where[0].workdir))
     elif not follows or report["commit"] != branch:
+        if world.signer.resting:
+            return None
         decision = _decided(report, world)
         if isinstance(decision, Fault):
             message = _since(report, tip) + decision.message
@@ -126,7 +128,7 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
             commit = branch if same else candidate.commit
             updated = _made_again(report, decision, commit)
         elif decision.state == "held":
-            return None  # a work tree rebases the target, which moves again soon
+            return None  # a work tree rebases the target, which moves again soon; or no signature
         else:
             updated = document.with_problems(updated, _stays(report, tip, decision))
     if agree and commit == branch and updated == report:

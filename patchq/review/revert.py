@@ -73,6 +73,7 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     choice = Choice(target=target, accepted=True)
     if obstacle := _in_the_way(gate, data, name, choice):
         return Decided(report, (obstacle,))
+    world.signer.try_out(world.identity())  # else it would land when nobody sees it any more
     verdicts: list[Report] = []
     worker.work([world.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:

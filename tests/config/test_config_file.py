@@ -40,7 +40,7 @@ def test_defaults() -> None:
     assert (c.limits.response_bytes, c.limits.file_bytes) == (2 << 20, 4 << 20)
     assert (c.limits.edits, c.paths.new_directories) == (500, True)
     assert (c.llm.model, c.llm.correct, c.llm.max_attempts, c.llm.auto_retry) == (None, True, 3, 0)
-    assert (c.commit.prose, c.commit.sign, c.commit.author_from_response) == (True, False, False)
+    assert (c.commit.prose, c.commit.sign, c.commit.author_from_response) == (True, "auto", False)
 
 
 def test_a_missing_file_means_defaults(tmp_path: Path) -> None:

@@ -14,11 +14,14 @@ from pathlib import Path
 from patchq.config.schema import Config
 from patchq.git import command
 from patchq.git.linklock import owner_of
+from patchq.git.objects import Identity
 from patchq.git.repository import Repository
+from patchq.git.signing import Signer
 from patchq.git.worktree import registered
 from patchq.hooks.jail import NO_JAIL, can_jail
 from patchq.hooks.steps import cannot_start
-from patchq.model.errors import Fault
+from patchq.model.errors import CannotSign, Fault
+from patchq.pipeline.world import NOBODY
 from patchq.service.doctor import Finding, writable
 
 _EARLIEST = 1_700_000_000
@@ -196,6 +199,7 @@ def look_at_repository(repo: Repository, config: Config | None) -> Iterator[Find
             "run patchq as the repository's owner, or set core.sharedRepository=group for both",
         )
     yield from _target(repo, config)
+    yield _signing(repo, config or Config())
     yield from _links(repo)
     yield from _locks(repo.commondir)
     yield from _work_trees(repo)
@@ -210,6 +214,18 @@ def _features(repo: Repository) -> list[str]:
     found += ["shallow"] if (there / "shallow").exists() else []
     found += ["alternates"] if (there / "objects/info/alternates").exists() else []
     return found + [key for key in _EXTENSIONS if repo.setting(f"extensions.{key}") == "true"]
+
+
+def _signing(repo: Repository, config: Config) -> Finding:
+    """Whether commits get their signature, tried out."""
+    try:
+        how = Signer(repo, config.commit.sign).try_out(repo.identity() or Identity(*NOBODY))
+    except CannotSign as fault:
+        return Finding("git.signing", "todo", fault.message + "; batches are held", fault.hint)
+    if how is None:
+        why = "git's commit.gpgSign is off" if config.commit.sign else "`commit.sign` is false"
+        return Finding("git.signing", "ok", f"commits are not signed: {why}")
+    return Finding("git.signing", "ok", f"commits are signed: {how.format}, by {how.program}")
 
 
 def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:

@@ -1,0 +1,370 @@
+"""Commits are signed as git is configured, by real keys, and as real git verifies it; or nothing
+lands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.keys import FORMATS, configure, lock, signing, verified
+
+AUTO = "version: 1\nmode: auto\nqueue: {settle_seconds: 0.01}\n"
+RESPONSE = block("a.txt", "one\n", "ONE\n")
+TEXT = "one\n2\n3\n4\n5\n6\n7\n8\n9\nten\n"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": TEXT})
+    git("checkout", "-q", "-b", "elsewhere", cwd=repo)
+    commit_files(repo, {}, "Elsewhere")
+    (repo / ".patchq.yaml").write_text(AUTO + "target: main\n")
+    patchq("init", cwd=repo)
+    return repo
+
+
+@pytest.fixture(params=FORMATS)
+def key(request: pytest.FixtureRequest, home: Path) -> Iterator[str]:
+    with signing(request.param, home) as key:
+        yield key
+
+
+@pytest.fixture
+def ssh(home: Path, repo: Path) -> Iterator[str]:
+    """A key, after the repository was made."""
+    with signing("ssh", home) as key:
+        yield key
+
+
+def send(repo: Path, fails: int = 0, /, **responses: str) -> None:
+    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
+    patchq("run", cwd=repo, code=fails)
+
+
+def state(repo: Path, id: str) -> tuple[str, list[str]]:
+    told = report(repo / ".patchq", id)
+    return told["state"], [f"{p['code']}: {p['message']}; {p['hint']}" for p in told["problems"]]
+
+
+def header(repo: Path, commit: str) -> str:
+    return git("cat-file", "commit", commit, cwd=repo).split("\n\n")[0]
+
+
+def test_each_format_is_signed_as_git_verifies_it(repo: Path, key: str) -> None:
+    send(repo, x=RESPONSE)
+    assert state(repo, "x") == ("applied", [])
+    assert "Ada Tester" in verified(repo) or "ada@example.org" in verified(repo)
+    shown = git("log", "-1", "--format=%G?", "--show-signature", "main", cwd=repo)
+    assert shown.split("\n")[-1] in ("G", "U")
+    assert report(repo / ".patchq", "x")["commit"] == tip(repo)
+    git("fsck", "--strict", cwd=repo)
+
+
+def test_it_is_the_header_that_git_makes(repo: Path, ssh: str) -> None:
+    """These signatures are the same for the same bytes."""
+    send(repo, x=RESPONSE)
+    raw = git("cat-file", "commit", "main", cwd=repo)
+    who = git("log", "-1", "--format=%an%n%ae%n%ad", "--date=raw", "main", cwd=repo).split("\n")
+    names = ("NAME", "EMAIL", "DATE")
+    named = {
+        f"GIT_{role}_{name}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for name, value in zip(names, who, strict=True)
+    }
+    made = subprocess.run(
+        ["git", "commit-tree", "-S", "-p", "main~1", "main^{tree}"],
+        cwd=repo,
+        env=os.environ | named,
+        input=(raw.partition("\n\n")[2] + "\n").encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert git("cat-file", "commit", made.stdout.decode().strip(), cwd=repo) == raw
+
+
+def test_a_group_keeps_its_order_and_each_has_one_signature(
+    repo: Path, ssh: str, home: Path, tmp_path: Path
+) -> None:
+    counter = tmp_path / "keygen"
+    counter.write_text(f'#!/bin/sh\necho x >> {tmp_path}/count\nexec ssh-keygen "$@"\n')
+    counter.chmod(0o755)
+    configure(home, "gpg.ssh.program", str(counter))
+    lines = TEXT.split("\n")
+    send(
+        repo,
+        0,
+        **{f"x{n}": block("a.txt", f"{line}\n", f"{line}!\n") for n, line in enumerate(lines[:-1])},
+    )
+    commits = git("log", "--reverse", "--format=%H", "main~10..main", cwd=repo).split()
+    assert [report(repo / ".patchq", f"x{n}")["commit"] for n in range(10)] == commits
+    assert (tmp_path / "count").read_text().count("x") == 10
+    for commit in commits:
+        verified(repo, commit)
+
+
+def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path, ssh: str) -> None:
+    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
+    first = tip(repo, "patchq/y")
+    verified(repo, "patchq/x")
+    verified(repo, "patchq/y")
+    patchq("accept", "x", cwd=repo)
+    assert tip(repo, "patchq/y") != first
+    verified(repo, "patchq/y")
+    patchq("accept", "y", cwd=repo)
+    verified(repo, "main")
+    verified(repo, "main~1")
+    assert "gpgsig" not in header(repo, "refs/notes/patchq"), "git signs no notes either"
+    patchq("revert", "x", cwd=repo)
+    assert 'Revert "' in git("log", "-1", "--format=%s", "main", cwd=repo)
+    verified(repo, "main")
+
+
+def test_a_proposal_from_before_is_signed_when_it_is_accepted(repo: Path, home: Path) -> None:
+    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    send(repo, x=RESPONSE)
+    assert "gpgsig" not in header(repo, "patchq/x")
+    with signing("ssh", home):
+        patchq("accept", "x", cwd=repo)
+        verified(repo)
+        assert report(repo / ".patchq", "x")["commit"] == tip(repo)
+
+
+def test_what_a_hook_makes_of_a_batch_is_signed(repo: Path, ssh: str) -> None:
+    hook = "hooks: [{id: fix, stage: pre-commit, run: 'echo more >> a.txt', fixes: true}]\n"
+    (repo / ".patchq.yaml").write_text(AUTO + "target: main\n" + hook)
+    send(repo, x=RESPONSE)
+    assert git("show", "main:a.txt", cwd=repo).endswith("more")
+    verified(repo)
+
+
+def test_a_second_delivery_is_known_whatever_the_signature(repo: Path, key: str) -> None:
+    send(repo, x=RESPONSE)
+    before = tip(repo)
+    (repo / ".patchq/done/x.md").rename(repo / "again")
+    for place in (repo / ".patchq").rglob("x.report.*"):
+        place.unlink()
+    send(repo, z=(repo / "again").read_text())
+    assert tip(repo) == before
+    verified(repo)
+    assert state(repo, "z")[0] == "duplicate"
+
+
+# ---------------------------------------------------------------- what is configured
+
+
+@pytest.mark.parametrize(
+    ("git_says", "sign", "signed"),
+    [
+        ("true", "auto", True), ("true", "false", False), ("false", "auto", False),
+        ("false", "true", True), ("yes", "auto", True), ("off", "auto", False), ("1", "auto", True),
+    ],
+)  # fmt: skip
+def test_git_says_it_unless_patchq_does(
+    repo: Path, ssh: str, home: Path, git_says: str, sign: str, signed: bool
+) -> None:
+    configure(home, "commit.gpgSign", git_says)
+    (repo / ".patchq.yaml").write_text(AUTO + f"target: main\ncommit: {{sign: {sign}}}\n")
+    patchq("config", "check", cwd=repo)
+    send(repo, x=RESPONSE)
+    assert ("gpgsig" in header(repo, "main")) is signed
+
+
+@pytest.mark.parametrize("way", ["include", "includeIf", "variables"])
+def test_git_itself_is_asked(
+    repo: Path, ssh: str, home: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("config", "--global", "--unset", "commit.gpgSign", cwd=home)
+    (home / "more").write_text("[commit]\n\tgpgSign\n")
+    if way == "include":
+        configure(home, "include.path", str(home / "more"))
+    elif way == "includeIf":
+        git("remote", "add", "origin", "https://example.org/x", cwd=repo)
+        configure(home, "includeIf.hasconfig:remote.*.url:https://**.path", str(home / "more"))
+    else:
+        monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", "commit.gpgSign")
+        monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+    send(repo, x=RESPONSE)
+    verified(repo)
+
+
+def test_ssh_keys_are_named_as_git_knows_them(repo: Path, ssh: str, home: Path) -> None:
+    agent = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    found = dict(line.split(";")[0].split("=") for line in agent.splitlines() if "=" in line)
+    try:
+        os.environ["SSH_AUTH_SOCK"] = found["SSH_AUTH_SOCK"]
+        subprocess.run(["ssh-add", "-q", ssh], check=True, capture_output=True)
+        public = Path(f"{ssh}.pub").read_text().strip()
+        Path(ssh).unlink()
+        for number, key in enumerate((public, f"key::{public}", f"{ssh}.pub", None)):
+            if key is None:
+                git("config", "--global", "--unset", "user.signingKey", cwd=home)
+                configure(home, "gpg.ssh.defaultKeyCommand", "ssh-add -L")
+            else:
+                configure(home, "user.signingKey", key)
+            line = TEXT.split("\n")[number]
+            send(repo, 0, **{f"x{number}": block("a.txt", f"{line}\n", f"{line}!\n")})
+            assert state(repo, f"x{number}") == ("applied", [])
+            verified(repo)
+    finally:
+        os.environ.pop("SSH_AUTH_SOCK", None)
+        os.kill(int(found["SSH_AGENT_PID"]), 15)
+
+
+def test_without_a_key_of_its_own_openpgp_takes_the_committers(repo: Path, home: Path) -> None:
+    with signing("openpgp", home):
+        git("config", "--global", "--unset", "user.signingKey", cwd=home)
+        send(repo, x=RESPONSE)
+        verified(repo)
+
+
+# ---------------------------------------------------------------- a key that cannot sign
+
+
+def _broken(way: str, home: Path, key: str, tmp_path: Path) -> str:
+    """Have the key not sign; what is told of it."""
+    program = tmp_path / "program"
+    if way == "no program":
+        configure(home, "gpg.ssh.program", "/nowhere/ssh-keygen")
+        return "/nowhere/ssh-keygen"
+    if way == "no key":
+        git("config", "--global", "--unset", "user.signingKey", cwd=home)
+        return "user.signingKey"
+    if way == "wrong key":
+        configure(home, "user.signingKey", "/nowhere/key")
+        return "/nowhere/key"
+    if way == "a passphrase":
+        subprocess.run(
+            ["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", key],
+            check=True,
+            capture_output=True,
+        )
+        return "passphrase"
+    if way == "no such format":
+        configure(home, "gpg.format", "pgp5")
+        return "'pgp5'"
+    if way == "no flag":
+        configure(home, "commit.gpgSign", "perhaps")
+        return "'perhaps'"
+    program.write_text("#!/bin/sh\nfor last; do :; done\necho nothing > $last.sig\n")
+    program.chmod(0o755)
+    configure(home, "gpg.ssh.program", str(program))
+    return "made no ssh signature"
+
+
+WAYS = (
+    "no program", "no key", "wrong key", "a passphrase", "no such format", "no flag", "nonsense",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_key_that_cannot_sign_holds_the_batch(
+    repo: Path, ssh: str, home: Path, tmp_path: Path, way: str
+) -> None:
+    before, saved = git("for-each-ref", cwd=repo), (home / ".gitconfig").read_bytes()
+    whole = Path(ssh).read_bytes()
+    said = _broken(way, home, ssh, tmp_path)
+    send(repo, 1, x=RESPONSE, y=block("a.txt", "nowhere\n", "x\n"))
+    was, (problem,) = state(repo, "x")
+    assert was == "held"
+    assert problem.startswith("fault.repository: the commit cannot be signed: ")
+    assert said in problem, problem
+    assert not problem.endswith("None")
+    assert state(repo, "y")[0] == "rejected", "others get their verdict"
+    assert git("for-each-ref", cwd=repo) == before
+    doctor = json.loads(patchq("--json", "doctor", cwd=repo, code=1).out)["findings"]
+    (found,) = [finding for finding in doctor if finding["what"] == "git.signing"]
+    assert (found["level"], said in found["message"]) == ("todo", True)
+    assert found["cure"]
+    assert said in patchq("config", "check", cwd=repo, code=2).err
+    (home / ".gitconfig").write_bytes(saved)
+    Path(ssh).write_bytes(whole)
+    patchq("run", cwd=repo, code=0)
+    assert state(repo, "x") == ("applied", [])
+    verified(repo)
+
+
+def test_a_passphrase_is_never_asked_for(
+    repo: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with signing("openpgp", home, passphrase="secret"):
+        lock()
+        asker = tmp_path / "pinentry"
+        asker.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\nsleep 60\n")
+        asker.chmod(0o755)
+        conf = Path(os.environ["GNUPGHOME"], "gpg-agent.conf")
+        conf.write_text(f"pinentry-program {asker}\n")
+        monkeypatch.setenv("DISPLAY", ":0")
+        began = time.monotonic()
+        send(repo, x=RESPONSE)
+        assert state(repo, "x")[0] == "held"
+        assert time.monotonic() - began < 15
+        assert not (tmp_path / "asked").exists()
+
+
+def test_an_accept_and_a_revert_without_a_signature_move_nothing(
+    repo: Path, ssh: str, home: Path
+) -> None:
+    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
+    patchq("accept", "x", cwd=repo)
+    commit_main = git("rev-parse", "main", cwd=repo)
+    configure(home, "user.signingKey", "/nowhere/key")
+    git("update-ref", "refs/heads/main", _moved(repo), cwd=repo)
+    moved = tip(repo)
+    assert moved != commit_main
+    for words in (("accept", "y"), ("revert", "x")):
+        done = patchq(*words, cwd=repo, code=None)
+        assert done.code
+        assert "/nowhere/key" in done.out + done.err
+        assert tip(repo) == moved
+    assert not list((repo / ".patchq/active").iterdir())
+
+
+def _moved(repo: Path) -> str:
+    """A commit of a person's on the target, which proposals then have to follow."""
+    tree = git("rev-parse", "main^{tree}", cwd=repo)
+    return git("commit-tree", "-p", "main", "-m", "By hand", tree, cwd=repo)
+
+
+def test_a_proposal_follows_once_its_key_signs_again(repo: Path, ssh: str, home: Path) -> None:
+    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    send(repo, x=RESPONSE)
+    first = tip(repo, "patchq/x")
+    configure(home, "user.signingKey", "/nowhere/key")
+    git("update-ref", "refs/heads/main", _moved(repo), cwd=repo)
+    patchq("run", cwd=repo)
+    assert tip(repo, "patchq/x") == first
+    configure(home, "user.signingKey", ssh)
+    patchq("run", cwd=repo)
+    assert git("rev-parse", "patchq/x~1", cwd=repo) == tip(repo)
+    verified(repo, "patchq/x")
+
+
+def test_doctor_says_how_it_is_done(repo: Path, home: Path) -> None:
+    def found() -> dict[str, Any]:
+        findings = json.loads(patchq("--json", "doctor", cwd=repo, code=None).out)["findings"]
+        return next(finding for finding in findings if finding["what"] == "git.signing")
+
+    assert found()["message"] == "commits are not signed: git's commit.gpgSign is off"
+    with signing("ssh", home):
+        assert found()["message"] == "commits are signed: ssh, by ssh-keygen"
+        (repo / ".patchq.yaml").write_text(AUTO + "target: main\ncommit: {sign: false}\n")
+        assert found()["message"] == "commits are not signed: `commit.sign` is false"
+
+
+@pytest.mark.parametrize("value", ["perhaps", "1", "[]"])
+def test_other_values_are_errors(repo: Path, value: str) -> None:
+    (repo / ".patchq.yaml").write_text(f"version: 1\ncommit: {{sign: {value}}}\n")
+    said = patchq("config", "check", cwd=repo, code=2).err
+    assert "commit.sign: expected `auto`, true or false, got " in said
