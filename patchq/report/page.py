@@ -276,7 +276,7 @@ def _what_to_send(report: Report, instructions: str) -> list[str]:
         fence("\n".join([*header, "---"])),
     ]
     if instructions:
-        parts += ["and then write the edits.", instructions.rstrip()]
+        parts += ["and then write the edits like this:", fence(instructions)]
     if good:
         more = ", …" if len(good) > _MOST_ROWS else ""
         parts.append(f"Good as they are, and to be repeated: {', '.join(good[:_MOST_ROWS])}{more}.")

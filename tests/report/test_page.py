@@ -89,9 +89,11 @@ retries: fix-42
 ---
 ```
 
-and then write the edits.
+and then write the edits like this:
 
+```
 Answer with one block.
+```
 
 Good as they are, and to be repeated: `1`.
 """

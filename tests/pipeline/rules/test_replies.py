@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -56,7 +57,7 @@ UNREADABLE = {
 def test_what_cannot_be_read_is_asked_for_in_its_own_form(bench: Bench, form: str) -> None:
     told = prompt(bench, UNREADABLE[form])
     start = FORMATS[form].instructions.split("\n", 1)[0]
-    assert f"and then write the edits.\n\n{start}\n" in told
+    assert re.search(f"and then write the edits like this:\n\n`{{3,}}\n{re.escape(start)}\n", told)
     assert "path/to" not in told
 
 
