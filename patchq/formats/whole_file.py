@@ -54,8 +54,8 @@ from patchq.formats.marks.parts import (
 )
 from patchq.formats.marks.paths import path_line, path_of_info
 from patchq.formats.marks.ties import (
-    IN_INFO,
     Tie,
+    in_info,
     is_named,
     language_of,
     named_by,
@@ -227,7 +227,7 @@ def _doubt(quotation: Quotation) -> UnreadableEdit:
         f"the fence that names {quotation.path!r} holds {what}, not the file"
         if what
         else f"the text in this fence may be {quotation.path!r}, or quote from it",
-        IN_INFO,
+        in_info(quotation.path),
     )
 
 
@@ -373,7 +373,7 @@ def _edits_beside(i: int, what: str, tie: Tie) -> UnreadableEdit:
     return UnreadableEdit(
         i,
         f"the fence that names {tie.path!r} holds {what}: they may be meant, or be the file's text",
-        f"send edits alone in their fence; to write a file that shows edits, {IN_INFO}",
+        f"send edits alone in their fence; to write a file that shows edits, {in_info(tie.path)}",
     )
 
 

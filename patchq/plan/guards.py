@@ -23,7 +23,7 @@ from patchq.plan.targets import Rules
 from patchq.resolve.readings import is_escaped_line, unescape, unescape_text
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import Text
-from patchq.text.seen import seen
+from patchq.text.seen import named_fence, seen
 
 
 def escaped_file(edit: Edit, op: Create) -> Problem | None:
@@ -50,7 +50,8 @@ def shrinks(edit: Edit, op: Write, rules: Rules, base: Text) -> Problem | None:
             f"the fence of edit {edit.id} names {edit.path} and holds {what}, not the file"
             if what
             else f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
-            "to write the whole file, put its path into the fence's info: ```python:path/to/file",
+            "send the lines that change as an edit that quotes them; to write the whole file, put "
+            f"its path into the fence's info: {named_fence(edit.path)}",
             edit=edit.id,
             path=edit.path,
             line=edit.at[0],

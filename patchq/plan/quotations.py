@@ -15,16 +15,11 @@ from patchq.model.values import Edit, FileChange, Plan, Problem, Quotation, Tree
 from patchq.resolve.readings import levels, quoted_lines
 from patchq.resolve.search import find
 from patchq.text.lines import Text
-from patchq.text.seen import seen
+from patchq.text.seen import named_fence, seen
 
 _RUNGS = ("exact", "line_endings", "trailing_whitespace", "indentation")
 _SHOWN = ("text", "console", "log", "output")
 """The languages of fences that hold what a file becomes that nobody keeps."""
-_IN_INFO = (
-    "to write the file, put its path into the fence's info behind a colon (```python:path/to/file);"
-    " to show something else, let no path stand in the fence's info, right above it or on its "
-    "first line"
-)
 
 Standing = Literal["whole", "inside", "edge"]
 """Whether a text is all that a file holds; or lines of it without the first and the last with text;
@@ -115,6 +110,8 @@ def _doubt(
     return Problem(
         "response.unreadable_edit",
         f"line {first}, column 1: beside the edits, the fence {holds}",
-        _IN_INFO,
+        "to write the file, put its path into the fence's info behind a colon, "
+        f"{named_fence(quotation.path)}; to show something else, let no path stand in the fence's "
+        "info, right above it or on its first line",
         line=first,
     )

@@ -37,6 +37,12 @@ _LOGGED = re.compile(
 _LISTED = re.compile(r"\s*(?:[│├└|]|[d-][rwx-]{9}\b|total \d+$|\S+/$)")
 
 
+def named_fence(path: str) -> str:
+    """How the fence opens that writes the file of that path."""
+    ending = path.rpartition("/")[2].partition(".")[2].rpartition(".")[2]
+    return f"```{ending if ending.isalnum() else 'text'}:{path}"
+
+
 def fits(language: str, path: str) -> bool:
     """Whether a file of that name may hold the text of a fence of that language: not where the
     fence says that people run it, or that something prints it, and the file is code."""

@@ -22,8 +22,7 @@ from patchq.formats.marks.paths import (
     path_of_sentence,
 )
 from patchq.model.values import TieKind
-
-IN_INFO = "put the path into the info of the file's fence: ```python:path/to/file.py"
+from patchq.text.seen import named_fence
 
 _STRONG = re.compile(r"[\w+#.-]*:[ \t]*\S")
 _CITED = re.compile(
@@ -86,6 +85,11 @@ def is_named(mark: Fence) -> bool:
     return _STRONG.match(mark.info) is not None
 
 
+def in_info(path: str) -> str:
+    """What to send for a fence that is to write the file of that path."""
+    return f"put the path into the info of the file's fence: {named_fence(path)}"
+
+
 def language_of(mark: Fence) -> str:
     """The language that a fence's info begins with, in lower case."""
     return mark.info.partition(":")[0].split(" ")[0].lower()
@@ -107,7 +111,9 @@ def tie_by_name(doc: Document, i: int, mark: Fence) -> Tie | None:
     if path is None:
         crowded = _CROWDED.match(mark.info)
         if crowded and is_path(crowded[1], doc.known):
-            raise UnreadableEdit(i, "expected nothing behind the path in the fence's info", IN_INFO)
+            raise UnreadableEdit(
+                i, "expected nothing behind the path in the fence's info", in_info(crowded[1])
+            )
         return None
     return one_tie(doc, i, [("name", i, path), *_path_above(doc, i)])
 
