@@ -33,12 +33,18 @@ _LABEL = re.compile(
     rf"{_FILE}\s*:(?!//)\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
     re.IGNORECASE,
 )
-_BARE = re.compile(r"[^\s#/*+\d><;_`\"'FfPp-](?:.*[^\s>/#:*_`\"'])?", re.DOTALL)
+_SIGNS = r"\u2190-\u2bff\U0001f000-\U0001faff"
+_BARE = re.compile(
+    rf"[^\s#/*+\d><;_`\"'FfPp\[{_SIGNS}-](?:.*[^\s>/#:*_`\"'])?",
+    re.DOTALL,
+)
 """A text without dressing round it, as its ends tell."""
 _LEADING = re.compile(
     r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+"
 )
 _ELEMENT = re.compile(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
+_SYMBOLS = re.compile(rf"[{_SIGNS}\ufe0f]+\s*")
 _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
 _NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
@@ -154,7 +160,10 @@ def _undress(text: str) -> tuple[str, bool]:
     for _ in range(_LAYERS):
         before = text
         text = _without(_LEADING, text)
+        text = _without(_SYMBOLS, text)
         text = element[2] if (element := _ELEMENT.fullmatch(text)) else text
+        if (link := _LINK.fullmatch(text)) and undotted(link[2]) == undotted(link[1].strip("`*")):
+            text = link[1]
         text = _TRAILING.sub("", text).strip()
         text = _without(_LABEL, text)
         if text.endswith(":") and len(text) > 1:

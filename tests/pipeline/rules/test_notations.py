@@ -132,6 +132,17 @@ READ = [
         ">>>>>>> REPLACE\n",
         {"n.md": ":start_line:1\n-------\ny\n"},
     ),
+    *(
+        Row(f"a path as {dress}", A, f"{dress}\n```python\n{BARE}```\n", DONE)
+        for dress in (
+            "### 📄 src/a.py",
+            "📁 `src/a.py`",
+            "[src/a.py](src/a.py)",
+            "✅ **src/a.py**",
+            "### [`src/a.py`](./src/a.py)",
+        )
+    ),
+    Row("a link to another file", A, f"[src/a.py](src/b.py)\n{BARE}", codes=("path.not_found",)),
     Row("a path in tags", A, f"<path>src/a.py</path>\n{BARE}", DONE),
 ]
 SHOWN = [
