@@ -263,12 +263,15 @@ class _Batch:
         if not self._may_follow(edit, op, file, base):
             return None
         self.meets = True
-        if self.order == "base":
+        every = edit.called and _means_all(op)
+        if self.order == "base" and not every:
             return None
         text = file.now()
         asked = self.proofs.asks(edit, on_base=False)
         now = match(text, op, replace(hints, asked=asked))
-        if isinstance(now, Missed) or now.already:
+        if every and isinstance(now, Missed) and now.why == "unwritable":
+            raise self._missed(edit, file, text, now)  # some of what it replaces would stay
+        if self.order == "base" or isinstance(now, Missed) or now.already:
             return None
         writers = file.overlay.writers(text.starts[now.start], text.starts[now.end])
         asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks

@@ -299,7 +299,9 @@ def _right_behind(text: Text, spot: Spot, insertion: bytes) -> Spot | None:
     flat = insertion.replace(b"\r\n", b"\n")
     for form in (flat, flat.replace(b"\n", b"\r\n")) if flat else ():
         end = spot.end + len(form)
-        if text.whole.startswith(form, spot.end) and not _splits_word(text, end):
+        if not text.whole.startswith(form, spot.end) or _splits_word(text, end):
+            continue
+        if not flat.startswith(b"\n") or _ends_line(text, end):
             return Spot(spot.end, end)
     return None
 
@@ -312,12 +314,16 @@ def _parts_of_new(
     old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
     if old == new or old not in new:
         return []
-    added = bool(new.replace(old, b"", 1).strip())
+    ahead, _, behind = new.partition(old)
+    added = bool((ahead + behind).strip())
     # The end of the line that the old text stands on is none that the new one brings.
     ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
     for _, there in spots(text, wanted.new + b"\n" * ended, rungs):
         standing = [
-            spot for spot in there if _is_lines(text, spot) or (added and _is_words(text, spot))
+            spot
+            for spot in there
+            if _is_lines(text, spot)
+            or (added and _is_words(text, spot) and _adds_lines(text, spot, ahead, behind))
         ]
         runs: list[Spot | None] = []
         for place in places:
@@ -334,6 +340,22 @@ def _is_lines(text: Text, spot: Spot) -> bool:
     first, last = lines_at(text, [spot])
     ends = text.starts[last], text.starts[last - 1] + len(content(text.lines[last - 1]))
     return text.starts[first] == spot.start and spot.end in ends
+
+
+def _adds_lines(text: Text, spot: Spot, ahead: bytes, behind: bytes) -> bool:
+    """Whether what stands at the place ahead of the old text, or behind it, is whole lines where
+    the edit adds lines there: `import b` is not added by `import b.c`."""
+    start = text.starts[text.line_at(spot.start) - 1]
+    begins = not text.whole[start : spot.start].strip(BLANKS)
+    if ahead.endswith(b"\n") and not begins:
+        return False
+    return not behind.startswith(b"\n") or _ends_line(text, spot.end)
+
+
+def _ends_line(text: Text, at: int) -> bool:
+    """Whether a line ends at this offset, or right before it."""
+    line = text.line_at(max(at - 1, 0)) - 1
+    return at >= text.starts[line] + len(content(text.lines[line]))
 
 
 def _is_words(text: Text, spot: Spot) -> bool:

@@ -86,7 +86,16 @@ class Text:
 
     @cached_property
     def line_end(self) -> bytes:
-        """The file's most frequent line end; `\n` for a file without any."""
+        """The file's most frequent line end; `\n` for a file without any.  A lone `\r` is one in a
+        text that is read so."""
+        crlf, every = self._line_ends
+        if self._returns and self.data.count(b"\r") - crlf > every:
+            return b"\r"
+        return self._final_end
+
+    @property
+    def _final_end(self) -> bytes:
+        """What ends a last line that lacks its end, however a lone `\r` is read."""
         crlf, every = self._line_ends
         return b"\r\n" if crlf * 2 > every else b"\n"
 
@@ -103,7 +112,7 @@ class Text:
     def whole(self) -> bytes:
         if not self.lacks_final_newline:
             return self.data
-        return self.data + (b"\n" if self.data.endswith(b"\r") else self.line_end)
+        return self.data + (b"\n" if self.data.endswith(b"\r") else self._final_end)
 
     def restored(self, whole: bytes) -> bytes:
         """What became of `whole`, its final newline missing if it is missing from `data`."""

@@ -133,7 +133,7 @@ def test_several_lines(before: str, op: Op, after: str) -> None:
         ("a\nb", ReplaceText("b", "c"), "a\nc"),
         ("a\nb", ReplaceText("b\n", "c\n"), "a\nc"),
         ("a\nb", ReplaceText("b", ""), "a\n"),
-        ("a\rb\rc", ReplaceText("b\nc", "d\nc"), "a\rd\nc"),
+        ("a\rb\rc", ReplaceText("b\nc", "d\nc"), "a\rd\rc"),
     ],
     ids=[
         "CRLF", "mixed", "from a line's end on", "a line's end goes", "BOM", "BOM quoted",
