@@ -119,7 +119,7 @@ class _Batch:
             if isinstance(edit.op, PatchHunk):
                 self.sections.setdefault(_section(edit), []).append((edit, edit.op))
         self.missed = 0
-        self.meets = False
+        self.meets = self.barred = False
         self.followed: dict[str, str] = {}
 
     def run(self) -> BatchReading:
@@ -138,7 +138,7 @@ class _Batch:
             tuple(problems),
             tuple(path for path in dict.fromkeys(self.deeds.blind) if path in changed),
         )
-        return BatchReading(plan, self.meets, self.followed)
+        return BatchReading(plan, self.meets, self.followed, self.barred)
 
     def _told(self, outcome: EditOutcome) -> EditOutcome:
         """The outcome of an edit, once all are known: a later call may have made it void."""
@@ -263,15 +263,15 @@ class _Batch:
         if not self._may_follow(edit, op, file, base):
             return None
         self.meets = True
-        every = edit.called and _means_all(op)
-        if self.order == "base" and not every:
+        if self.order == "base":
             return None
         text = file.now()
         asked = self.proofs.asks(edit, on_base=False)
         now = match(text, op, replace(hints, asked=asked))
-        if every and isinstance(now, Missed) and now.why == "unwritable":
-            raise self._missed(edit, file, text, now)  # some of what it replaces would stay
-        if self.order == "base" or isinstance(now, Missed) or now.already:
+        if edit.called and isinstance(now, Missed) and now.why == "unwritable":
+            self.barred = True
+            raise self._missed(edit, file, text, now)
+        if isinstance(now, Missed) or now.already:
             return None
         writers = file.overlay.writers(text.starts[now.start], text.starts[now.end])
         asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks

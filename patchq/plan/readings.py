@@ -27,11 +27,13 @@ class BatchReading:
 
     `meets` says that the other order may give something else.  `followed` are the edits that stand
     on what others wrote although they have a place on the base, each with one of those others.
+    `barred` says that a call has its one place here, and that nobody can tell what it writes there.
     """
 
     plan: Plan
     meets: bool = False
     followed: Mapping[str, str] = field(default_factory=dict)
+    barred: bool = False
 
 
 def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
@@ -42,8 +44,8 @@ def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
     in_sequence = read("sequence")
     calls = all(edit.called for edit in edits)
     if in_sequence.plan.refused:
-        both = on_base.plan.refused
-        return in_sequence.plan if both and calls else on_base.plan
+        neither = on_base.plan.refused or in_sequence.barred
+        return in_sequence.plan if neither and calls else on_base.plan
     if on_base.plan.refused or calls:
         return in_sequence.plan
     if on_base.plan.changes == in_sequence.plan.changes or not in_sequence.followed:

@@ -180,6 +180,8 @@ CALLED = [
                  tool("Edit", file_path=PATH, old_string="dd", new_string="dd\nx",
                       replace_all=True)),
         codes=("match.none",)),
+    Row("a call cannot be written where a call before puts its quote", {PATH: "ee d\nk\n"},
+        messages(edit("ee d\nk", "    ee k"), edit("ee", "  new\nee")), codes=("match.none",)),
     Row("a repeated insertion inside a line", {PATH: "call(a)\n"},
         messages(edit("call(a)", "wrap(call(a))"), edit("call(a)", "wrap(call(a))")),
         {PATH: "wrap(call(a))\n"}),
