@@ -29,20 +29,18 @@ from patchq.model.ops import (
     halves,
 )
 from patchq.model.values import (  # fmt: skip
-    Collision,
     Edit,
     EditOutcome,
     EditState,
-    FileChange,
     Hunk,
     Plan,
     Problem,
     Tree,
 )
-from patchq.plan import elision, guards, selection
+from patchq.plan import conflicts, elision, guards, selection
 from patchq.plan.deeds import Deeds
 from patchq.plan.files import File, Files, clash, outcome
-from patchq.plan.overlay import Footprint, Patch
+from patchq.plan.overlay import Footprint
 from patchq.plan.proofs import Proofs, Since
 from patchq.plan.readings import BatchReading, Order, meant
 from patchq.plan.targets import Refused, Rules, check_text
@@ -127,7 +125,7 @@ class _Batch:
         outcomes, problems = cascade.run()
         outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
-        problems += _void(outcomes, changes, problems)
+        problems += conflicts.void(outcomes, changes, problems)
         refused = any(p.severity == "error" for p in problems)
         if refused:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
@@ -159,7 +157,7 @@ class _Batch:
             )
         said = self.seen[key]
         if said.id in self.deeds.overwritten:
-            raise self._said_again(edit, said)
+            raise conflicts.said_again(edit, said, self.deeds.overwritten[said.id])
         return outcome(edit, said.state)
 
     def _whole_file(self, edit: Edit, op: Create | DeleteFile | Rename | Write) -> bool:
@@ -174,20 +172,6 @@ class _Batch:
             case Rename(to):
                 self.deeds.rename(edit, to)
         return True
-
-    def _said_again(self, edit: Edit, said: EditOutcome) -> Refused:
-        between = self.deeds.overwritten[said.id]
-        return Refused(
-            Problem(
-                "conflict.order",
-                f"edit {edit.id} says of {edit.path} what edit {said.id} said, and edit {between} "
-                "something else between them: said once, the file is as that one leaves it; done "
-                "again, it is as before",
-                "say once what shall become of the file",
-                path=edit.path,
-                conflicts_with=Collision(edit=between, path=edit.path),
-            )
-        )
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
         file, hints = self._file(edit, op), Hints(self.rules.rungs, edit.path, self._lines_hold)
@@ -206,7 +190,7 @@ class _Batch:
                 return self._make(edit, file, file.now(), now)
             if isinstance(result, Found):
                 if result.already and id(edit) in self.proofs.refuted:
-                    raise self._refuted(edit, file)
+                    raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
                 return self._make(edit, file, text, result)
             if result.why != "none":
                 raise self._missed(edit, file, text, result)
@@ -218,7 +202,7 @@ class _Batch:
         # What the batch itself writes shows nothing.
         if file.has_base(texts[0]) and (found := present(texts[0], op, hints)):
             if id(edit) in self.proofs.refuted:
-                raise self._refuted(edit, file)
+                raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
             if self.proofs.hold(edit, file, found, on_base=True):
                 return _placed(edit, found, True, "already_applied")
         raise self._missed(edit, file, texts[0], missed)
@@ -236,24 +220,8 @@ class _Batch:
 
         standing = [file for file in files if stands(file)]
         if len(standing) > 1:
-            raise self._in_both(edit, *standing)
+            raise conflicts.in_both(edit, standing[1], self.files.renamed.get(edit.path))
         return (standing or files)[0]
-
-    def _in_both(self, edit: Edit, leaving: File, coming: File) -> Refused:
-        rename = self.files.renamed.get(edit.path)
-        return Refused(
-            Problem(
-                "conflict.order",
-                f"edit {edit.id} quotes what stands in two files of the name {edit.path}: read "
-                "before the files move, it changes the one that "
-                + (f"edit {rename.id} renames" if rename else "leaves")
-                + "; read after that, the one that comes from "
-                + (coming.origin or f"edit {coming.by.get('made')}"),
-                "name the file by a path that only one of them has, or quote what only one holds",
-                path=edit.path,
-                conflicts_with=Collision(edit=rename.id if rename else None, path=edit.path),
-            )
-        )
 
     def _in_sequence(
         self, edit: Edit, op: PartOp, file: File, base: Found | Missed, hints: Hints
@@ -374,18 +342,6 @@ class _Batch:
             return True
         return self.proofs.hold(edit, file, found, on_base=on_base)
 
-    def _refuted(self, edit: Edit, file: File) -> Refused:
-        other = self.proofs.refuted[id(edit)]
-        return Refused(
-            Problem(
-                "match.none",
-                f"the quote of edit {edit.id} stands nowhere in {file.path}, and what it would "
-                f"write stands there in lines that edit {other} takes away",
-                "say in one edit what these lines are to become",
-                path=edit.path,
-            )
-        )
-
     def _make(self, edit: Edit, file: File, text: Text, found: Found) -> EditOutcome:
         """Change what was found on the base, or on what earlier edits left of it."""
         on_base = file.has_base(text)
@@ -418,9 +374,9 @@ class _Batch:
             return outcome(edit, "skipped", backed)
         old, new = halves(edit.op)
         if old == new and (patch := file.overlay.changed(*_quoted(file.text, found))):
-            raise self._contradiction(edit, file, found, patch)
+            raise conflicts.contradiction(edit, file, found, patch)
         if other := file.overlay.add(self._footprints(edit, found)):
-            raise self._overlap(edit, file, found, other)
+            raise conflicts.overlap(edit, file, found, other)
         file.said.add(edit.op)
         if edit.format == INDEXED:
             file.indexed[edit.id] = tuple(run for run in found.runs if run)
@@ -430,35 +386,6 @@ class _Batch:
         # A number is quicker to compare.
         meaning = self.meanings.setdefault(edit.op, len(self.meanings))
         return [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
-
-    def _contradiction(self, edit: Edit, file: File, found: Found, patch: Patch) -> Refused:
-        there = file.text.line_at(patch.hunk.start)
-        return Refused(
-            Problem(
-                "conflict.overlap",
-                f"edit {edit.id} says that lines {found.start + 1}-{found.end} of {file.path} stay "
-                f"as they are, and edit {patch.edits[0]} before it changes line {there}",
-                "leave one of the two out; what shall stay need not be quoted",
-                path=file.path,
-                line=found.start + 1,
-                conflicts_with=Collision(edit=patch.edits[0], path=file.path, lines=(there, there)),
-            )
-        )
-
-    def _overlap(self, edit: Edit, file: File, found: Found, other: Footprint) -> Refused:
-        here = _changed_lines(file.text, Footprint(edit.id, edit.format, found.hunks))
-        there = _changed_lines(file.text, other)
-        return Refused(
-            Problem(
-                "conflict.overlap",
-                f"edits {other.edit} and {edit.id} both change {file.path}: lines "
-                f"{there[0]}-{there[1]} and {here[0]}-{here[1]}",
-                "join the two edits into one that quotes all these lines",
-                path=file.path,
-                line=here[0],
-                conflicts_with=Collision(edit=other.edit, path=file.path, lines=there),
-            )
-        )
 
     def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
         self.missed += 1
@@ -479,29 +406,6 @@ class _Batch:
         return Refused(refusals.problem(edit, scene, missed))
 
 
-def _void(
-    outcomes: Sequence[EditOutcome], changes: Sequence[FileChange], problems: Sequence[Problem]
-) -> list[Problem]:
-    """The problem with a batch that only says what is there already, unless it was delivered
-    before: it has to say something new."""
-    if (
-        changes
-        or not outcomes
-        or any(p.severity == "error" for p in problems)
-        or any(o.state in ("failed", "already_applied") for o in outcomes)
-    ):
-        return []
-    return [
-        Problem(
-            "match.identical",
-            "the old and the new text of every edit are the same: nothing would change",
-            "write the changed lines into the second half",
-            edit=outcomes[0].id,
-            path=outcomes[0].path,
-        )
-    ]
-
-
 def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied") -> EditOutcome:
     """An edit that counts, or is there already, where it was found; only lines of the base are
     told."""
@@ -519,10 +423,6 @@ def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
     return found.hunks[-1].end == len(text.whole)
-
-
-def _changed_lines(text: Text, footprint: Footprint) -> tuple[int, int]:
-    return text.line_at(footprint.start), text.line_at(max(footprint.start, footprint.end - 1))
 
 
 def _quoted(text: Text, found: Found) -> tuple[int, int]:

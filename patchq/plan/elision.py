@@ -110,18 +110,18 @@ _ABROAD = re.compile(
 )
 """How other languages say that something is left as it is."""
 _MOST_LETTERS = 60
-_QUICK = re.compile(
-    r"\.{3}|\u2026|rest|remain|existing|unchanged|same|other|previous|omitted"
-    rf"|{_ABROAD.pattern}",
-    re.IGNORECASE | re.VERBOSE,
+_SIGNS = (
+    *("...", "\u2026", "rest", "remain", "existing", "unchanged", "same", "other", "previous"),
+    "omitted",
 )
+"""One of these is in every text that says so."""
 
 
 def stated(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
     """The first new line that says itself that it stands for others, as a problem; and a new file
     of nothing but such lines, be it of dots alone."""
     old, new = halves(edit.op)
-    if not rules.elision or not _QUICK.search(new):
+    if not rules.elision or not _may_say(new):
         return None
     if base is None and _is_nothing_else(edit.path, new):
         return _problem(edit, next(line for line in new.split("\n") if line.strip()))
@@ -136,7 +136,7 @@ def stated(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
 def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
     """The first new line that stands for lines which the edit takes away, as a problem."""
     old, new = halves(edit.op)
-    if not rules.elision or not _QUICK.search(new):
+    if not rules.elision or not _may_say(new):
         return None
     known: frozenset[str] | None = None
     for place in range(len(hunks)):
@@ -145,6 +145,11 @@ def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Pro
             if line.strip() not in known:
                 return _problem(edit, line, f", {count} lines of the file" if count else "")
     return None
+
+
+def _may_say(text: str) -> bool:
+    folded = text.casefold()
+    return any(sign in folded for sign in _SIGNS)
 
 
 def _problem(edit: Edit, line: str, what: str = "") -> Problem:
@@ -231,7 +236,7 @@ def _suspects(
     """The lines of one replacement that seem to stand for lines that go, and their number: 0 for
     one that says so itself."""
     hunk = hunks[place]
-    if not _QUICK.search(hunk.new.decode("utf-8", "surrogateescape")):
+    if not _may_say(hunk.new.decode("utf-8", "surrogateescape")):
         return
     old = text.whole[hunk.start : hunk.end].decode("utf-8", "surrogateescape").split("\n")
     new = hunk.new.decode("utf-8", "surrogateescape").split("\n")

@@ -134,11 +134,12 @@ class Files:
         """The files of the base, by their paths there."""
         self.placed: dict[str, File] = {}
         """The files that the batch puts at a path where they were not."""
-        self._all: list[File] = []
+        self._all: dict[int, File] = {}
+        """By `id`."""
         self._new_paths = targets.NewPaths()
 
     def __iter__(self) -> Iterator[File]:
-        return iter(self._all)
+        return iter(self._all.values())
 
     # ------------------------------------------------------------ which one is meant
 
@@ -159,7 +160,7 @@ class Files:
         if path not in self._base:
             data, entry = targets.existing(self._tree, path, self._rules)
             self._base[path] = File(path, Text(data), data, entry.executable, path)
-            self._all.append(self._base[path])
+            self._all[id(self._base[path])] = self._base[path]
         return self._base[path]
 
     def _coming(self, path: str) -> File | None:
@@ -190,8 +191,8 @@ class Files:
             del self.placed[file.path]
         file.path = path
         self.placed[path] = file
-        if file.origin is None and file not in self._all:
-            self._all.append(file)
+        if file.origin is None:
+            self._all.setdefault(id(file), file)
 
     # ------------------------------------------------------------ what becomes of them
 

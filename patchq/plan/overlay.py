@@ -91,6 +91,8 @@ class Overlay:
         self._written: set[bytes] = set()
         """The lines that replacements wrote, as whole as they stand now, without blanks round
         them."""
+        self._unread: list[Hunk] = []
+        """Replacements of the base whose lines are not among them yet; most are never asked for."""
         self._mingled = False
         """Whether two replacements met on one line, or one changed a long one, so that not all
         such lines are known."""
@@ -191,6 +193,7 @@ class Overlay:
     def may_hold(self, quote: bytes, *, lines: bool) -> bool:
         """Whether a place of the quote, of whole `lines` or of characters, could reach into what
         was written; no means no."""
+        self._read()
         sought = [line for line in map(_bare, quote.split(b"\n")) if line]
         if self._mingled or not sought:
             return bool(self._patches)
@@ -234,6 +237,18 @@ class Overlay:
             if not self._patches[at].hunk.new
             or (self._begin(at) < quoted.end and quoted.start < self._end(at))
         ]
+
+    def _read(self) -> None:
+        """Note the lines of the replacements that were made since."""
+        for hunk in self._unread:
+            if self._mingled:
+                break
+            first, last = self._remember(self.base, hunk.start, hunk.new, hunk.end)
+            self._mingled |= (first, last) != (hunk.start, hunk.end) and any(
+                other.hunk.start < hunk.start or hunk.end < other.hunk.end
+                for other in self._between(first, last)
+            )
+        self._unread.clear()
 
     def _remember(self, text: bytes, start: int, new: bytes, end: int) -> tuple[int, int]:
         """Note the lines that stand now where the bytes `start:end` of `text` become `new`; returns
@@ -325,12 +340,7 @@ class Overlay:
         at = len(self._patches)
         if at and self._patches[-1].hunk.end >= hunk.start:
             at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
-        if not self._mingled:
-            first, last = self._remember(self.base, hunk.start, hunk.new, hunk.end)
-            self._mingled |= (first, last) != (hunk.start, hunk.end) and any(
-                other.hunk.start < hunk.start or hunk.end < other.hunk.end
-                for other in self._between(first, last)
-            )
+        self._unread.append(hunk)
         self._insert(at, at, patch)
         self._later.append((at, patch))
 
@@ -375,6 +385,7 @@ class Overlay:
 
     def _fold_one(self, edit: str, format: str, hunk: Hunk) -> None:
         """Make one patch of the hunk and all patches that it touches."""
+        self._read()
         current = self.now()
         first, last = self._touched(hunk)
         met = self._patches[first:last]
