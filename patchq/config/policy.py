@@ -112,10 +112,10 @@ class _Patterns:
         self._endings: dict[str, int] = {}
         self._globs: list[tuple[int, re.Pattern[str], bool]] = []
         self._others: list[tuple[int, Pattern]] = []
-        folded = [pattern.casefold() for pattern in patterns]
-        for k, compiled in enumerate(GitIgnoreSpec.from_lines(folded).patterns):
-            simple = _COMPONENT.fullmatch(folded[k])
+        for k, pattern in enumerate(map(str.casefold, patterns)):
+            simple = _COMPONENT.fullmatch(pattern)
             if simple is None:
+                (compiled,) = GitIgnoreSpec.from_lines([pattern]).patterns
                 self._others.append((k, compiled))
             elif _ENDING.fullmatch(simple[2]) and not simple[3]:
                 self._endings[simple[2][1:]] = k
