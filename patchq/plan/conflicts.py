@@ -105,8 +105,8 @@ def void(
     return [
         Problem(
             "match.identical",
-            "the old and the new text of every edit are the same: nothing would change",
-            "write the changed lines into the second half",
+            "all edits together leave every file as it is: nothing would change",
+            "send what the files shall become, once, and different from what they are",
             edit=outcomes[0].id,
             path=outcomes[0].path,
         )
