@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from patchq.formats.format import Document, Format, Opening, Read, Sign
+from patchq.formats.marks.blocks import may_mark
 from patchq.formats.marks.carried import prefix_of
-from patchq.formats.marks.lines import Fence, fence
+from patchq.formats.marks.lines import TAG_NAMES, Fence, fence
 from patchq.formats.marks.tags import Tag, opens_channel, thought_on
 
 _OWN = ("`{3}", "~{3}", "<", "\\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
 _BARE = "`~<{["
 """What a line begins with that carries no prefix."""
+_COMMENTS = "|/;%"
+"""What else may lead a marker, and nothing else."""
 _TAGGED = "<[◁"
 _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign(
@@ -76,6 +79,14 @@ class Signs:
             "|".join(filter(None, (p for sign in anywhere for p in (sign.pattern, sign.behind))))
             or r"(?!)"
         ).search
+        self._fences = re.compile(
+            rf"(?:```|~~~|<(?:{'|'.join(TAG_NAMES)})>)\s*(?i:{'|'.join(self.languages) or '(?!)'})"
+        ).search
+
+    def may_stand(self, text: str, lines: Iterable[str]) -> bool:
+        """Whether a sign may stand anywhere in a text of these lines."""
+        fenced = ("```" in text or "~~~" in text or "<" in text) and self._fences(text)
+        return bool(fenced or self._holds(text)) or any(map(self._starts, lines))
 
     def mark(self, line: str) -> bool | None:
         """Whether the line is a fence line or has a sign, wherever it stands; None if it is
@@ -97,7 +108,8 @@ class Catalogue(dict[str, Format]):
             (re.compile("|".join(map(_first, opening.starts))).match, opening)
             for opening in openings
         ]
-        self._may_begin = re.compile(rf"\s*(?:{'|'.join([*_OWN, *starts])})").match
+        self.may_begin = re.compile(rf"\s*(?:{'|'.join([*_OWN, *starts])})").match
+        """Whether anything may begin on a line."""
         self._by_letter: dict[str, tuple[Opening, ...]] = {}
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
         self._fences = sorted(fences, key=lambda opening: opening.turn)
@@ -115,13 +127,15 @@ class Catalogue(dict[str, Format]):
 
     def begins(self, line: str) -> Beginning:
         """What may begin on a line; `NOTHING` itself for prose."""
-        if not self._may_begin(line):
+        if not self.may_begin(line):
+            return NOTHING
+        letter = line.lstrip()[0]
+        if letter in _COMMENTS and not may_mark(line):
             return NOTHING
         prefix = None if line[0] in _BARE else prefix_of(line)
         if mark := fence(line):
             fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark)]
             return Beginning(tuple([f.read for f in fences]), mark, prefix=prefix)
-        letter = line.lstrip()[0]
         found = self._by_letter.get(letter)
         if found is None:
             found = tuple(opening for leads, opening in self._openings if leads(letter))

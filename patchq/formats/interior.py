@@ -8,7 +8,7 @@ would be, by the formats themselves, and what they find is counted and left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
 from patchq.formats.catalogue import NOTHING, Beginning
@@ -28,13 +28,17 @@ _KEY = re.compile(
 
 
 class Looker:
-    """Looks into fences; `begins` tells what may begin on a line."""
+    """Looks into fences; `begins` tells what may begin on a line, `may_begin` at a glance whether
+    anything may."""
 
-    def __init__(self, begins: Callable[[str], Beginning]) -> None:
-        self._begins = begins
+    def __init__(
+        self, begins: Callable[[str], Beginning], may_begin: Callable[[str], object]
+    ) -> None:
+        self.begins = begins
+        self.may_begin = may_begin
 
     def __call__(self, doc: Document, i: int, mark: Fence, path: str) -> Inside:
-        return _Look(self._begins, doc, i, mark, path).run()
+        return _Look(self, doc, i, mark, path).run()
 
 
 class _Marks:
@@ -48,10 +52,9 @@ class _Look:
     """One look.  Blocks may hold fence lines, so they are read in the whole text; all else in what
     stands before the fence's first possible end, so that no look costs more than the fence."""
 
-    def __init__(
-        self, begins: Callable[[str], Beginning], doc: Document, i: int, mark: Fence, path: str
-    ) -> None:
-        self.begins = begins
+    def __init__(self, looker: Looker, doc: Document, i: int, mark: Fence, path: str) -> None:
+        self.begins = looker.begins
+        self.may_begin = looker.may_begin
         self.doc = doc
         self.lines = doc.lines
         self.mark = mark
@@ -72,14 +75,8 @@ class _Look:
 
     def run(self) -> Inside:
         i = self.first
-        while i < len(self.lines):
-            line = self.lines[i]
-            if self.begins(line) is NOTHING:
-                if line.strip():
-                    self._say(i)
-                i += 1
-                continue
-            mark = fence(line)
+        while (i := self._plain(i)) < len(self.lines):
+            mark = fence(self.lines[i])
             if mark and self.inner is None and self.open[-1].closed_by(mark):
                 self.open.pop()
                 if not self.open:
@@ -91,6 +88,16 @@ class _Look:
             if self.damaged:
                 break
         return self._inside(None)
+
+    def _plain(self, i: int) -> int:
+        """Take in the lines from `i` on, on which nothing begins; the index of the first other."""
+        lines, j = self.lines, i
+        while j < len(lines) and not (
+            self.may_begin(lines[j]) and self.begins(lines[j]) is not NOTHING
+        ):
+            j += 1
+        self._say([k for k in range(i, j) if lines[k] and not lines[k].isspace()])
+        return j
 
     def _inside(self, end: int | None) -> Inside:
         return Inside(end, self.at, self.nested, bool(self.text) and not self.damaged)
@@ -111,15 +118,15 @@ class _Look:
         if mark:
             self._fence(mark)
         elif not blank:
-            self._say(i)
+            self._say([i])
         return i + 1
 
-    def _say(self, i: int) -> None:
-        """Take in line `i`, which holds text."""
+    def _say(self, found: Sequence[int]) -> None:
+        """Take in lines that hold text."""
         if self.inner is not None or len(self.open) > 1:
-            self.inner_text = True
+            self.inner_text = self.inner_text or bool(found)
         else:
-            self.text.add(i)
+            self.text.update(found)
 
     def _fence(self, mark: Fence) -> None:
         """Go into a further fence, or out of it."""

@@ -20,10 +20,10 @@ from functools import cache
 
 from patchq.formats.catalogue import NOTHING, Beginning, Catalogue, Signs
 from patchq.formats.envelope import front_matter
-from patchq.formats.envelope.escaping import disguised, may_disguise
+from patchq.formats.envelope.escaping import disguised, may_disguise, undisguised
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
 from patchq.formats.interior import Looker
-from patchq.formats.marks.blocks import is_cut, is_suspect, opening
+from patchq.formats.marks.blocks import is_cut, is_suspect, may_mark, opening
 from patchq.formats.marks.carried import CarriedLines
 from patchq.formats.marks.lines import (
     BEGIN_PATCH,
@@ -125,7 +125,7 @@ class _ResponseReader:
     ) -> None:
         self.doc = doc
         self.formats = formats
-        doc.look = Looker(begins)
+        doc.look = Looker(begins, formats.may_begin)
         self.begins = begins
         """What may begin on a line, remembered."""
         self.carried = CarriedLines(doc.lines)
@@ -152,13 +152,13 @@ class _ResponseReader:
     def _next(self, i: int) -> int:
         """The index of the first line from `i` on, where something may begin; the lines' number
         if there is none."""
-        lines, begins = self.doc.lines, self.begins
-        while i < len(lines):
-            begun = begins(lines[i])
-            if begun is not NOTHING and not (begun.skips and begun.skips(self.doc, i)):
-                break
-            i += 1
-        return i
+        lines, begins, may_begin = self.doc.lines, self.begins, self.formats.may_begin
+        for k in range(i, len(lines)):
+            if may_begin(lines[k]):
+                begun = begins(lines[k])
+                if begun is not NOTHING and not (begun.skips and begun.skips(self.doc, k)):
+                    return k
+        return len(lines)
 
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index); the index of the line to go on with."""
@@ -180,17 +180,20 @@ class _ResponseReader:
         lost; raises `UnreadableEdit`."""
         if self.doubt is not None:
             raise self.doubt
-        if not header.blank and (lost := front_matter.further_down(self._before_edits())):
+        above = [] if header.blank else self.doc.lines[: self.first or 0]
+        may_be_lost = front_matter.may_be_further_down(above)
+        if may_be_lost and (lost := front_matter.further_down(self._before_edits())):
             raise UnreadableEdit.of(lost)
-        others = {k for run in self.left_out for k in run} - self.kept
+        others = set[int]().union(*self.left_out) - self.kept
         others |= self.doc.open_fences.wrappers
-        quoted = {k for run in self.quoted for k in run}
+        quoted = set[int]().union(*self.quoted)
         prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
-        unread = [one for one in prose if one[0] - 1 not in quoted]
-        if problem := unread_edit(unread, self.formats.signs):
+        unread = [one for one in prose if one[0] - 1 not in quoted] if quoted else prose
+        lines = [line for _, line in unread]
+        text, signs = "\n".join(lines), self.formats.signs
+        if signs.may_stand(text, lines) and (problem := unread_edit(unread, signs)):
             raise UnreadableEdit.of(problem)
-        text = "\n".join([line for _, line in unread])
-        if may_disguise(text):
+        if may_disguise(text) and self._may_mark(undisguised(text)):
             self._check_disguises(unread)
         if may_note(text):
             self._check_notations(unread)
@@ -200,11 +203,15 @@ class _ResponseReader:
             self._check_drafts(unread)
         if may_command(text):
             self.found.shell += changes_beside(unread)
-        if self.found.edits:
+        if self.found.edits and quoted:
             text = "\n".join([line for _, line in prose])
         self.found.prose = text.strip()
         self.found.fences = self.doc.open_fences.count
         return self.found
+
+    def _may_mark(self, text: str) -> bool:
+        """Whether a line of a text may resemble an edit."""
+        return may_mark(text) or self.formats.signs.may_stand(text, text.split("\n"))
 
     def _check_disguises(self, prose: Sequence[tuple[int, str]]) -> None:
         """Refuse what resembles an edit once the escapes on its line are undone."""

@@ -26,7 +26,7 @@ from patchq.formats.format import (
     Sign,
     UnreadableEdit,
 )
-from patchq.formats.marks.blocks import is_suspect, opening
+from patchq.formats.marks.blocks import is_suspect, may_mark, opening
 from patchq.formats.marks.lines import (
     BEGIN_PATCH,
     DIFF_ENDINGS,
@@ -410,6 +410,8 @@ def _check_blocks(text: Fenced, tie: Tie) -> None:
 
     Only a fence whose info names the file, and a document, may hold whole blocks.
     """
+    if not may_mark("\n".join(text.lines)):
+        return
     may_show = tie.in_info or is_document(tie.path)
     opened = False
     for i, line in enumerate(text.lines, text.start + 1):

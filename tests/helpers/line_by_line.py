@@ -19,7 +19,7 @@ Read = Callable[[Document, int], Piece | None]
 def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[Edit]:
     """The edits of a text; raises `UnreadableEdit`."""
     doc = Document(text.split("\n"), BASE.__contains__, default_path)
-    doc.look = Looker(FORMATS.begins)
+    doc.look = Looker(FORMATS.begins, FORMATS.may_begin)
     edits: list[Edit] = []
     i = 0
     while i < len(doc.lines):

@@ -15,6 +15,7 @@ from patchq.model.ops import Create, DeleteFile, Rename, Write, halves
 from patchq.model.values import Edit
 
 _MARKERS = re.compile(r"^[ \t]*(?:&lt;){5,9} ?(?:SEARCH|ORIGINAL)\b", re.MULTILINE)
+_FIRST = "&lt;" * 5
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#0*39|#x0*27);", re.IGNORECASE)
 _NUMERIC = re.compile(r"&#(?:0*(6[02])|[xX]0*(3[cCeE]));")
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
@@ -28,11 +29,11 @@ _DISGUISES = tuple(
             r"&(?:amp;)*(?:[lLgG][tT]|#0*6[02]|#[xX]0*3[cCeE]);",
             r"\\[<>*n]",
             r"\r[^\n]",
-            r"[\uff1c\uff1e\ufe64\ufe65\u2039\u203a\u00ab\u00bb\u226a\u226b]",
         ),
     )
 )
 """Each begins with one character, and is found as fast as that."""
+_LIKE_SIGNS = re.compile(r"[\uff1c\uff1e\ufe64\ufe65\u2039\u203a\u00ab\u00bb\u226a\u226b]")
 _LOOKALIKES = str.maketrans(
     dict.fromkeys("\uff1c\ufe64\u2039", "<")
     | dict.fromkeys("\uff1e\ufe65\u203a", ">")
@@ -41,7 +42,7 @@ _LOOKALIKES = str.maketrans(
 _AMPERSANDS = re.compile(r"&(?:amp;)+")
 _BACKSLASH = re.compile(r"\\([<>*=+-])")
 _BREAK = re.compile(r"\r|\\r\\n|\\n")
-_SPAN = re.compile(r"`[^`]*`")
+_SPAN = re.compile(r"`[^`\n]*`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def unescaped(text: str) -> Unescaped | None:
     body = text.strip("\n")
     if "\r" in body and "\n" not in body:
         return Unescaped(text.replace("\r", "\n"), frozenset(), "---" not in body.split("\r"))
-    if not _MARKERS.search(text):
+    if _FIRST not in text or not _MARKERS.search(text):
         return None
     signs = frozenset(map(_character, _ENTITY.finditer(text)))
     rest = _ENTITY.sub("", text)
@@ -91,7 +92,9 @@ def is_borne_out(edits: Sequence[Edit], found: Unescaped) -> bool:
 
 def may_disguise(text: str) -> bool:
     """Whether an escaped marker may stand anywhere in a text."""
-    return any(one.search(text) for one in _DISGUISES)
+    if any(one.search(text) for one in _DISGUISES):
+        return True
+    return not text.isascii() and _LIKE_SIGNS.search(text) is not None
 
 
 def disguised(line: str) -> Iterable[str]:
@@ -100,8 +103,20 @@ def disguised(line: str) -> Iterable[str]:
     if not may_disguise(line):
         return ()
     line = _SPAN.sub("", line) if "`" in line else line
-    plain = _NUMERIC.sub(_numeric, _AMPERSANDS.sub("&", line))
-    plain = _ENTITY.sub(_character, plain)
-    plain = _BACKSLASH.sub(r"\1", plain).translate(_LOOKALIKES)
+    plain = _plain(line)
     pieces = _BREAK.split(plain)
     return pieces if plain != line or len(pieces) > 1 else ()
+
+
+def undisguised(text: str) -> str:
+    """A text with the lines that its own may stand for, as `disguised` tells them."""
+    return _BREAK.sub("\n", _plain(_SPAN.sub("", text) if "`" in text else text))
+
+
+def _plain(text: str) -> str:
+    plain = text
+    if "&" in text:
+        plain = _NUMERIC.sub(_numeric, _AMPERSANDS.sub("&", text))
+        plain = _ENTITY.sub(_character, plain)
+    plain = _BACKSLASH.sub(r"\1", plain) if "\\" in plain else plain
+    return plain if plain.isascii() else plain.translate(_LOOKALIKES)

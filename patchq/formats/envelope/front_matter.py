@@ -47,6 +47,7 @@ _STEERING = frozenset({"target", "base", "retries", "depends_on", "whole_files"}
 _LOOKALIKES = str.maketrans({"\u00a0": " ", "\uff1a": ":"})
 _NAMED = re.compile(rf"([\"']?)({'|'.join(KEYS)})\1[ \t]*:")
 """A line that begins with a key of ours."""
+_NAMED_BELOW = re.compile(rf"\n{_NAMED.pattern}")
 _ENTRY = re.compile(r"(?:-[ \t]+)?[\"']?([^\s:#\"'{-][^:\"']*?)[\"']?[ \t]*:(?:\s|\Z)")
 _SHAPED = re.compile(r"#|-(?:\s|\Z)|[ \t]|[\"']?[^\s:#-][^:]*:(?:\s|\Z)")
 """How a line of YAML begins that is a comment, an item, a continuation, or a key with its colon."""
@@ -327,6 +328,12 @@ def inside(text: str) -> Problem | None:
     if isinstance(found, Split) and found.block.strip():
         return _misplaced(found.block_line - 1, "stands inside of an answer's JSON")
     return found if isinstance(found, Problem) else None
+
+
+def may_be_further_down(lines: Sequence[str]) -> bool:
+    """Whether front matter may stand among lines, by their text alone."""
+    text = "\n".join(["", *lines])
+    return "---" in text and _NAMED_BELOW.search(text) is not None
 
 
 def further_down(lines: Iterable[tuple[int, str]]) -> Problem | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from patchq.formats.format import UnreadableEdit
+from patchq.formats.marks.lines import BEGIN_PATCH
 
 _OPEN = re.compile(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
 _CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPLACE)")
@@ -84,6 +85,12 @@ def ends_block(line: str, marker: BlockMarker) -> bool:
     found = _marker(_CLOSE, line) if line[:1] in (">", "+") else None
     ends = found is not None and (found.kind, found.length) == (_PAIRS[marker.kind], marker.length)
     return ends and found is not None and found.word in _ENDS[marker.word]
+
+
+def may_mark(text: str) -> bool:
+    """Whether a marker, or what looks like one, or a patch's beginning, may stand in a text."""
+    signs = "<<<" in text or ">>>" in text or "-----" in text or "+++++" in text
+    return signs or BEGIN_PATCH in text
 
 
 def is_suspect(line: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,7 +25,10 @@ DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
 
 _SHORT = 120
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_TAG = re.compile(r"^<(/?)(source|code|pre|codeblock|sourcecode|diff)>([^<>]*)$")
+_MAY_FENCE = re.compile(r" {0,3}(?:```|~~~)|<").match
+TAG_NAMES = ("source", "code", "pre", "codeblock", "sourcecode", "diff")
+"""The tags that are fences."""
+_TAG = re.compile(rf"^<(/?)({'|'.join(TAG_NAMES)})>([^<>]*)$")
 
 
 def is_blank(line: str) -> bool:
@@ -99,6 +102,13 @@ _recent = lru_cache(256)(_read)
 """A text has few different fence lines, and every form asks for each of them."""
 
 
+def fences_from(lines: Sequence[str], start: int) -> Iterator[tuple[int, Fence]]:
+    """The fence lines from line `start` (an index) on, and their indices, as they are asked for."""
+    for i in range(start, len(lines)):
+        if _MAY_FENCE(lines[i]) and (mark := fence(lines[i])):
+            yield i, mark
+
+
 class OpenFences:
     """Which fences are open while a text is read line by line, the innermost last.
 
@@ -170,8 +180,7 @@ class FenceLines:
     """All fence lines of a text, found once, to see what stands in fences inside of a fence."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        found = ((i, fence(line)) for i, line in enumerate(lines))
-        self._marks = {i: mark for i, mark in found if mark is not None}
+        self._marks = dict(fences_from(lines, 0))
         self._indices = list(self._marks)
         self._unclosed: dict[tuple[str, int, str, int], int] = {}
         """For each kind and length of an inner and an outer fence the position among the marks up

@@ -19,7 +19,15 @@ from functools import lru_cache
 
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.blocks import opening
-from patchq.formats.marks.lines import BEGIN_PATCH, GIT, Fence, fence, joined, next_line
+from patchq.formats.marks.lines import (
+    BEGIN_PATCH,
+    GIT,
+    Fence,
+    fence,
+    fences_from,
+    joined,
+    next_line,
+)
 from patchq.formats.marks.paths import Known, as_meant, path_line, path_of_info, undress
 
 _FILE = re.compile(
@@ -216,10 +224,7 @@ def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:
     `UnreadableEdit` if it is not closed."""
     nested = [mark]
     nests, closed_inner = False, -1
-    for i in range(start + 1, len(lines)):
-        line = fence(lines[i])
-        if line is None:
-            continue
+    for i, line in fences_from(lines, start + 1):
         if nested[-1].closed_by(line):
             nested.pop()
             if not nested:
@@ -243,13 +248,12 @@ def end_of_fence(lines: Sequence[str], start: int, mark: Fence) -> int:
     """The index of the first line that may end the fence of line `start`; the lines' number if
     there is none."""
     depth = 1
-    for i in range(start + 1, len(lines)):
-        line = fence(lines[i])
-        if line and mark.closed_by(line):
+    for i, line in fences_from(lines, start + 1):
+        if mark.closed_by(line):
             depth -= 1
             if not depth:
                 return i
-        elif line and line.info and line.kind == mark.kind and line.length >= mark.length:
+        elif line.info and line.kind == mark.kind and line.length >= mark.length:
             depth += 1
     return len(lines)
 

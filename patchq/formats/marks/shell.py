@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import combinations
 from posixpath import basename, join, normpath
 from typing import Literal
 
@@ -55,6 +56,16 @@ _STATES = frozenset({"", ":", "true", "echo", "printf", "cat", "type", "write-ou
 _WRITE = frozenset(
     {"tee", "touch", "set-content", "add-content", "out-file", "new-item", "ni", "sc"}
 )
+_DEEDS = frozenset(
+    name.removeprefix("git ")
+    for name in (*_REMOVE, *_MOVE, *_COPY, *_IN_PLACE, *_PATCH, *_WRITE, "truncate", "find")
+)
+"""What changes files, as a command's last word of its name."""
+_WORD = re.compile(r"[\w-]+")
+_SPLIT = re.compile(r"[\w-]+(?:['\"\\]+[\w-]+)+")
+_MARKS = re.compile(r"['\"\\]+")
+"""A word with quotes or escapes in it, and what divides it."""
+_MOST_PARTS = 8
 _PREFIXES = frozenset(
     {"sudo", "env", "time", "nohup", "command", "exec", "builtin", "then", "do", "else", "if",
      "while", "!", "npx", "xargs"}
@@ -68,6 +79,7 @@ _VERB = (
     r"|patch|del|(?i:remove|move|rename)-[Ii]tem)[ ]"
 )
 _LED = re.compile(_VERB)
+_LOOSE = re.compile(rf"\s*(?:\$\s|<(?:command|cmd|bash|shell|run)>)|{_VERB}")
 """How a line begins that is a command, outside of a shell's fence."""
 _LINE = re.compile(
     rf"\n(?:[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?i:{'|'.join(sorted(_SHELLS))})\b"
@@ -125,14 +137,18 @@ class _Simple:
 
 def may_command(text: str) -> bool:
     """Whether a command may stand anywhere in a text."""
-    return bool(_LINE.search(f"\n{text}") or _QUOTED.search(text))
+    found = _LINE.search(f"\n{text}") or _QUOTED.search(text)
+    return found is not None and _may_change((text,))
 
 
 def changes_beside(prose: Iterable[Numbered]) -> list[ShellChange]:
     """What the commands in the prose would change, as far as they say so."""
     reader = _CommandReader()
     for number, line in prose:
-        reader.line(number, line)
+        if mark := fence(line):
+            reader.fence(number, mark)
+        elif reader.in_script or _LOOSE.match(line) or "`" in line:
+            reader.line(number, line)
     reader.flush()
     return reader.found
 
@@ -156,24 +172,27 @@ class _CommandReader:
         self._script: list[Numbered] = []
         """The lines of the open fence, where its language is a shell's."""
 
+    @property
+    def in_script(self) -> bool:
+        """Whether the open fence is a shell's."""
+        return self._language in _SHELLS
+
     def line(self, number: int, line: str) -> None:
-        mark = fence(line)
-        if mark is not None:
-            self._fence(number, mark)
-        elif self._language in _SHELLS:
+        """Take in a line that is no fence's; outside of a script, one that may hold commands."""
+        if self.in_script:
             self._script.append((number, line))
         elif self._language is None or self._language in _PLAIN:
             self._loose(number, line)
 
     def flush(self) -> None:
         """The open fence ends."""
-        script = self._script
+        script = self._script if _may_change(line for _, line in self._script) else []
         if any(_PROMPT.match(line) for _, line in script):  # the other lines are what it printed
             script = [(n, _PROMPT.sub("", x, count=1)) for n, x in _prompted(script)]
         self.found += _changes(script, windows=self._language in _WINDOWS)
         self._script, self._language = [], None
 
-    def _fence(self, number: int, mark: Fence) -> None:
+    def fence(self, number: int, mark: Fence) -> None:
         opens = self._fences.read(number, mark)
         self.flush()
         if opens:
@@ -209,7 +228,26 @@ def _prompted(script: Sequence[Numbered]) -> Iterator[Numbered]:
 # ---------------------------------------------------------------- what they would do
 
 
+def _may_change(lines: Iterable[str]) -> bool:
+    """Whether commands may change anything, by their text alone: a verb that does, quoted in
+    part at most, or an output."""
+    text = "\n".join(lines)
+    if ">" in text or not _DEEDS.isdisjoint(_WORD.findall(text.lower())):
+        return True
+    quoted = "'" in text or '"' in text or "\\" in text
+    return quoted and any(map(_spells_deed, set(_SPLIT.findall(text))))
+
+
+def _spells_deed(word: str) -> bool:
+    """Whether a verb that changes something stands in a word, with quotes or escapes within."""
+    parts = [part for part in _MARKS.split(word.lower()) if part]
+    runs = combinations(range(len(parts) + 1), 2)
+    return len(parts) > _MOST_PARTS or any("".join(parts[i:j]) in _DEEDS for i, j in runs)
+
+
 def _changes(script: Sequence[Numbered], *, windows: bool) -> Iterator[ShellChange]:
+    if not _may_change(line for _, line in script):
+        return
     texts = dict(script)
     directory = ""
     for command in _commands(script, windows=windows):

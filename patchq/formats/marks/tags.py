@@ -41,15 +41,22 @@ _TAG = re.compile(
     rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
     r"|(?P<comment><!--|-->)"
 )
-may_tag = re.compile(
-    rf"</[^\W\d_]|\[/[^\W\d_]|◁/|<\|[A-Za-z/]|-->|&lt;/[^\W\d_]|{_BARE_FINAL}"
-).search
-"""Whether a tag may close anywhere in a text."""
+_ENDS = ("</", "[/", "◁/", "<|", "-->", "&lt;/", _BARE_FINAL)
+"""What a tag that closes begins with, or consists of."""
+_THOUGHT = re.compile(
+    rf"\s*[<\[◁][|/]*[\w.:-]*(?:{'|'.join(_THOUGHTS)})",
+    re.IGNORECASE,
+)
 _SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
 _SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
 """How the names of tags in bars tell where they stand: `<|begin_of_thought|>`."""
 _THINKS = re.compile(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
 _SPAN = re.compile(r"`[^`]*`")
+_PAIR = re.compile(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁▷\n]|<>)*</\1>")
+"""A tag and its other half, with nothing between them on their line but other such pairs."""
+_LEFT = re.compile(r"<(?!>)|\]|▷|-->")
+"""Where a tag may stand once pairs are taken off."""
+_DEPTH = 3
 
 _CHANNEL = re.compile(
     r"\s*(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>\s*assistant[^<\n]*)?"
@@ -102,9 +109,14 @@ def tags_on(line: str) -> Iterator[Tag]:
         yield Tag(shape, name, closes, match.start(), match.end())
 
 
+def may_tag(text: str) -> bool:
+    """Whether a tag may close anywhere in a text."""
+    return any(end in text for end in _ENDS)
+
+
 def thought_on(line: str) -> Tag | None:
     """The tag of a thinking block that the line begins with, blanks aside."""
-    if line.lstrip()[:1] not in ("<", "[", "◁"):
+    if not _THOUGHT.match(line):
         return None
     tag = next(tags_on(line), None)
     first = tag is not None and tag.thinks and not line[: tag.start].strip()
@@ -173,13 +185,13 @@ def check_drafts(prose: Iterable[tuple[int, str]], edits: Sequence[int]) -> None
     """Raise `UnreadableEdit` where a pair of unknown tags in the prose (numbers and lines) holds
     some of the edits, which begin on the lines `edits` (numbers), and others stand outside; or
     where a thinking block ends behind an edit and begins nowhere."""
+    if not edits:
+        return
     opened: dict[tuple[str, str], list[int]] = {}
     edits = sorted(edits)
-    for number, line in prose:
-        if _BARE_FINAL in line and edits and edits[0] < number:
+    for number, line in _without_pairs(prose):
+        if _BARE_FINAL in line and edits[0] < number:
             raise stray(number - 1)
-        if "&lt;" in line:
-            line = line.replace("&lt;", "<").replace("&gt;", ">")
         for tag in tags_on(line):
             places = opened.setdefault(tag.pairs_as, [])
             if not tag.closes:
@@ -193,6 +205,23 @@ def check_drafts(prose: Iterable[tuple[int, str]], edits: Sequence[int]) -> None
                     raise _draft(first, number, line[tag.start : tag.end])
             elif before and tag.thinks:
                 raise stray(number - 1)
+
+
+def _without_pairs(prose: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines that hold tags, but for pairs that a line holds, which no edit stands in."""
+    numbered = list(prose)
+    lines = [
+        line.replace("&lt;", "<").replace("&gt;", ">") if "&lt;" in line else line
+        for _, line in numbered
+    ]
+    text = "\n".join(lines)
+    for _ in range(0 if _BARE_FINAL in text else _DEPTH):
+        text, count = _PAIR.subn("<>", text)
+        if not count:
+            break
+    for (number, _), line in zip(numbered, text.split("\n"), strict=False):
+        if _LEFT.search(line) or _BARE_FINAL in line:
+            yield number, line
 
 
 def stray(i: int) -> UnreadableEdit:
