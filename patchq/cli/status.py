@@ -9,6 +9,7 @@ from typing import Any
 
 from patchq.cli import arguments, batches, output, places
 from patchq.git import worktree
+from patchq.model.errors import ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
@@ -59,11 +60,12 @@ def _overview(ground: Ground) -> dict[str, Any]:
 def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
     report = ground.queue.load(id)
     problems = report["problems"] if report else []
-    why = problems[-1] if problems else {"code": None, "message": "not looked at yet"}
+    why = problems[-1] if problems else {"code": None, "message": "not looked at yet", "hint": None}
     return {
         "id": id,
         "code": why["code"],
         "why": why["message"],
+        "hint": why["hint"],
         "waits_for": [{"id": other, "state": state} for other, state in needs.get(id, {}).items()],
         "waited_for_by": _waited_for_by(id, needs),
     }
@@ -113,6 +115,8 @@ def _lines(answer: dict[str, Any]) -> Iterator[str]:
     yield f"inbox    {answer['inbox']} waiting"
     for held in answer["held"]:
         yield visible(f"held     {held['id']}  {held['code']}: {held['why']}")
+        cure = held["hint"] if held["code"] == ObjectDamaged.code else None
+        yield from _edge("cure:", [cure] if cure else [])
         others = [other["id"] for other in held["waits_for"]]
         yield from _edge("waits for", others if len(others) > 1 else [])
         yield from _edge("waited for by", held["waited_for_by"])

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.model.errors import RepositoryFault
+from patchq.model.errors import ObjectDamaged, RepositoryFault
 
 QUIET = (
     *("-c", "core.hooksPath=/dev/null"),
@@ -23,6 +23,7 @@ QUIET = (
 )
 """Nothing of the repository's own runs, neither a hook nor a monitor; and what tidies up takes no
 work tree for gone that only this process cannot see."""
+FSCK = "run `git fsck --full` and restore what it names from another clone"
 _SECONDS = 60.0
 _CONFIGURATION = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
 _PLAIN = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
@@ -94,7 +95,7 @@ class Git:
         done = self.run(*words, index=index, stdin=stdin)
         if done.returncode:
             where = f" in {self.place}" if self.place else ""
-            raise RepositoryFault(f"git {words[0]} failed{where}: {complaint(done)}")
+            raise failure(f"git {words[0]} failed{where}", complaint(done))
         return done.stdout
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -108,6 +109,24 @@ class Git:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+
+_DAMAGE = re.compile(
+    r"(?i)unable to read (tree|sha1|[0-9a-f]{40})|failed to (read|unpack) (tree )?object|"
+    r"could not read [0-9a-f]{40}|bad (tree|object)|missing (blob|tree|object)|is corrupt|"
+    r"object file .* is empty|unable to unpack|inflate: |hash mismatch"
+)
+
+
+def failure(what: str, complaint: str) -> RepositoryFault:
+    """The fault that git's complaint stands for."""
+    said = f"{what}: {complaint}"
+    return ObjectDamaged(said, FSCK) if unreadable_object(complaint) else RepositoryFault(said)
+
+
+def unreadable_object(complaint: str) -> bool:
+    """Whether what git says tells of an object that it could not read."""
+    return bool(_DAMAGE.search(complaint))
 
 
 def complaint(done: subprocess.CompletedProcess[bytes]) -> str:

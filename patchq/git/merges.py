@@ -19,8 +19,15 @@ from tempfile import TemporaryDirectory
 import pygit2
 from pygit2.enums import DiffOption
 
-from patchq.git.command import Git, complaint, merges_trees, plain_environment, version
-from patchq.git.repository import Repository, fault
+from patchq.git.command import (
+    Git,
+    complaint,
+    merges_trees,
+    plain_environment,
+    unreadable_object,
+    version,
+)
+from patchq.git.repository import Repository, fault, unreadable
 from patchq.model.values import LineHunk
 
 _SECONDS = 60.0
@@ -45,8 +52,10 @@ def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
             if _can_merge()
             else _by_libgit2(repo, base, ours, theirs)
         )
-    except (OSError, subprocess.SubprocessError, pygit2.GitError) as error:
-        raise fault("cannot merge", error) from None
+    except (KeyError, OSError, subprocess.SubprocessError, pygit2.GitError) as error:
+        missing = isinstance(error, KeyError) or unreadable_object(str(error))
+        told = unreadable if missing else fault
+        raise told("cannot merge", error) from None
 
 
 @cache

@@ -32,6 +32,7 @@ from typing import cast
 import pygit2
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
+from patchq.git.command import FSCK
 from patchq.git.objects import (
     LINK,
     SUBMODULE,
@@ -50,7 +51,7 @@ from patchq.git.objects import (
     tree_items,
 )
 from patchq.git.unwritten import Unwritten
-from patchq.model.errors import DiskFault, Fault, RepositoryFault, UsageError
+from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.model.values import Entry, EntryKind, FileChange
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
@@ -68,7 +69,6 @@ anew for every response."""
 MAPPED_BYTES = 64 << 20
 OPEN_PACKS = 64
 """libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
-FSCK = "run `git fsck --full` and restore what it names from another clone"
 _DISK = tuple(map(os.strerror, (ENOSPC, EDQUOT, EIO, EROFS, EMFILE)))
 
 _CURES = {
@@ -78,6 +78,21 @@ _CURES = {
     "object format": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
     "partialclone": "patchq needs every object: make a full clone, without --filter",
 }
+_PROMISOR = re.compile(r"remote\..*\.(promisor|partialclonefilter)")
+
+
+def _partial(repo: pygit2.Repository) -> str:
+    """What says that objects may be missing which a remote has promised; empty if nothing does.
+    Libgit2 knows an extension that git has not written since 2.24."""
+    for entry in repo.config:
+        named = _PROMISOR.fullmatch(entry.name)
+        if named and (named[1] != "promisor" or repo.config.get_bool(entry.name)):
+            return f"it is a partial clone: {entry.name} is set"
+    packs = common_directory(Path(os.path.realpath(repo.path))) / "objects/pack"
+    with suppress(FileNotFoundError):
+        promised = next((name for name in os.listdir(packs) if name.endswith(".promisor")), None)
+        return f"it is a partial clone: {packs / promised} is there" if promised else ""
+    return ""
 
 
 class Repository:
@@ -124,6 +139,8 @@ class Repository:
             raise RepositoryFault(
                 f"cannot open {found}: {error}", cure.format(path=path, root=root)
             ) from None
+        if why := _partial(raw_repository):
+            raise RepositoryFault(f"cannot work in {found}: {why}", _CURES["partialclone"])
         return cls(raw_repository)
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
@@ -229,7 +246,7 @@ class Repository:
                 old in self.raw_repository and self.raw_repository.descendant_of(new, old)
             )
         except (KeyError, pygit2.GitError) as error:
-            raise fault(f"cannot read the history of {new}", error) from None
+            raise unreadable(f"cannot read the history of {new}", error) from None
 
     def exists(self, commit: str) -> bool:
         """Whether the commit and its tree are on disk now, whatever this handle remembers: a
@@ -282,13 +299,13 @@ class Repository:
                 walker.hide(self._commit(hide).id)
             yield from walker
         except (KeyError, pygit2.GitError) as error:
-            raise fault(f"cannot read the history of {tip}", error) from None
+            raise unreadable(f"cannot read the history of {tip}", error) from None
 
     def _object(self, oid: str) -> AnyObject:
         try:
             return cast(AnyObject, self.raw_repository[oid])
         except (KeyError, ValueError, pygit2.GitError) as error:
-            raise fault(f"cannot read object {oid}", error) from None
+            raise unreadable(f"cannot read object {oid}", error) from None
 
     def _commit(self, oid: str) -> pygit2.Commit:
         commit = self._object(oid)
@@ -304,18 +321,31 @@ class Repository:
         """Mode and id of what stands at `path` under the tree `root`, a directory too."""
         try:
             there = cast(pygit2.Tree, self._object(root))[path]
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            self._check_way(root, path)
+            if isinstance(error, pygit2.GitError):
+                raise unreadable(f"cannot look up {path}", error) from None
             return None
-        except pygit2.GitError as error:
-            raise fault(f"cannot look up {path}", error) from None
         return int(there.filemode), str(there.id)
+
+    def _check_way(self, root: str, path: str) -> None:
+        """That a path is not there because no directory has it, and not because one is missing,
+        of which libgit2 says nothing, or cannot be read, of which it does not say which."""
+        at = cast(pygit2.Tree, self._object(root))
+        for name in path.split("/")[:-1]:
+            if name not in at or at[name].filemode != TREE:
+                return
+            at = cast(pygit2.Tree, self._object(str(at[name].id)))
 
     def filter_of(self, commit: str, path: str) -> str | None:
         """The value of the path's `filter` attribute by the commit (empty: by none), else by
         `info/attributes` and the user's own file; those, as rare as they are, also bring in what
         the index says."""
         flags = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
-        value = self._bare_memory.get_attr(path, "filter", flags, commit) if commit else None
+        try:
+            value = self._bare_memory.get_attr(path, "filter", flags, commit) if commit else None
+        except (KeyError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read the attributes of {path}", error) from None
         if not isinstance(value, str) and any(file.exists() for file in self._attribute_files):
             value = self.raw_repository.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
         return value if isinstance(value, str) else None
@@ -473,6 +503,13 @@ def _head(gitdir: Path) -> str:
 def packed_refs(commondir: Path) -> bytes:
     path = commondir / "packed-refs"
     return path.read_bytes() if path.exists() else b""
+
+
+def unreadable(what: str, error: Exception) -> Fault:
+    """The fault of reading objects: the disk's, or of these alone."""
+    found = fault(what, error)
+    why = "it is missing" if isinstance(error, KeyError) else str(error)
+    return found if isinstance(found, DiskFault) else ObjectDamaged(f"{what}: {why}", FSCK)
 
 
 def fault(what: str, error: Exception) -> Fault:

@@ -41,11 +41,10 @@ from pathlib import Path, PurePath
 
 from patchq.git import files
 from patchq.git.backup import keep
-from patchq.git.command import QUIET, Git, complaint, plain_environment
+from patchq.git.command import QUIET, Git, complaint, failure, plain_environment
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.git.objects import BLOB, Leaf, is_regular, object_id
 from patchq.git.repository import Repository, heads
-from patchq.model.errors import RepositoryFault
 
 Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
 
@@ -286,7 +285,7 @@ class Follow:
         self._torn = False
         found = self._paths_in_the_way()
         if not found:
-            raise RepositoryFault(f"cannot update {self.checkout.workdir}: {error}")
+            raise failure(f"cannot update {self.checkout.workdir}", error)
         return found
 
     def _drop_copies(self) -> None:

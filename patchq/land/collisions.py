@@ -26,6 +26,7 @@ from patchq.git import records
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
 from patchq.land import reports
+from patchq.model.errors import ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, Report, has_commit
 from patchq.model.values import Collision, Problem
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -279,7 +280,11 @@ def _read(world: World, id: str, commit: str) -> Proposal | None:
         for e in report["edits"]
     )
     target, agent, base = report["target"], report["agent"], report["base"]["commit"]
-    return Proposal(id, target, agent, commit, base, edits, changes(world.repo, commit))
+    try:
+        changed = changes(world.repo, commit)
+    except ObjectDamaged:
+        return None
+    return Proposal(id, target, agent, commit, base, edits, changed)
 
 
 def _proposal(decision: Decision, candidate: CandidateCommit, repo: Repository) -> Proposal:
@@ -317,7 +322,10 @@ def _problems(
     problems: list[Problem] = []
     batches = 0
     for id in order:
-        found = list(islice(_warnings(repo, own, board[id]), _MOST_PLACES))
+        try:
+            found = list(islice(_warnings(repo, own, board[id]), _MOST_PLACES))
+        except ObjectDamaged:  # the batch that needs it says so when it is looked at
+            continue
         problems += found
         batches += bool(found)
         if batches == _MOST_BATCHES:

@@ -19,7 +19,7 @@ from patchq.git import files, records, refs, worktree
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.objects import Identity
 from patchq.git.refs import Staged
-from patchq.model.errors import Busy, Fault
+from patchq.model.errors import Busy, Fault, ObjectDamaged
 from patchq.model.report import Report
 from patchq.pipeline.ground import flush
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -102,7 +102,9 @@ def _sorted(written: Sequence[Publication], not_made: Mapping[str, _Move]) -> La
         decision, move = one.decision, not_made.get(one.decision.id)
         if move is not None:
             lost.add(decision.target)
-        if move is not None and move.busy is not None:
+        if move is not None and move.damage is not None:
+            landed.done.append(publication(decision.damaged(move.damage)))
+        elif move is not None and move.busy is not None:
             # Somebody else holds the branch's lock: the batch waits, and is decided again.
             more = f" ({move.busy.hint})" if move.busy.hint else ""
             hint = f"nothing to send: the batch lands by itself once that lock is gone{more}"
@@ -185,6 +187,7 @@ class _Move:
     value: Staged
     made: bool = False
     busy: Busy | None = None
+    damage: ObjectDamaged | None = None
 
     @property
     def target(self) -> str:
@@ -195,12 +198,14 @@ class _Move:
         it did not move either."""
         lost = next((move for move in self.after if not move.made), None)
         if lost is not None:
-            self.busy = lost.busy
+            self.busy, self.damage = lost.busy, lost.damage
             return
         try:
             self.made = self._moved()
         except Busy as busy:
             self.busy = busy
+        except ObjectDamaged as damage:
+            self.damage = damage
 
     def _moved(self) -> bool:
         first, last, who = self.row[0], self.row[-1], self.world.identity()

@@ -19,7 +19,7 @@ from patchq.git import records
 from patchq.hooks.engine import Fixed, HookInput, Verdict, processors
 from patchq.hooks.jail import Cancelled, Objects
 from patchq.hooks.steps import Step
-from patchq.model.errors import CannotSign, Fault
+from patchq.model.errors import CannotSign, Fault, ObjectDamaged
 from patchq.model.report import BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.pipeline import stages
@@ -236,6 +236,8 @@ class _Check:
             return before
         except CannotSign as fault:
             decision = decision.unsigned(fault)
+        except ObjectDamaged as damage:
+            decision = decision.damaged(damage)
         except Fault:
             raise
         except Exception as error:

@@ -9,17 +9,22 @@ what git remembers of the intended commit (`traces`) decides.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from time import monotonic
+from weakref import WeakKeyDictionary
 
 from patchq.formats.envelope.opening import open_response
 from patchq.git import refs, unwritten, worktree
+from patchq.git.repository import Repository
 from patchq.land import collisions, landing, presubmit, reports
 from patchq.land.landing import Publication
+from patchq.model.errors import ObjectDamaged
 from patchq.model.report import REPLACING, Report
 from patchq.model.values import Envelope, Problem
 from patchq.pipeline import traces
@@ -37,6 +42,7 @@ _GROUP_SECONDS = 0.2
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
+_LOG = logging.getLogger("patchq")
 Tell = Callable[[Report], None]
 """Called with each report once it is there; a batch that goes on waiting is not told of again."""
 
@@ -68,8 +74,35 @@ def turn(world: World, tell: Tell) -> int:
 
 
 def look_at_held(world: World, tell: Tell) -> int:
-    """Decide again on the batches that wait for something; how many of them went on."""
-    return work(world.queue.held(), world, tell)
+    """Decide again on the batches that wait for something; how many of them went on.  What waits
+    for the repository to be mended is tried by each process once, then every `hold_seconds`."""
+    looked, now = _looked.setdefault(world.repo, {}), monotonic()
+    claims = world.queue.held()
+    for token in looked.keys() - {claim.token for claim in claims}:
+        del looked[token]
+    due = [
+        claim
+        for claim in claims
+        if now - looked.get(claim.token, -inf) >= world.config.queue.hold_seconds
+        or not _is_damaged(claim, world)
+    ]
+    ended = work(due, world, tell)
+    looked.update((claim.token, now) for claim in due if _is_damaged(claim, world))
+    return ended
+
+
+_looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
+"""When this process last tried the batches that wait for the repository to be mended."""
+
+
+def _is_damaged(claim: Claim, world: World) -> bool:
+    report = world.queue.load(claim.id) if claim.id else None
+    return report is not None and report["state"] == "held" and waits_for_repair(report)
+
+
+def waits_for_repair(report: Report) -> bool:
+    """Whether the last word on a held batch is that it needs an object which cannot be read."""
+    return bool(report["problems"]) and report["problems"][-1]["code"] == ObjectDamaged.code
 
 
 def work(
@@ -228,7 +261,11 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
     rest: list[Claim] = []
     for claim in claims:
         report = claim.intended
-        commit = traces.moved_to(report, world.repo) if report else None
+        try:
+            commit = traces.moved_to(report, world.repo) if report else None
+        except ObjectDamaged as damage:  # whether it landed cannot be told: the next start asks
+            _LOG.warning("%s: %s", claim.source.name, damage.message)
+            continue
         if report and commit:
             landed.append((claim, _recorded(report, commit, world)))
         else:

@@ -31,6 +31,12 @@ class RepositoryFault(Fault):
     """The repository cannot be opened, read or written."""
 
 
+class ObjectDamaged(RepositoryFault):
+    """An object is missing or cannot be read; what does not need it goes on."""
+
+    code = "repository.damaged"
+
+
 class ObjectsGone(RepositoryFault):
     """Somebody's `git gc --prune=now` took new objects before a ref had them; a retry makes them
     again."""

@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 from patchq import formats
 from patchq.git import records
-from patchq.model.errors import CannotSign, Fault, disk_fault
+from patchq.model.errors import CannotSign, Fault, ObjectDamaged, disk_fault
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED
 from patchq.model.values import (  # fmt: skip
@@ -98,6 +98,15 @@ class Decision(ResponseVerdict):
         problem = Problem(fault.code, fault.message, fault.hint, severity="warning")
         return self.ended("held", problem)
 
+    def damaged(self, damage: ObjectDamaged) -> Decision:
+        """The same batch, which waits until somebody restores what it needs."""
+        message = f"the batch needs what the repository cannot give: {damage.message}"
+        hint = (
+            f"nothing to send: {damage.hint}; the batch is tried again by itself, and at once by "
+            f"`patchq retry {self.id}`"
+        )
+        return self.ended("held", Problem(damage.code, message, hint, severity="warning"))
+
     def outcome(self) -> Outcome:
         """The report's view of it."""
         generation = self.claim.generation or Generation()
@@ -158,9 +167,12 @@ class Incoming:
 
     def then(self, stage: Callable[[Self], _Next]) -> _Next | Decision:
         """The next stage.  A defect of patchq's own refuses the response, so that it is neither
-        lost nor retried for ever; a fault is raised."""
+        lost nor retried for ever.  An object that cannot be read holds it, as others may do without
+        that one; every other fault is raised."""
         try:
             return stage(self)
+        except ObjectDamaged as damage:
+            return self.end("rejected").damaged(damage)
         except Fault:
             raise
         except Exception as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 from patchq.git import records
 from patchq.git.objects import CommitInfo
 from patchq.git.repository import Repository, heads, ref_names
+from patchq.model.errors import ObjectDamaged
 from patchq.model.report import COMMITTED, CommittedReport, Delivery, Report, has_commit
 from patchq.model.values import State
 from patchq.pipeline import notes
@@ -181,11 +182,18 @@ def waiting(ground: Ground) -> Iterator[CommittedReport]:
 
 
 def observe(ground: Ground, report: Report) -> Sighting:
-    """The batch's state now; another one than the report's where a person used plain git."""
-    state, id, repo = report["state"], report["id"], ground.repo
-    if state != "proposed" or not has_commit(report):
-        return Sighting(state)
-    commit = report["commit"]
+    """The batch's state now; another one than the report's where a person used plain git, and the
+    report's where the repository cannot tell."""
+    if report["state"] != "proposed" or not has_commit(report):
+        return Sighting(report["state"])
+    try:
+        return _observed(ground, report)
+    except ObjectDamaged as damage:
+        return Sighting("proposed", f"{damage.code}: {damage.message}; {damage.hint}")
+
+
+def _observed(ground: Ground, report: CommittedReport) -> Sighting:
+    id, repo, commit = report["id"], ground.repo, report["commit"]
     branch, tip = repo.branch_tip(records.branch(id)), repo.branch_tip(report["target"])
     if tip is not None:
         if repo.is_ancestor(branch or commit, tip):

@@ -12,6 +12,7 @@ not agree is made again the next time.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from patchq.git import files, records, refs, worktree
 from patchq.git.refs import Staged
 from patchq.git.repository import Repository, heads
 from patchq.land import collisions, presubmit, reports
-from patchq.model.errors import Fault, UsageError
+from patchq.model.errors import Fault, ObjectDamaged, UsageError
 from patchq.model.report import IDLE, PENDING_CONFLICT, CommittedReport, Report
 from patchq.model.values import Base, Problem, Source
 from patchq.pipeline import traces
@@ -33,6 +34,7 @@ from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import document
 
+_LOG = logging.getLogger("patchq")
 _MOVED = "target.moved"
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
 _KEPT = (PENDING_CONFLICT, "base.unknown", *_LEFT_BEHIND)
@@ -84,7 +86,11 @@ def follow(world: World, targets: Collection[str] | None = None) -> None:
     steps = []
     for report in list(traces.waiting(world)):
         if targets is None or report["target"] in targets:
-            step = _step(report, world)
+            try:
+                step = _step(report, world)
+            except ObjectDamaged as damage:  # it stays as it is, and is looked at again
+                _LOG.warning("%s: %s", report["id"], damage.message, extra={"batch": report["id"]})
+                continue
             steps += [step] if step else []
     if steps:
         with _staged(steps, world) as values:

@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patchq.config.schema import Config
+from patchq.git.command import FSCK
 from patchq.git.files import being_written, opened, rename_noreplace
-from patchq.land.worker import MOST_TRIES, TRIES
-from patchq.model.errors import Fault
-from patchq.queue.directory import PRIVATE, PUBLIC
+from patchq.land.worker import MOST_TRIES, TRIES, waits_for_repair
+from patchq.model.errors import Fault, ObjectDamaged
+from patchq.queue import spool
+from patchq.queue.directory import PRIVATE, PUBLIC, REPORT
 from patchq.queue.lock import lock_owner
 from patchq.queue.spool import claimed, token_of
 from patchq.service.doctor import Finding, writable
@@ -240,8 +242,22 @@ def _daemon(root: Path) -> Iterator[Finding]:
             "see the log for what the daemon is at; `patchq stop`, then `patchq watch` begins anew",
         )
     yield from _deadly(root)
-    if held:
+    damaged = list(_damaged(root))
+    yield from damaged
+    if held and not damaged:
         yield Finding("queue.held", "ok", f"{len(held)} batches are held; `patchq status` says why")
+
+
+def _damaged(root: Path) -> Iterator[Finding]:
+    """Batches that are held since the repository cannot give what they need."""
+    for path in sorted((root / "active").glob(f"*{REPORT}")):
+        with suppress(OSError):
+            report = spool.report(path.read_bytes())
+            if report and report["state"] == "held" and waits_for_repair(report):
+                problem = report["problems"][-1]
+                cure = f"{FSCK}; then `patchq retry {report['id']}`"
+                message = f"batch {report['id']} is held: {problem['message']}"
+                yield Finding(ObjectDamaged.code, "todo", message, cure)
 
 
 def _deadly(root: Path) -> Iterator[Finding]:

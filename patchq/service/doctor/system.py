@@ -88,8 +88,10 @@ def look_at_machine(
 
 def _clock(repo: Repository | None) -> Iterator[Finding]:
     now = time.time()
-    branch = repo.head_branch() if repo else None
-    tip = repo.branch_tip(branch) if repo and branch else None
+    branch = tip = None
+    with suppress(Fault):  # `_target` says so
+        branch = repo.head_branch() if repo else None
+        tip = repo.branch_tip(branch) if repo and branch else None
     if now < _EARLIEST:
         yield Finding(
             "system.clock",
@@ -229,9 +231,14 @@ def _signing(repo: Repository, config: Config) -> Finding:
 
 
 def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
-    target = (config.target if config else None) or repo.head_branch()
+    try:
+        target = (config.target if config else None) or repo.head_branch()
+        tip = repo.branch_tip(target) if target else None
+    except Fault as fault:
+        yield Finding("repository.target", "fatal", fault.message, fault.hint)
+        return
     what = f"there is no branch {target!r}" if target else "HEAD is on no branch that has a commit"
-    if target and repo.branch_tip(target):
+    if tip:
         yield Finding("repository.target", "ok", f"batches are for {target}")
     else:
         yield Finding(

@@ -1,0 +1,232 @@
+"""A damaged repository: what needs the object that cannot be read is held, the others go on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import git, make_repo, tip
+
+FILES = {"a.txt": "a\n", "b.txt": "b\n", "lib/c.txt": "c\n", "lib/d.txt": "d\n"}
+BAD, GOOD = block("lib/c.txt", "c\n", "C\n"), block("b.txt", "b\n", "B\n")
+CREATE = block("lib/new.txt", "", "new\n")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", FILES)
+    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
+    patchq("init", cwd=repo)
+    configure(repo)
+    git("checkout", "-q", "-b", "elsewhere", cwd=repo)
+    return repo
+
+
+def configure(repo: Path, text: str = "", mode: str = "auto") -> None:
+    (repo / ".patchq.yaml").write_text(f"version: 1\ntarget: main\nmode: {mode}\n{text}")
+
+
+def place(repo: Path, name: str) -> Path:
+    """The file of an object."""
+    oid = git("rev-parse", name, cwd=repo)
+    return repo / ".git/objects" / oid[:2] / oid[2:]
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.chmod(0o644)
+    path.write_bytes(b"")
+
+
+def garble(path: Path) -> None:
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-6] + b"\0\0\0\0\0\0")
+
+
+DAMAGE: list[Callable[[Path], None]] = [remove, empty, garble]
+
+
+def run(repo: Path, **responses: str) -> list[dict[str, Any]]:
+    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
+    patchq("run", cwd=repo)
+    return [report(repo / ".patchq", name) for name in responses]
+
+
+def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(problem["code"], problem["severity"]) for problem in told["problems"]]
+
+
+@pytest.mark.parametrize("mode", ["auto", "review"])
+@pytest.mark.parametrize("harm", DAMAGE)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("main:lib/c.txt", BAD), ("main:lib", BAD), ("main:lib", CREATE)],
+    ids=["blob", "tree", "tree, created in it"],
+)
+def test_others_go_on(
+    repo: Path, name: str, text: str, harm: Callable[[Path], None], mode: str
+) -> None:
+    configure(repo, mode=mode)
+    file = place(repo, name)
+    before = file.read_bytes()
+    harm(file)
+    bad, good = run(repo, bad=text, good=GOOD)
+    assert (bad["state"], codes(bad)) == ("held", [("repository.damaged", "warning")])
+    assert file.parent.name + file.name in bad["problems"][0]["message"]
+    assert good["state"] == ("applied" if mode == "auto" else "proposed")
+    (held,) = patchq("--json", "status", cwd=repo).json()["held"]
+    assert (held["id"], held["code"]) == ("bad", "repository.damaged")
+    said = patchq("status", cwd=repo).out
+    assert "git fsck" in said
+    findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
+    (found,) = [found for found in findings if found["what"] == "repository.damaged"]
+    assert found["level"] == "todo"
+    assert "batch bad is held" in found["message"]
+    file.unlink(missing_ok=True)
+    file.write_bytes(before)
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "bad")["state"] == good["state"]
+    git("fsck", "--strict", "--no-dangling", cwd=repo)
+
+
+def test_it_is_tried_again_at_each_start(repo: Path) -> None:
+    place(repo, "main:lib/c.txt").unlink()
+    run(repo, bad=BAD)
+    again, _ = run(repo, good=GOOD, other=block("a.txt", "a\n", "A\n"))
+    assert again["state"] == "applied"
+    assert report(repo / ".patchq", "bad")["state"] == "held"
+
+
+def test_discard_ends_it(repo: Path) -> None:
+    place(repo, "main:lib/c.txt").unlink()
+    run(repo, bad=BAD)
+    patchq("discard", "bad", cwd=repo)
+    assert report(repo / ".patchq", "bad")["state"] == "discarded"
+    assert patchq("--json", "status", cwd=repo).json()["held"] == []
+
+
+def test_retry_ends_it(repo: Path) -> None:
+    file = place(repo, "main:lib/c.txt")
+    before = file.read_bytes()
+    file.unlink()
+    run(repo, bad=BAD)
+    file.write_bytes(before)
+    patchq("retry", "bad", cwd=repo)
+    assert report(repo / ".patchq", "bad")["state"] == "superseded"
+    assert git("show", "main:lib/c.txt", cwd=repo) == "C"
+    assert patchq("--json", "status", cwd=repo).json()["held"] == []
+
+
+def test_accept_says_what_is_missing(repo: Path) -> None:
+    configure(repo, mode="review")
+    run(repo, bad=BAD)
+    git("checkout", "-q", "main", cwd=repo)
+    (repo / "b.txt").write_text("mine\n")
+    git("commit", "-qam", "Mine", cwd=repo)
+    git("checkout", "-q", "elsewhere", cwd=repo)
+    before = tip(repo)
+    place(repo, "main:lib/c.txt").unlink()
+    done = patchq("accept", "bad", cwd=repo, code=None)
+    assert done.code in (1, 3)
+    assert "repository.damaged" in done.out + done.err
+    assert tip(repo) == before
+
+
+def test_damage_beside_a_checked_out_target(repo: Path) -> None:
+    git("checkout", "-q", "main", cwd=repo)
+    (repo / ".git/index").unlink()
+    git("read-tree", "main", cwd=repo)
+    place(repo, "main:lib/c.txt").unlink()
+    good, bad = run(repo, good=GOOD, bad=BAD)
+    assert (good["state"], bad["state"]) == ("applied", "held")
+    assert (repo / "b.txt").read_text() == "B\n"
+
+
+def test_daemon_goes_on_by_itself(repo: Path, tmp_path: Path) -> None:
+    configure(repo, "queue: {hold_seconds: 1, settle_seconds: 0.2}\n")
+    file, log = place(repo, "main:lib/c.txt"), tmp_path / "log"
+    before = file.read_bytes()
+    file.unlink()
+    drop(repo / ".patchq", {"bad.md": BAD, "good.md": GOOD})
+    with log.open("wb") as out:
+        command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
+        daemon = subprocess.Popen(command, stdout=out, stderr=out)
+
+    def wait_for(path: str) -> None:
+        until = time.monotonic() + 60
+        while not (repo / ".patchq" / path).exists():
+            assert time.monotonic() < until, log.read_text()
+            assert daemon.poll() is None, log.read_text()
+            time.sleep(0.05)
+
+    try:
+        wait_for("done/good.report.json")
+        wait_for("active/bad.report.json")
+        file.write_bytes(before)
+        wait_for("done/bad.report.json")
+    finally:
+        daemon.terminate()
+        assert daemon.wait(60) == 0, log.read_text()
+    assert report(repo / ".patchq", "bad")["state"] == "applied"
+
+
+@pytest.mark.parametrize("name", ["patchq/p", "patchq/p^{tree}", "patchq/p:lib"])
+def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
+    configure(repo, mode="review")
+    run(repo, p=BAD, q=block("a.txt", "a\n", "A\n"))
+    place(repo, name).unlink()
+    configure(repo)
+    told = run(repo, r=GOOD, s=block("lib/d.txt", "d\n", "D\n"))
+    assert [one["state"] for one in told] == ["applied", "applied"]
+    assert "patchq/p" in patchq("status", cwd=repo).out
+    patchq("accept", "q", cwd=repo)
+
+
+def test_hook_that_needs_all_files_holds_the_batch(repo: Path) -> None:
+    configure(repo, "hooks: [{id: look, stage: pre-commit, run: 'true'}]\n")
+    place(repo, "main:lib/c.txt").unlink()
+    (told,) = run(repo, good=GOOD)
+    assert (told["state"], codes(told)) == ("held", [("repository.damaged", "warning")])
+
+
+def test_doctor_bears_a_target_that_cannot_be_read(repo: Path) -> None:
+    git("checkout", "-q", "main", cwd=repo)
+    place(repo, "main").unlink()
+    findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
+    (found,) = [found for found in findings if found["what"] == "repository.target"]
+    assert found["level"] == "fatal"
+    assert "git fsck" in found["cure"]
+
+
+# ---------------------------------------------------------------- partial clones
+
+
+def test_partial_clone_is_refused_at_the_door(repo: Path, tmp_path: Path) -> None:
+    git("config", "uploadpack.allowFilter", "true", cwd=repo)
+    partial = tmp_path / "partial"
+    git("clone", "-q", "--filter=blob:none", f"file://{repo}", str(partial), cwd=tmp_path)
+    done = patchq("run", cwd=partial, code=3)
+    assert "partial clone" in done.err
+    assert "without --filter" in done.err
+    findings = patchq("--json", "doctor", cwd=partial, code=1).json()["findings"]
+    assert [f["level"] for f in findings if f["what"] == "repository.format"] == ["fatal"]
+    for key in ("promisor", "partialclonefilter"):
+        git("config", "--unset", f"remote.origin.{key}", cwd=partial)
+    assert ".promisor is there" in patchq("run", cwd=partial, code=3).err
+
+
+def test_full_clone_is_none(repo: Path, tmp_path: Path) -> None:
+    git("clone", "-q", f"file://{repo}", "full", cwd=tmp_path)
+    git("config", "remote.origin.promisor", "false", cwd=tmp_path / "full")
+    patchq("init", cwd=tmp_path / "full")
+    patchq("run", cwd=tmp_path / "full")
