@@ -182,17 +182,16 @@ def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem
     problem = next((p for p in problems if p.severity == "error"), None)
     if problem is None and problems:  # busy or dirty: a warning for what could wait
         last = problems[-1]
-        unseen = last.code == "worktree.unseen"
-        hint = last.hint if unseen else _HINTS.get(state)
-        problem = replace(last, severity="error", hint=hint)
+        otherwise = re.sub(r"`patchq \w+ [^`]+`", "revert again", last.hint or "")
+        problem = replace(last, severity="error", hint=_HINTS.get(last.code, otherwise))
     return problem or Problem(
         "match.identical", f"nothing of the batch is left on {choice.target}", "nothing to do"
     )
 
 
 _HINTS = {
-    "proposed": "commit or stash them, then revert again",
-    "held": "finish or abort that, then revert again",
+    "worktree.dirty": "commit or stash them, then revert again",
+    "target.busy": "finish or abort that, then revert again",
 }
 
 

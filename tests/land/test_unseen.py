@@ -138,6 +138,7 @@ def test_revert_refuses(repo: Path) -> None:
     before = tip(repo)
     hide(linked)
     done = patchq("revert", "x", cwd=repo, code=1)
+    assert "then revert again" in done.out + done.err
     assert "worktree.unseen" in done.out + done.err
     assert "git worktree prune" in done.out + done.err
     assert tip(repo) == before
