@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from patchq.model.ops import halves
 from patchq.model.values import Edit, Hunk, Problem
@@ -114,7 +114,7 @@ _SIGNS = (
     *("...", "\u2026", "rest", "remain", "existing", "unchanged", "same", "other", "previous"),
     "omitted",
 )
-"""One of these is in every text that says so."""
+"""One of these is in every text that says so in English."""
 
 
 def stated(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
@@ -147,9 +147,11 @@ def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Pro
     return None
 
 
+@lru_cache(maxsize=8)
 def _may_say(text: str) -> bool:
+    """Whether any line of a text could; asked more than once of each edit."""
     folded = text.casefold()
-    return any(sign in folded for sign in _SIGNS)
+    return any(sign in folded for sign in _SIGNS) or _ABROAD.search(text) is not None
 
 
 def _problem(edit: Edit, line: str, what: str = "") -> Problem:
