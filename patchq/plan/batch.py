@@ -119,9 +119,11 @@ class _Batch:
         self.missed = 0
         self.meets = self.barred = False
         self.followed: dict[str, str] = {}
+        self.unmade: dict[str, str] = {}
+        """The edits that were to make, or to take away, what stands at a path, and were refused."""
 
     def run(self) -> BatchReading:
-        cascade = selection.Cascade(self.edits, self.rules.confidence, self._edit)
+        cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)
         outcomes, problems = cascade.run()
         outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
@@ -144,6 +146,20 @@ class _Batch:
         if by is None or outcome.state not in ("applied", "already_applied"):
             return outcome
         return replace(outcome, state="skipped", cancelled_by=by, needs=())
+
+    def _followed_up(self, edit: Edit) -> EditOutcome:
+        """As `_edit`; where an edit has no place since one before it could not make its file, the
+        refusal says so."""
+        try:
+            return self._edit(edit)
+        except Refused as refused:
+            cause = self.unmade.get(edit.path)
+            if isinstance(edit.op, Create | DeleteFile | Rename | Write):
+                paths = (edit.path, edit.op.to) if isinstance(edit.op, Rename) else (edit.path,)
+                self.unmade.update({path: edit.id for path in paths if path not in self.unmade})
+            if cause is None:
+                raise
+            raise conflicts.unmade(edit, cause, refused.problem) from None
 
     def _edit(self, edit: Edit) -> EditOutcome:
         """What becomes of one edit; raises `Refused`.  Who says it of a whole file twice says it

@@ -12,6 +12,20 @@ from patchq.resolve.ladder import Found
 from patchq.text.lines import Text
 
 
+def unmade(edit: Edit, cause: str, problem: Problem) -> Refused:
+    """An edit of a file that an edit before it, which was refused, was to make or to move."""
+    return Refused(
+        Problem(
+            problem.code,
+            f"edit {edit.id} is of {edit.path} as edit {cause} was to leave it, and edit {cause} "
+            "was refused",
+            f"correct edit {cause}; this one may be right as it is",
+            severity="warning",
+            path=edit.path,
+        )
+    )
+
+
 def said_again(edit: Edit, said: EditOutcome, between: str) -> Refused:
     """Who says again of a whole file what another edit has made void."""
     return Refused(

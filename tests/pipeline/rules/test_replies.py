@@ -143,3 +143,40 @@ def test_an_edit_is_named_by_what_the_response_says_of_it(bench: Bench) -> None:
         "REPLACE WITH:\n```\nx\n```\n"
     )
     assert "## Error `match.none`, edit `1` (`stop at three`), `src/a.txt`" in prompt(bench, text)
+
+
+def block(path: str, old: str, new: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n\n"
+
+
+FOLLOW_UPS = {
+    "a creation over a file": (
+        block("src/a.txt", "", "new\n") + block("src/a.txt", "new\n", "newer\n"),
+        "path.exists",
+    ),
+    "a creation at a place that cannot be": (
+        block("src/a.txt/b.txt", "", "x\n") + block("src/a.txt/b.txt", "x\n", "y\n"),
+        "path.not_a_file",
+    ),
+    "calls": (
+        json.dumps(
+            [
+                {"name": "create", "input": {"path": "src/a.txt", "file_text": "new\n"}},
+                {"name": "Edit", "input": {"file_path": "src/a.txt", "old_string": "new",
+                                           "new_string": "newer"}},
+            ]
+        ),
+        "path.exists",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code"), FOLLOW_UPS.values(), ids=FOLLOW_UPS)
+def test_an_error_has_no_follow_up_errors(bench: Bench, text: str, code: str) -> None:
+    row = Row("", {"src/a.txt": TEXT, "src/b.txt": "b\n"}, text)
+    decision = bench.decide(row).decision
+    errors = [p for p in decision.problems if p.severity == "error"]
+    assert [(p.code, p.edit) for p in errors] == [(code, "1")]
+    (said,) = [p for p in decision.problems if p.edit == "2"]
+    assert "edit 1 was refused" in said.message
+    assert [edit.state for edit in decision.edits] == ["failed", "failed"]
