@@ -68,6 +68,12 @@ GRAMMARS = {
     "JSON depth in lines": ("", "[\n"),
     "JSON edits": ("", '{"path": "a.py", "old_str": "x", "new_str": "y"}\n'),
     "JSON string": ('{"a": "', "x\n"),
+    "a command and one word": ("$ echo 'a'\n", "x"),
+    "commands with quotes": ("", "$ echo 'a'b\n"),
+    "tags on one line": ("", "<b>"),
+    "pairs of tags on one line": ("", "<b>x</b>"),
+    "pairs of tags in each other": ("", "<b a>" + "<i></i>" * 8 + "</b>\n"),
+    "escaped lines": ("", "a &amp;lt; b \\n\n"),
     "thinking": ("", "<think>x</think>\n"),
     "mail heads": ("", "From: a\n"),
 }

@@ -62,7 +62,7 @@ _DEEDS = frozenset(
 )
 """What changes files, as a command's last word of its name."""
 _WORD = re.compile(r"[\w-]+")
-_SPLIT = re.compile(r"[\w-]+(?:['\"\\]+[\w-]+)+")
+_SPLIT = re.compile(r"(?<![\w-])[\w-]++(?:['\"\\]++[\w-]++)+")
 _MARKS = re.compile(r"['\"\\]+")
 """A word with quotes or escapes in it, and what divides it."""
 _MOST_PARTS = 8
