@@ -46,7 +46,7 @@ _TAG = re.compile(
     r"|(?:write|create|edit|delete|rename|move|update|insert|patch)(?:file|code|content)s?)"
     r"(?:\s[^<>]*)?>[ \t\r]*(?=\Z|<)"
     r"|<(?P<api>(?:antml:)?invoke|tool_call|tool_use|function)(?:[\s=][^<>]*)?>"
-    r"|<(?P<holder>[A-Za-z][\w.:-]*)\s[^<>]*\b(?:path|file|file_?path|file_?name)\s*=\s*"
+    r"|<(?P<holder>[A-Za-z][\w.:-]*)\s[^<>]*\b(?:path|file|file_?path|(?:file_?)?name|title)\s*=\s*"
     r"[\"'](?P<path>[^\"'\s<>]+)[\"'][^<>]*(?<!/)>[ \t\r]*\Z"
     r"|</(?P<closed>[A-Za-z][\w.:-]*)\s*>",
     re.IGNORECASE,

@@ -175,6 +175,24 @@ LABELS = [
 ]  # fmt: skip
 
 
+HOLDERS = [
+    Row(name, A, f"{BLOCK}\n{text}\nz = 3\n</{close}>\n", codes=UNREADABLE)
+    for name, text, close in (
+        ("a file by its name", '<file name="src/b.py">', "file"),
+        (
+            "an artifact by its title",
+            '<antArtifact identifier="b" title="src/b.py">',
+            "antArtifact",
+        ),
+    )
+] + [Row("a field of a form", A, f'{BLOCK}\n<label name="user">\nz\n</label>\n', DONE)]
+
+
+@pytest.mark.parametrize("row", HOLDERS, ids=lambda row: row.name)
+def test_files_in_tags(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
 def pair(old: str, new: str, before: str = "z = 1", after: str = "z = 3") -> str:
     return f"{old}\n```python\n{before}\n```\n\n{new}\n```python\n{after}\n```\n"
 
