@@ -11,6 +11,8 @@ The answer only selects a snippet; whether it can be believed is told without it
   than twice as many of the quote's words are missing, and one at least;
 - leave no trace of another place: no line of the quote that is missing from the snippet stands
   elsewhere in the file, and no name that is missing from it is defined there;
+- agree with the quote on a line that stands nowhere else, if it agrees on any whole line: lines
+  that are all repeated tell no place from another;
 - define what the quote defines: a function of another name is another function, however alike, and
   the one that was quoted is gone.
 
@@ -95,6 +97,8 @@ def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
         return None
     lines = text.split("\n")[:-1]
     rest = "\n".join(lines[first:last]).replace(snippet.removesuffix("\n"), "\n", 1)
+    if not _is_marked(lines, missed.quote, snippet):
+        return None
     if not _nearest(lines, (first, last), missed.quote, snippet, rest):
         return None
     others = [*lines[:first], rest, *lines[last:]]
@@ -108,6 +112,14 @@ def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:
         if not whole_lines or at == 0 or text[at - 1] == "\n":
             yield at
         at = text.find(snippet, at + 1)
+
+
+def _is_marked(lines: Sequence[str], quote: str, snippet: str) -> bool:
+    """Whether one of the lines that quote and snippet share stands once in the file."""
+    own = {line.strip() for line in snippet.split("\n")}
+    shared = {line.strip() for line in quote.split("\n") if words(line)} & own
+    counts = Counter(line.strip() for line in lines)
+    return not shared or any(counts[line] == 1 for line in shared)
 
 
 def _shares_words(quoted: Sequence[str], named: Sequence[str]) -> bool:

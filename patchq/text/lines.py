@@ -88,7 +88,7 @@ class Text:
     def line_end(self) -> bytes:
         """The file's most frequent line end; `\n` for a file without any.  A lone `\r` is one in a
         text that is read so."""
-        crlf, every = self._line_ends
+        crlf, every = self.line_end_counts
         if self._returns and self.data.count(b"\r") - crlf > every:
             return b"\r"
         return self._final_end
@@ -96,11 +96,11 @@ class Text:
     @property
     def _final_end(self) -> bytes:
         """What ends a last line that lacks its end, however a lone `\r` is read."""
-        crlf, every = self._line_ends
+        crlf, every = self.line_end_counts
         return b"\r\n" if crlf * 2 > every else b"\n"
 
     @cached_property
-    def _line_ends(self) -> tuple[int, int]:
+    def line_end_counts(self) -> tuple[int, int]:
         """How many lines end with `\r\n`, and how many at all."""
         return self.data.count(b"\r\n"), self.data.count(b"\n")
 
@@ -133,9 +133,9 @@ class Text:
         text.lines = [*self.lines[:first], *split_lines(new), *self.lines[last:]]
         text.starts = self.starts[:first]
         text.starts += accumulate(map(len, text.lines[first:]), initial=self.starts[first])
-        crlf, every = self._line_ends
+        crlf, every = self.line_end_counts
         crlf += new.count(b"\r\n") - old.count(b"\r\n")
-        text._line_ends = crlf, every + new.count(b"\n") - old.count(b"\n")
+        text.line_end_counts = crlf, every + new.count(b"\n") - old.count(b"\n")
         return text
 
     @cached_property

@@ -654,11 +654,12 @@ def test_closed_pipe_is_no_fault(repo: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_damaged_repository_is_a_fault(repo: Path) -> None:
+def test_a_damaged_object_holds_the_batch(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT})
     blob = tip(repo, "main:a.txt")
     (repo / f".git/objects/{blob[:2]}/{blob[2:]}").unlink()
-    done = patchq("run", cwd=repo, code=3)
-    assert done.err.startswith("patchq: fault.repository: ")
+    done = patchq("run", cwd=repo)
+    assert done.out.startswith("held       x  repository.damaged: ")
+    assert blob in done.out
     commit_files(repo, {"a.txt": FILES["a.txt"]})
     assert patchq("run", cwd=repo).out.startswith("proposed   x")
