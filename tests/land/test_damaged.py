@@ -229,4 +229,4 @@ def test_full_clone_is_none(repo: Path, tmp_path: Path) -> None:
     git("clone", "-q", f"file://{repo}", "full", cwd=tmp_path)
     git("config", "remote.origin.promisor", "false", cwd=tmp_path / "full")
     patchq("init", cwd=tmp_path / "full")
-    patchq("run", cwd=tmp_path / "full")
+    assert "partial clone" not in patchq("run", cwd=tmp_path / "full", code=0).err
