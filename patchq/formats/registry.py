@@ -13,7 +13,12 @@ from patchq.formats.catalogue import Catalogue
 from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.answers import open_answer
 from patchq.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
-from patchq.formats.envelope.escaping import Unescaped, is_borne_out, unescaped
+from patchq.formats.envelope.escaping import (
+    Unescaped,
+    entities_in_doubt,
+    is_borne_out,
+    unescaped,
+)
 from patchq.formats.envelope.streams import WHOLE
 from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
@@ -51,6 +56,8 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
         found, quotations = whole_file.decided(reading.edits, reading.quotations, reading.fences)
         _check_shell(reading, found, paths)
         edits, warnings = related(settled(found, paths), reading.stated)
+        if not escaped:
+            _check_entities(text, edits, paths)
         doubt = _doubt(edits, escaped) if escaped else None
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
@@ -74,6 +81,19 @@ def _doubt(edits: Sequence[Edit], escaped: Unescaped) -> Problem | None:
     if not is_borne_out(edits, escaped):
         raise error
     return error.problem
+
+
+def _check_entities(text: str, edits: Sequence[Edit], paths: KnownPaths) -> None:
+    """Refuse new text with entities that may have come of an escape on the way."""
+    if edit := entities_in_doubt(text, edits, paths.base.text):
+        raise UnreadableEdit(
+            edit.at[0] - 1,
+            f"the new text has `<`, `>` or `&` as entities, which {edit.path} does not have, "
+            "and so has the whole response: nobody can tell whether they are meant, or an escape "
+            "on the way made them",
+            "send `<`, `>` and `&` as such; where the entities are meant, send a block whose "
+            "markers, `<<<<<<< SEARCH` and `>>>>>>> REPLACE`, show that nothing was escaped",
+        )
 
 
 def _check_shell(reading: Reading, edits: Sequence[Edit], paths: KnownPaths) -> None:

@@ -3,12 +3,15 @@
 What it says is certain only in hindsight: where all its edits quote what the file has, and one of
 the quotes holds what was escaped.  A text that shows how edits are written looks the same, and has
 no such quotes.
+
+Forms whose own signs need no escape (calls, patches, fences) do not show it at all: where their
+quotes hold nothing to escape, they resolve, and the entities of their new text would land.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from patchq.model.ops import Create, DeleteFile, Rename, Write, halves
@@ -19,6 +22,20 @@ _FIRST = "&lt;" * 5
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#0*39|#x0*27);", re.IGNORECASE)
 _NUMERIC = re.compile(r"&#(?:0*(6[02])|[xX]0*(3[cCeE]));")
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
+_RAW = re.compile(r"[<>]|&(?!(?:lt|gt|amp|quot|apos|#\d{1,5}|#[xX][0-9a-fA-F]{1,4});)")
+"""What is left of the signs in a text that was not escaped as a whole."""
+_WRITTEN = re.compile(r"&(?:lt|gt|amp|quot|apos|#0*(?:3[489]|6[02])|#x0*(?:2[267]|3[ce]));", re.I)
+_ANY_ENTITY = re.compile(
+    r"&(?:lt|gt|amp|quot|apos|nbsp|copy|[mn]dash|hellip|#\d{2,7}|#[xX][0-9a-fA-F]{2,6});"
+)
+_LONE_AMPERSAND = re.compile(r"(?<!&amp;)&amp;(?![\w#]{1,31};|&amp;)")
+_MARKUP = frozenset(
+    ("html", "htm", "xhtml", "shtml", "xml", "xsl", "xslt", "xsd", "svg", "rss", "atom", "plist",
+     "xaml", "resx", "wsdl", "pom", "vue", "svelte", "jsx", "tsx", "astro", "php", "phtml", "erb",
+     "ejs", "hbs", "handlebars", "mustache", "twig", "njk", "liquid", "jsp", "jspx", "ftl",
+     "cshtml", "razor", "jinja", "jinja2", "j2", "tmpl")
+)  # fmt: skip
+"""Endings of files in which a lone `&` has to be written as an entity."""
 _BLOCKS = "search_replace"
 """The format whose markers tell that they were escaped."""
 
@@ -88,6 +105,24 @@ def is_borne_out(edits: Sequence[Edit], found: Unescaped) -> bool:
     quoted = set("".join(old for old, _ in both)) & found.signs
     written = set("".join(new for _, new in both)) & found.signs
     return not found.signs or bool(quoted and written <= quoted | {"<", ">"})
+
+
+def entities_in_doubt(
+    text: str, edits: Sequence[Edit], base_text: Callable[[str], str | None]
+) -> Edit | None:
+    """The first edit that writes entities of which nobody can tell whether they are meant: the
+    whole response holds `<`, `>` and `&` as entities only, and the file has no entity yet."""
+    if "&" not in text or not _WRITTEN.search(text) or _RAW.search(text):
+        return None
+    both = [(edit, *halves(edit.op)) for edit in edits]
+    if any(_RAW.search(old) or _RAW.search(new) for _, old, new in both):
+        return None
+    for edit, _, new in both:
+        ending = edit.path.rpartition(".")[2].lower()
+        in_doubt = _LONE_AMPERSAND.sub("", new) if ending in _MARKUP else new
+        if _WRITTEN.search(in_doubt) and not _ANY_ENTITY.search(base_text(edit.path) or ""):
+            return edit
+    return None
 
 
 def may_disguise(text: str) -> bool:
