@@ -22,6 +22,8 @@ _SESSION_HOME = tempfile.mkdtemp(prefix="patchq-tests-home-")
 
 for _name in [name for name in os.environ if name.startswith(("GIT_", "XDG_", "PATCHQ_"))]:
     del os.environ[_name]
+# The tests start some thousand commands; each would compile the whole package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["HOME"] = _SESSION_HOME
 os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pathspec import GitIgnoreSpec, Pattern
@@ -54,9 +55,9 @@ class Policy:
         protected: Sequence[str] = (),
     ) -> None:
         self._rules: tuple[tuple[_Patterns, RulingCode, bool], ...] = (
-            (_Patterns((*STRUCTURAL, *protected)), "path.denied", True),
-            (_Patterns((*DENY, *deny)), "path.denied", False),
-            (_Patterns((*REVIEW, *review)), "path.review", False),
+            (_compiled((*STRUCTURAL, *protected)), "path.denied", True),
+            (_compiled((*DENY, *deny)), "path.denied", False),
+            (_compiled((*REVIEW, *review)), "path.review", False),
         )
 
     def judge(self, path: str) -> Ruling | None:
@@ -84,7 +85,7 @@ def pattern_error(pattern: str) -> str | None:
 
 def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Whether a path matches gitignore patterns."""
-    compiled = _Patterns(patterns)
+    compiled = _compiled(tuple(patterns))
     return lambda path: compiled.match([path.casefold()]) is not None
 
 
@@ -162,3 +163,7 @@ class _Patterns:
             if pattern.include is not None and pattern.match_file(name) is not None:
                 return k
         return last
+
+
+_compiled = lru_cache(maxsize=64)(_Patterns)
+"""The same patterns serve every command of a process, and compiling them costs milliseconds."""

@@ -7,7 +7,7 @@ decisions; a test compares the page with the code.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -63,6 +63,7 @@ def own_imports(module: str) -> set[str]:
     return {name for name in imports(module) if name.split(".")[0] == "patchq"} - {module}
 
 
+@cache
 def neighbours() -> dict[str, set[str]]:
     """For each room the rooms that it imports from."""
     graph: dict[str, set[str]] = {room: set() for room in ROOMS}
@@ -127,16 +128,14 @@ def decisions() -> str:
     return "\n".join(f"- [{titles[page][2:]}](decisions/{page.name})" for page in pages)
 
 
-def parts() -> dict[str, str]:
-    """What stands on the page between the markers of each name."""
-    graph = neighbours()
-    return {
-        "rooms": listing(),
-        "picture": arrows(graph),
-        "imports": matrix(graph),
-        "decisions": decisions(),
-    }
+PARTS: dict[str, Callable[[], str]] = {
+    "rooms": listing,
+    "picture": lambda: arrows(neighbours()),
+    "imports": lambda: matrix(neighbours()),
+    "decisions": decisions,
+}
+"""What stands on the page between the markers of each name."""
 
 
 if __name__ == "__main__":
-    rewrite(ARCHITECTURE, parts())
+    rewrite(ARCHITECTURE, {name: drawn() for name, drawn in PARTS.items()})

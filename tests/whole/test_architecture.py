@@ -19,7 +19,6 @@ from tests.pipeline.test_correct import FILE, RESPONSE, RIGHT
 GLOSSARY = ROOT / "docs/glossary.md"
 FILES = table(ARCHITECTURE, "below `.patchq/`")
 REPOSITORY = table(ARCHITECTURE, "in the repository")
-DRAWN = rooms.parts()
 CONFIG = """version: 1
 mode: review
 hooks:
@@ -33,9 +32,9 @@ TRANSIENT = {
 """What stands only while a response is decided."""
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", rooms.PARTS)
 def test_what_is_made_from_the_code_is_as_it_is(name: str) -> None:
-    assert part(ARCHITECTURE, name) == DRAWN[name], "run: python -m tests.helpers.rooms"
+    assert part(ARCHITECTURE, name) == rooms.PARTS[name](), "run: python -m tests.helpers.rooms"
 
 
 def test_the_response_goes_the_way_that_is_told() -> None:
