@@ -87,46 +87,6 @@ def collision_key(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
-def told_apart(one: str, other: str) -> tuple[str, str]:
-    """Two names; where they look alike and are not, with the characters that differ written out, as
-    in `\\u0430`."""
-    if (one.isascii() and other.isascii()) or max(len(one), len(other)) > MAX_PATH_BYTES:
-        return one, other
-    from difflib import SequenceMatcher
-
-    shown: tuple[list[str], list[str]] = ([], [])
-    for what, a0, a1, b0, b1 in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        parts = one[a0:a1], other[b0:b1]
-        alike = what != "equal" and _look_alike(*parts)
-        for out, part in zip(shown, parts, strict=True):
-            out.append("".join(map(_written_out, part)) if alike else part)
-    return "".join(shown[0]), "".join(shown[1])
-
-
-def _look_alike(one: str, other: str) -> bool:
-    """Whether two different texts may look the same: composed otherwise, of letters of different
-    scripts, of signs of one kind, or of characters that take no place."""
-    one, other = (
-        "".join(c for c in unicodedata.normalize("NFC", text) if unicodedata.category(c) != "Cf")
-        for text in (one, other)
-    )
-    pairs = [*zip(one, other, strict=False)]
-    return len(one) == len(other) and all(a == b or _kind(a) != _kind(b) for a, b in pairs)
-
-
-def _kind(character: str) -> str:
-    """The script of a letter; of another character, itself."""
-    name = unicodedata.name(character, "")
-    return name.partition(" ")[0] if character.isalpha() else character
-
-
-def _written_out(character: str) -> str:
-    code = ord(character)
-    if code < 0x7F:
-        return character
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a mistyped word most likely means, or None; a suggestion, nothing more."""
     from rapidfuzz import fuzz, process  # takes long to load, and suggestions are rare
@@ -210,6 +170,7 @@ def _unportable(path: str) -> str | None:
         {
             "is not in Unicode's composed form (NFC)": unicodedata.normalize("NFC", path) != path,
             f"holds the character {code}, which cannot be seen": bool(code),
+            "begins with `-`, so that commands take it for an option": path.startswith("-"),
             "holds a backslash; directories are separated by `/`": "\\" in path,
             "holds a colon, which Windows keeps for drives and streams": ":" in path,
             f"is longer than {MAX_PATH_BYTES} bytes": len(path.encode()) > MAX_PATH_BYTES,

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from unicodedata import normalize
 
-from patchq.model.names import check_path, collision_key, nearest, told_apart
+from patchq.model.look_alikes import look, told_apart
+from patchq.model.names import check_path, collision_key, nearest
 from patchq.model.values import Candidate, Entry, Problem, Tree
 
 _MOST_LISTED = 200_000
@@ -76,7 +77,7 @@ def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
 def _spelled(path: str) -> str:
     """What to write in place of a path that cannot be used."""
     parts = (part.strip() for part in normalize("NFC", path).split("/"))
-    likely = "/".join(part for part in parts if part not in ("", "."))
+    likely = "/".join(part for part in parts if part not in ("", ".")).lstrip("-")
     if path.startswith("/") or check_path(likely):
         return "name the file relative to the repository's root, with `/` between directories"
     return f"write it as {likely}"
@@ -222,14 +223,14 @@ def _parents(path: str) -> Iterator[str]:
 
 def _check_collisions(tree: Tree, path: str) -> None:
     """A path that only case or composition tells from one that exists would overwrite it on some
-    file systems."""
+    file systems; one that only looks like it is taken for it by people."""
     directory = ""
     for name in path.split("/"):
         names = tree.names(directory)
         if name not in names:
-            key = collision_key(name)
+            looks = set(look(name))
             for other in names:
-                if collision_key(other) == key:
+                if not looks.isdisjoint(look(other)):
                     there = f"{directory}/{other}" if directory else other
                     raise _differs_little(
                         path, path, there, "choose another name, or use the one that exists"
@@ -239,9 +240,13 @@ def _check_collisions(tree: Tree, path: str) -> None:
 
 
 def _differs_little(path: str, name: str, other: str, hint: str, which: str = "") -> Refused:
-    one, two = told_apart(name, other)
-    message = f"{one} differs from {two}{which} only in case or in how its letters are composed"
-    return _refuse("path.exists", path, message, hint)
+    same = "/".join(name.split("/")[: other.count("/") + 1])
+    one, two = told_apart(same, other)
+    if collision_key(same) == collision_key(other):
+        how = f"differs from {two}{which} only in case or in how its letters are composed"
+    else:
+        how = f"looks like {two}{which}, and is another name"
+    return _refuse("path.exists", path, f"{one} {how}", hint)
 
 
 class NewPaths:
@@ -249,22 +254,25 @@ class NewPaths:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, bool]] = {}
-        """By collision key: the path, and whether it is a file."""
+        """By each part of its look: the path, and whether it is a file."""
 
     def add(self, path: str) -> None:
         """Raise `Refused` for a path that cannot stand beside those before it."""
         for step, is_file in (*((parent, False) for parent in _parents(path)), (path, True)):
-            other, other_is_file = self._known.setdefault(collision_key(step), (step, is_file))
-            if is_file != other_is_file:
-                raise _refuse(
-                    "path.not_a_file",
-                    path,
-                    f"the batch makes {other} both a file and a directory",
-                    "choose another path",
-                )
-            if step != other:
-                hint = "spell it alike, or choose another name"
-                raise _differs_little(path, step, other, hint, ", which the batch adds too,")
+            for part in look(step):
+                self._add(path, step, is_file, *self._known.setdefault(part, (step, is_file)))
+
+    def _add(self, path: str, step: str, is_file: bool, other: str, other_is_file: bool) -> None:
+        if is_file != other_is_file:
+            raise _refuse(
+                "path.not_a_file",
+                path,
+                f"the batch makes {other} both a file and a directory",
+                "choose another path",
+            )
+        if step != other:
+            hint = "spell it alike, or choose another name"
+            raise _differs_little(path, step, other, hint, ", which the batch adds too,")
 
 
 def likely_path(tree: Tree, path: str) -> str | None:

@@ -70,7 +70,7 @@ path.not_found
     The file to edit, rename or delete does not exist on the base.
     Correct the path; to create the file send it with an empty SEARCH.
 path.exists
-    The file to create exists already and is not empty.
+    The file to create exists already and is not empty, or its name looks like that of another.
     Quote the lines to change in SEARCH, or choose another path.
 path.not_a_file
     The path, or a part of it, is a directory, a symbolic link or a submodule.

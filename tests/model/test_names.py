@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patchq.model.look_alikes import told_apart
 from patchq.model.names import (
     batch_id,
     check_path,
@@ -17,7 +18,6 @@ from patchq.model.names import (
     nearest,
     numbered_id,
     spells_git,
-    told_apart,
 )
 from tests.helpers.gitrepo import git, make_repo
 
@@ -27,7 +27,7 @@ GOOD = [
     ".gitignore",
     ".github/x",
     "a b/c d.txt",
-    "-rf",
+    "a/-rf",
     "~tilde",
     "a~1",
     "git~",
@@ -114,6 +114,9 @@ MALFORMED = [
     "a\udcff",
 ]
 UNPORTABLE = [
+    "-rf",
+    "--",
+    "-d/x",
     "e\u0301",
     "x\r",
     "x\n",

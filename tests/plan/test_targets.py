@@ -59,6 +59,10 @@ DENYING = replace(RULES, denied=lambda path: "by test" if path.endswith(".env") 
         ("readme", Create("x\n"), "path.exists"),
         ("SRC/new.py", Create("x\n"), "path.exists"),
         ("x.txt", Rename("src/app.py"), "path.exists"),
+        ("-rf", Create("x\n"), "path.invalid"),
+        ("--/x", Create("x\n"), "path.invalid"),
+        ("x.txt", Rename("-x.txt"), "path.invalid"),
+        ("x.txt", Rename("RE\u0410DME"), "path.exists"),
     ],
 )
 def test_refused(path: str, op: Op, code: str) -> None:
@@ -99,6 +103,52 @@ def test_likely_path(path: str, likely: str | None) -> None:
 def test_a_wrong_path_is_told_the_likely_one() -> None:
     (problem,) = batch.plan(edits(("app.py", EDIT)), TREE, RULES).problems
     assert problem.hint == "did you mean src/app.py?"
+
+
+TWINS = [
+    ("README", "RE\u0410DME", "\\u0410"),
+    ("README", "\uff32EADME", "\\uff32"),
+    ("README", "README\u3164", "\\u3164"),
+    ("README\u200b", "README", "\\u200b"),
+    ("readme", "R\u0435adme", "\\u0435"),
+    ("src", "s\u1d26c", "\\u1d26"),
+    ("module.py", "moduIe.py", "moduIe.py"),
+    ("v0.md", "vO.md", "vO.md"),
+    ("a-b", "a\u2010b", "\\u2010"),
+    ("\u0441\u043e\u0440", "cop", "\\u0441"),
+    ("file.txt", "\ufb01le.txt", "\\ufb01"),
+    ("caf\u00e9", "c\u0430f\u00e9", "\\u0430"),
+]
+
+
+@pytest.mark.parametrize(("there", "new", "shown"), TWINS)
+@pytest.mark.parametrize("frame", ["{}", "lib/{}", "{}/n.txt"])
+def test_look_alike_twins_are_refused_and_named(
+    there: str, new: str, shown: str, frame: str
+) -> None:
+    old, path = frame.format(there), frame.format(new)
+    plan = batch.plan(edits((path, Create("z\n"))), DictTree({old: "x\n"}), RULES)
+    assert told(plan) in (["path.exists"], ["path.invalid"])
+    (problem,) = plan.problems
+    assert problem.hint
+    if problem.code == "path.exists":
+        assert shown in problem.message
+        assert there in problem.message or not there.isascii()
+    batch_of_two = NewPaths()
+    batch_of_two.add(old)
+    with pytest.raises(Refused):
+        batch_of_two.add(path)
+
+
+@pytest.mark.parametrize(
+    ("there", "new"),
+    [("l1.py", "ll.py"), ("am.po", "arn.po"), ("\u0441\u043e\u0440", "\u0442\u043e\u0440"),
+     ("cafe", "caf\u00e9"), ("a-b", "a_b"), ("AI.md", "AL.md"), ("\u65e5", "\u66f0"),
+     ("\u03c3\u03b1", "\u03b4\u03b1")],
+)  # fmt: skip
+def test_names_that_can_be_told_apart_stand_side_by_side(there: str, new: str) -> None:
+    plan = batch.plan(edits((new, Create("z\n"))), DictTree({there: "x\n"}), RULES)
+    assert told(plan) == []
 
 
 @pytest.mark.parametrize(
