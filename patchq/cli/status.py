@@ -9,6 +9,7 @@ from typing import Any
 
 from patchq.cli import arguments, batches, output, places
 from patchq.git import worktree
+from patchq.land import deaths
 from patchq.model.errors import ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
@@ -115,7 +116,7 @@ def _lines(answer: dict[str, Any]) -> Iterator[str]:
     yield f"inbox    {answer['inbox']} waiting"
     for held in answer["held"]:
         yield visible(f"held     {held['id']}  {held['code']}: {held['why']}")
-        cure = held["hint"] if held["code"] == ObjectDamaged.code else None
+        cure = held["hint"] if held["code"] in (ObjectDamaged.code, deaths.CODE) else None
         yield from _edge("cure:", [cure] if cure else [])
         others = [other["id"] for other in held["waits_for"]]
         yield from _edge("waits for", others if len(others) > 1 else [])

@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from math import inf
-from pathlib import Path
 from time import monotonic
 from weakref import WeakKeyDictionary
 
 from patchq.formats.envelope.opening import open_response
 from patchq.git import refs, unwritten, worktree
 from patchq.git.repository import Repository
-from patchq.land import collisions, landing, presubmit, reports
+from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
 from patchq.model.errors import ObjectDamaged
 from patchq.model.report import REPLACING, Report
@@ -33,7 +30,6 @@ from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import Choice, Tips, World, recorded
 from patchq.queue import Claim
-from patchq.queue.spool import disk_faults
 from patchq.report import page
 
 GROUP = 256
@@ -61,8 +57,9 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
         tell(report)
         world.tell(report)
     left = [claim for claim in rest if not claim.held]
-    _forget_others(world.queue_root, {claim.token for claim in left})
-    work(left, world, tell, attempt=partial(_attempt, world.queue_root))
+    deaths.forget_others(world.queue_root, rest)
+    with deaths.counted(world.queue_root, left) as died:
+        work(deaths.judged(left, world, died), world, tell)
 
 
 def turn(world: World, tell: Tell) -> int:
@@ -75,34 +72,44 @@ def turn(world: World, tell: Tell) -> int:
 
 def look_at_held(world: World, tell: Tell) -> int:
     """Decide again on the batches that wait for something; how many of them went on.  What waits
-    for the repository to be mended is tried by each process once, then every `hold_seconds`."""
-    looked, now = _looked.setdefault(world.repo, {}), monotonic()
+    for the machine or the repository to be mended is tried by each process once, then every
+    `hold_seconds`: each alone, and last what most processes died of."""
+    looked, now, root = _looked.setdefault(world.repo, {}), monotonic(), world.queue_root
     claims = world.queue.held()
     for token in looked.keys() - {claim.token for claim in claims}:
         del looked[token]
+    why = {claim.token: _waits_for_mending(claim, world) for claim in claims}
+    ended = work([claim for claim in claims if not why[claim.token]], world, tell)
     due = [
         claim
         for claim in claims
-        if now - looked.get(claim.token, -inf) >= world.config.queue.hold_seconds
-        or not _is_damaged(claim, world)
+        if why[claim.token]
+        and now - looked.get(claim.token, -inf) >= world.config.queue.hold_seconds
     ]
-    ended = work(due, world, tell)
-    looked.update((claim.token, now) for claim in due if _is_damaged(claim, world))
+    for claim in sorted(due, key=lambda claim: deaths.tries(root, claim.token)):
+        looked[claim.token] = now
+        with deaths.counted(root, [claim]):
+            again = [claim]
+            if why[claim.token] == deaths.CODE:
+                again = deaths.judged(again, world, {})
+            ended += work(again, world, tell)
     return ended
 
 
 _looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
-"""When this process last tried the batches that wait for the repository to be mended."""
+"""When this process last tried the batches that wait for something to be mended."""
 
 
-def _is_damaged(claim: Claim, world: World) -> bool:
+def _waits_for_mending(claim: Claim, world: World) -> str | None:
     report = world.queue.load(claim.id) if claim.id else None
-    return report is not None and report["state"] == "held" and waits_for_repair(report)
+    return waits_for_mending(report) if report and report["state"] == "held" else None
 
 
-def waits_for_repair(report: Report) -> bool:
-    """Whether the last word on a held batch is that it needs an object which cannot be read."""
-    return bool(report["problems"]) and report["problems"][-1]["code"] == ObjectDamaged.code
+def waits_for_mending(report: Report) -> str | None:
+    """The code of the last word on a held batch, if that is one on the machine or the repository:
+    objects that cannot be read, or processes that died."""
+    last = report["problems"][-1]["code"] if report["problems"] else None
+    return last if last in (ObjectDamaged.code, deaths.CODE) else None
 
 
 def work(
@@ -110,10 +117,8 @@ def work(
     world: World,
     tell: Tell,
     choice: Choice | None = None,
-    attempt: Callable[[Claim], AbstractContextManager[Claim]] = nullcontext,
 ) -> int:
-    """Give every claim its verdict, in order; how many got one that ends it.  `attempt` is round
-    deciding on a claim, and round nothing else: a death while others land is none of its doing.
+    """Give every claim its verdict, in order; how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     The same bytes twice are two groups: the second is recognised by the report of the first.  So
@@ -138,14 +143,13 @@ def work(
             settle()
         if world.ask and choice is None:
             settle()
-        with attempt(claim) as tried:
-            decision = _decide(tried, world, tips, choice)
+        decision = _decide(claim, world, tips, choice)
         if decision.state == "held" and claim.held:
             landing.hold_on(decision, world)
             continue
         if _sees_what_has_not_landed(decision, group):
             settle()
-            decision = _decide(tried, world, tips, decision.choice)
+            decision = _decide(claim, world, tips, decision.choice)
         group.append(decision)
         if decision.follows and not world.hooks.parallel:
             settle()
@@ -241,17 +245,6 @@ def _given_up(decision: Decision) -> Decision:
     )
 
 
-MOST_TRIES = 5
-"""So many processes may die while they decide on one response."""
-TRIES = "tries"
-"""Where the queue has a file for each claim that is decided anew, with a byte for each try."""
-_DEADLY = Problem(
-    "fault.crashed",
-    f"patchq died {MOST_TRIES} times while it decided on this response; nothing was applied",
-    "send the changes in another form or in smaller parts, and report the defect with the response",
-)
-
-
 def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Claim]]:
     """Publish the intended verdict of each recovered claim whose ref has moved.
 
@@ -280,36 +273,6 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
             )
         world.queue.publish(claim, report, page.to_markdown(report))
     return [report for _, report in landed], rest
-
-
-@contextmanager
-def _attempt(root: Path, claim: Claim) -> Iterator[Claim]:
-    """The claim, noted while it is decided on: one on which process after process dies is refused
-    in the end, and keeps nobody from starting."""
-    tries = _note(root, claim.token)
-    try:
-        yield claim if tries < MOST_TRIES else replace(claim, problem=_DEADLY)
-    finally:  # a fault is no death
-        (root / TRIES / claim.token).unlink(missing_ok=True)
-
-
-@disk_faults
-def _forget_others(root: Path, tokens: set[str]) -> None:
-    """Remove the marks of claims that have their verdict: their process died while it landed."""
-    folder = root / TRIES
-    for mark in folder.iterdir() if folder.is_dir() else ():
-        if mark.name not in tokens:
-            mark.unlink()
-
-
-@disk_faults
-def _note(root: Path, token: str) -> int:
-    """Count one process more that decides on the claim; how many did before and died."""
-    mark = root / TRIES / token
-    tries = mark.stat().st_size if mark.exists() else 0
-    mark.parent.mkdir(exist_ok=True)
-    mark.write_bytes(b"x" * (tries + 1))
-    return tries
 
 
 def _recorded(intended: Report, commit: str, world: World) -> Report:

@@ -61,10 +61,12 @@ MOST_DELETED = 20
 
 
 def open_envelope(incoming: Incoming) -> Response | Decision:
-    """The header and the text, and the id, which even an unreadable response gets."""
+    """The header and the text, and the id, which even an unreadable response gets.  A claim with a
+    problem is refused for it, and held for one that is a warning."""
     began = perf_counter()
     claim, retries = incoming.claim, incoming.choice.retries
-    opened = (claim.problem,) if claim.problem else open_response(claim.data)
+    held = claim.problem is not None and claim.problem.severity == "warning"
+    opened = (claim.problem,) if claim.problem and not held else open_response(claim.data)
     envelope, unreadable = (
         (opened, ()) if isinstance(opened, Envelope) else (Envelope(Header(), ""), opened)
     )
@@ -80,6 +82,8 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
     problems = (
         secrecy.in_header(header, incoming.stem) or incoming.generation.problems or unreadable
     )
+    if claim.problem and held and not problems:
+        return response.end("held", claim.problem)
     return response.refuse(*problems) if problems else response.warned(*_unfollowed(response))
 
 

@@ -1,8 +1,8 @@
 """The queue lock: it belongs to whoever empties the inbox.
 
 The kernel's `flock` is the truth, since it ends with its process however that dies.  What the file
-says is for people only: nothing is ever decided by a pid.  The descriptor is not inherited, so no
-child of a dead daemon keeps the lock.
+says is for people only: nothing is ever decided by a pid.  The descriptor is not inherited, and a
+forked child closes it, so no child of a dead daemon keeps the lock.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakSet
 
 from patchq.git.files import flock, opened
 from patchq.model.errors import QueueLocked
@@ -38,6 +39,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
+        _all.add(self)
 
     def acquire(self) -> None:
         """Take the lock at once; raises `QueueLocked` when another instance holds it."""
@@ -74,6 +76,23 @@ class Lock:
             os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = None
+
+    def disown(self) -> None:
+        """In a forked child: the lock stays the parent's."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+_all: WeakSet[Lock] = WeakSet()
+
+
+def _disown() -> None:
+    for lock in _all:
+        lock.disown()
+
+
+os.register_at_fork(after_in_child=_disown)
 
 
 @disk_faults

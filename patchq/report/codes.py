@@ -190,8 +190,8 @@ fault.disk
     The disk is full or fails.
     Make room or repair it; what waits goes on by itself.
 fault.crashed
-    Patchq ended several times while it worked on this response.
-    Keep the response for a bug report; send it in smaller parts.
+    Patchq failed on this response, or a process died with it in hand; a held batch is tried again.
+    If it was refused: keep it for a bug report, send it in smaller parts. If it is held: nothing.
 fault.in_doubt
     After a crash it cannot be told whether the batch landed.
     Compare the target with the diff, then send the response again if it is missing.

@@ -268,7 +268,7 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
         )
     if state == "duplicate":
         raise UsageError(f"batch {id} is a duplicate: there is nothing to try again")
-    if state == "held" and not worker.waits_for_repair(report):
+    if state == "held" and not worker.waits_for_mending(report):
         raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")
     body = world.queue.body(id)
     if body is None:

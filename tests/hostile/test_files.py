@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from patchq.land.worker import MOST_TRIES
+from patchq.land.deaths import MOST
 from patchq.text import quote
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.command import report as told_of
@@ -187,59 +187,92 @@ def test_f15_f18_a_link_in_the_place_of_a_directory_is_not_followed(repo: Path, 
     assert {told["state"] for told in work_off(repo, 2)} == {"proposed", "rejected"}
 
 
-DIES = """
+KILLED = """
 import os, signal, sys
+from patchq.land import landing, worker
 from patchq.pipeline import stages
 from patchq.cli import main
-whole = stages.parse
-def parse(based, *rest):
-    if based.claim.source.name == "deadly.md":
-        os.kill(os.getpid(), signal.SIGSEGV)
-    return whole(based, *rest)
-stages.parse = parse
+place, number, whose = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+room = {"parse": stages, "land": landing}[place]
+whole, main_process = getattr(room, place), os.getpid()
+def deadly(first, *rest):
+    own = os.getpid() == main_process
+    named = not isinstance(first, list) and first.claim.source.name == "deadly.md"
+    if (named or first) and (own or whose == "any") and (named or place == "land"):
+        os.kill(os.getpid(), number)
+    return whole(first, *rest)
+setattr(room, place, deadly)
 sys.exit(main(["run"]))
 """
 
 
-DIES_LANDING = """
-import os, signal, sys
-from patchq.land import landing
-from patchq.cli import main
-whole = landing.land
-def land(decisions, *rest):
-    if decisions:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return whole(decisions, *rest)
-landing.land = land
-sys.exit(main(["run"]))
-"""
+def killed(repo: Path, place: str, number: int, whose: str = "any") -> int:
+    """The end of a run that is killed where it parses, or lands: `any` process, or the `main` one
+    alone."""
+    command = [sys.executable, "-c", KILLED, place, str(int(number)), whose]
+    return subprocess.run(command, cwd=repo, check=False).returncode
 
 
-def test_p10_who_dies_while_it_lands_is_no_proof_against_the_next(repo: Path) -> None:
-    """The second delivery is decided on once the first has landed."""
-    drop(repo / ".patchq", {"first.md": new_file(1), "second.md": new_file(1)})
-    for _ in range(MOST_TRIES + 2):
-        done = subprocess.run([sys.executable, "-c", DIES_LANDING], cwd=repo, check=False)
-        assert done.returncode == -signal.SIGKILL
-    assert fresh("run", cwd=repo).code == 0
-    states = [told_of(repo / ".patchq", id)["state"] for id in ("first", "second")]
-    assert states == ["proposed", "duplicate"]
+def kill_often(repo: Path, place: str) -> None:
+    """Twice by a signal, and the other times by what those leave."""
+    assert killed(repo, place, signal.SIGKILL, "main") == -signal.SIGKILL
+    assert killed(repo, place, signal.SIGKILL, "main") == -signal.SIGKILL
+    marks = [*(repo / ".patchq/tries").iterdir()]
+    assert {mark.read_bytes() for mark in marks} == {b"x"}
+    for mark in marks:
+        mark.write_bytes(b"x" * MOST)
 
 
-def test_p10_a_response_that_kills_process_after_process_is_refused(repo: Path) -> None:
+def test_p10_a_response_that_kills_its_reader_is_refused(repo: Path) -> None:
+    """The first start that finds it in a dead process's hand decides in a child."""
     drop(repo / ".patchq", {"deadly.md": EDIT})
-
-    def run() -> int:
-        return subprocess.run([sys.executable, "-c", DIES], cwd=repo, check=False).returncode
-
-    assert (run(), run()) == (-signal.SIGSEGV, -signal.SIGSEGV)
-    (mark,) = (repo / ".patchq/tries").iterdir()
-    assert mark.stat().st_size == 1, "the first try is not noted: nearly all are the last"
-    mark.write_bytes(b"x" * MOST_TRIES)
-    assert run() == 1
+    assert killed(repo, "parse", signal.SIGSEGV) == -signal.SIGSEGV
+    assert killed(repo, "parse", signal.SIGSEGV) == 1
     told = told_of(repo / ".patchq", "deadly")
     assert [problem["code"] for problem in told["problems"]] == ["fault.crashed"]
+    assert "SIGSEGV" in told["problems"][0]["message"]
     assert (repo / ".patchq/rejected/deadly.md").read_text() == EDIT
     drop(repo / ".patchq", {"good.md": new_file(1)})
     assert fresh("run", cwd=repo).code == 0
     assert [*(repo / ".patchq/tries").iterdir()] == []
+
+
+@pytest.mark.parametrize("place", ["parse", "land"])
+def test_p10_who_is_killed_from_outside_is_no_proof(repo: Path, place: str) -> None:
+    """Wherever it is killed, and however often; the second delivery waits behind the first."""
+    drop(repo / ".patchq", {"deadly.md": new_file(1), "second.md": new_file(1)})
+    kill_often(repo, place)
+    assert fresh("run", cwd=repo).code == 0
+    states = [told_of(repo / ".patchq", id)["state"] for id in ("deadly", "second")]
+    assert states == ["proposed", "duplicate"]
+
+
+def test_p10_what_ends_every_process_is_held_behind_the_others(repo: Path) -> None:
+    drop(repo / ".patchq", {"deadly.md": EDIT})
+    kill_often(repo, "parse")
+    drop(repo / ".patchq", {f"good{n}.md": new_file(n) for n in range(3)})
+    assert killed(repo, "parse", signal.SIGKILL, "main") == -signal.SIGKILL  # behind the others
+    assert [told_of(repo / ".patchq", f"good{n}")["state"] for n in range(3)] == ["proposed"] * 3
+    (held,) = patchq("--json", "status", cwd=repo).json()["held"]
+    assert (held["id"], held["code"]) == ("deadly", "fault.crashed")
+    assert "cure: " in patchq("status", cwd=repo).out
+    found = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
+    assert "fault.crashed" in [each["what"] for each in found]
+    patchq("retry", "deadly", cwd=repo)
+    assert told_of(repo / ".patchq", "deadly-2")["state"] == "proposed"
+    assert patchq("--json", "status", cwd=repo).json()["held"] == []
+
+
+def test_p10_a_child_that_is_killed_from_outside_holds(repo: Path) -> None:
+    """As when memory is short: nobody can tell for whose sake."""
+    drop(repo / ".patchq", {"deadly.md": "---\nid: named\n---\n" + EDIT})
+    assert killed(repo, "parse", signal.SIGKILL) == -signal.SIGKILL
+    drop(repo / ".patchq", {"good.md": new_file(1)})
+    assert killed(repo, "parse", signal.SIGKILL) == 0
+    held = told_of(repo / ".patchq", "named")
+    assert (held["state"], held["problems"][-1]["code"]) == ("held", "fault.crashed")
+    assert "SIGKILL" in held["problems"][-1]["message"]
+    assert told_of(repo / ".patchq", "good")["state"] == "proposed"
+    assert killed(repo, "parse", signal.SIGKILL) == 0
+    patchq("run", cwd=repo)
+    assert told_of(repo / ".patchq", "named")["state"] == "proposed"

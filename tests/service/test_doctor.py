@@ -280,7 +280,7 @@ def test_response_on_which_process_after_process_dies(repo: Path) -> None:
     assert "queue.deadly" not in doctor(repo, code=0), "anybody may be killed once"
     mark.write_bytes(b"xx")
     found = doctor(repo, code=1)["queue.deadly"]
-    assert f"died 2 times while it decided on deadly.md (active/{token})" in found["message"]
+    assert f"2 processes died with deadly.md in hand (active/{token})" in found["message"]
     (mark.with_name("0000000000000001-1")).write_bytes(b"xxx")  # its claim has its verdict
     patchq("run", cwd=repo, code=1)
     assert [*(repo / ".patchq/tries").iterdir()] == []

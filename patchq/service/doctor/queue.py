@@ -14,7 +14,8 @@ from pathlib import Path
 from patchq.config.schema import Config
 from patchq.git.command import FSCK
 from patchq.git.files import being_written, opened, rename_noreplace
-from patchq.land.worker import MOST_TRIES, TRIES, waits_for_repair
+from patchq.land.deaths import MOST, TRIES
+from patchq.land.worker import waits_for_mending
 from patchq.model.errors import Fault, ObjectDamaged
 from patchq.queue import spool
 from patchq.queue.directory import PRIVATE, PUBLIC, REPORT
@@ -242,26 +243,28 @@ def _daemon(root: Path) -> Iterator[Finding]:
             "see the log for what the daemon is at; `patchq stop`, then `patchq watch` begins anew",
         )
     yield from _deadly(root)
-    damaged = list(_damaged(root))
-    yield from damaged
-    if held and not damaged:
+    mending = list(_to_mend(root))
+    yield from mending
+    if held and not mending:
         yield Finding("queue.held", "ok", f"{len(held)} batches are held; `patchq status` says why")
 
 
-def _damaged(root: Path) -> Iterator[Finding]:
-    """Batches that are held since the repository cannot give what they need."""
+def _to_mend(root: Path) -> Iterator[Finding]:
+    """Batches that are held since the repository cannot give what they need, or processes died with
+    them in hand."""
     for path in sorted((root / "active").glob(f"*{REPORT}")):
         with suppress(OSError):
             report = spool.report(path.read_bytes())
-            if report and report["state"] == "held" and waits_for_repair(report):
+            if report and report["state"] == "held" and (code := waits_for_mending(report)):
                 problem = report["problems"][-1]
-                cure = f"{FSCK}; then `patchq retry {report['id']}`"
+                first = FSCK if code == ObjectDamaged.code else "see the log and `dmesg`"
+                cure = f"{first}; then `patchq retry {report['id']}`"
                 message = f"batch {report['id']} is held: {problem['message']}"
-                yield Finding(ObjectDamaged.code, "todo", message, cure)
+                yield Finding(code, "todo", message, cure)
 
 
 def _deadly(root: Path) -> Iterator[Finding]:
-    """Responses on which one process after the other died."""
+    """Responses with which one process after the other died."""
     folder = root / TRIES
     for name in os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else ():
         with suppress(OSError):
@@ -271,7 +274,7 @@ def _deadly(root: Path) -> Iterator[Finding]:
                 yield Finding(
                     "queue.deadly",
                     "todo",
-                    f"patchq died {died} times while it decided on {response} (active/{name})",
-                    f"the log says of what; after {MOST_TRIES} times `patchq run`, or the daemon "
-                    "at its start, refuses it as `fault.crashed`",
+                    f"{died} processes died with {response} in hand (active/{name})",
+                    "see the log, and `dmesg`, for what ended them; the next `patchq run`, or "
+                    f"daemon, tries it again, and holds it after {MOST} times",
                 )

@@ -27,7 +27,7 @@ from patchq.git import files, records, refs, unwritten, worktree
 from patchq.git.linklock import leftovers
 from patchq.git.repository import heads
 from patchq.hooks.jail import remove
-from patchq.land.worker import TRIES
+from patchq.land.deaths import TRIES
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT

@@ -1,0 +1,187 @@
+"""Whose death it was, when a process ended before a response had its verdict.
+
+Processes are killed by people, by the kernel and by the power, and mostly while they do something
+harmless.  So a response is to blame only if deciding on it kills a process whose parent lives: what
+a dead process had in hand undecided is decided in a child first.  Whatever else ends processes
+again and again with the same batch in hand holds it, and the others go on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from patchq.model.errors import DiskFault, disk_fault
+from patchq.model.values import Problem
+from patchq.pipeline.process import process
+from patchq.pipeline.world import Choice, Tips, World, recorded
+from patchq.queue import Claim
+from patchq.queue.spool import disk_faults
+
+CODE = "fault.crashed"
+MOST = 5
+"""So many processes may end with one batch in hand; then it is held, and the others go on."""
+TRIES = "tries"
+"""Where the queue has a file for each claim that a dead process left, with a byte for each."""
+_OWN = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
+"""What a process does to itself.  The others come from outside: SIGKILL from a person, or from the
+kernel that is short of memory, SIGBUS from a disk that cannot give what is mapped of it."""
+_PDEATHSIG = 1
+_HINT = (
+    "nothing to send: the batch is tried again at each start and every `queue.hold_seconds`; "
+    "`patchq retry` tries it at once, `patchq discard` ends it"
+)
+
+
+@contextmanager
+def counted(root: Path, claims: Sequence[Claim]) -> Iterator[Mapping[str, int]]:
+    """How many processes died with each of the claims (by token) in hand, this one counted in on
+    disk until the end of the block; a fault is no death."""
+    died = {claim.token: _count(root, claim.token) for claim in claims}
+    try:
+        yield died
+    finally:
+        for claim in claims:
+            (root / TRIES / claim.token).unlink(missing_ok=True)
+
+
+@disk_faults
+def _count(root: Path, token: str) -> int:
+    died = tries(root, token)
+    (root / TRIES).mkdir(exist_ok=True)
+    (root / TRIES / token).write_bytes(b"x" * (died + 1))
+    return died
+
+
+def tries(root: Path, token: str) -> int:
+    mark = root / TRIES / token
+    return mark.stat().st_size if mark.exists() else 0
+
+
+@disk_faults
+def forget_others(root: Path, claims: Iterable[Claim]) -> None:
+    """Remove the counts of claims that have their verdict: their process died while it landed."""
+    folder, tokens = root / TRIES, {claim.token for claim in claims}
+    for mark in folder.iterdir() if folder.is_dir() else ():
+        if mark.name not in tokens:
+            mark.unlink()
+
+
+def judged(claims: Sequence[Claim], world: World, died: Mapping[str, int]) -> list[Claim]:
+    """The claims of dead processes, those that are to be refused or held for it with the problem.
+
+    What has an intended verdict was decided before its process died.
+    """
+    undecided = [claim for claim in claims if claim.intended is None and not claim.request]
+    ends = _tried_out(undecided, _alone(world), world.pulse)
+    judged = []
+    for claim in claims:
+        problem = None
+        if claim.token in ends:
+            problem = _ended(ends[claim.token])
+        elif died.get(claim.token, 0) >= MOST:
+            problem = Problem(
+                CODE,
+                f"{MOST} processes died with this batch in hand, and not since they decided on it",
+                _HINT,
+                severity="warning",
+            )
+        judged.append(replace(claim, problem=problem) if problem else claim)
+    return judged
+
+
+def _ended(number: int) -> Problem:
+    """Why the response is refused, or held, on which a child ended by this signal."""
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    if number in _OWN:
+        return Problem(
+            CODE,
+            f"deciding on this response ended a process by {name}; nothing was applied",
+            "send the changes in another form or in smaller parts, and report the defect with the "
+            "response",
+        )
+    how = f"was ended by {name}" if number else "ended"
+    return Problem(
+        CODE,
+        f"the process that decided on this response alone {how}, which tells of the machine and "
+        "not of the response: somebody ended it, memory was short, or a disk gave nothing",
+        _HINT,
+        severity="warning",
+    )
+
+
+def _alone(world: World) -> Callable[[Claim], object]:
+    """Decides as the world does, but asks nobody, makes no commit and keeps nothing."""
+    config = world.config
+    silent = config.model_copy(update={"llm": config.llm.model_copy(update={"correct": False})})
+    world = replace(world, config=silent, ask=None, desk=None, pulse=lambda: None)
+
+    def decide(claim: Claim) -> object:
+        choice = replace(recorded(claim) or Choice(), dry_run=True)
+        return process(claim, world, Tips(world), choice)
+
+    return decide
+
+
+def _tried_out(
+    claims: Sequence[Claim], decide: Callable[[Claim], object], pulse: Callable[[], None]
+) -> dict[str, int]:
+    """Decide on the claims in children; of each on which one died, its token and the signal (0:
+    there was none)."""
+    ends: dict[str, int] = {}
+    left = list(claims)
+    while left:
+        done, status = _child(left, decide, pulse)
+        if done < len(left):
+            ends[left[done].token] = max(0, -os.waitstatus_to_exitcode(status))
+        del left[: done + 1]
+    return ends
+
+
+def _child(
+    claims: Sequence[Claim], decide: Callable[[Claim], object], pulse: Callable[[], None]
+) -> tuple[int, int]:
+    """How many of the claims a child decided on before it ended, and how it ended."""
+    try:
+        reads, writes = os.pipe()
+        pid = os.fork()
+    except OSError as error:
+        raise disk_fault(error) or DiskFault(f"no process can be started: {error}") from error
+    if pid == 0:
+        os.close(reads)
+        _decide_and_end(claims, decide, writes)
+    os.close(writes)
+    done = 0
+    try:
+        while said := os.read(reads, 1):
+            done += len(said)
+            pulse()  # a child that hangs says nothing, and then nor does this
+    finally:
+        os.close(reads)
+        _, status = os.waitpid(pid, 0)
+    return done, status
+
+
+def _decide_and_end(claims: Sequence[Claim], decide: Callable[[Claim], object], tell: int) -> None:
+    """The child: it ends with its parent, and is the first to go when memory is short."""
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            with suppress(OSError):
+                Path("/proc/self/oom_score_adj").write_text("1000")
+        logging.disable()
+        for claim in claims:
+            with suppress(Exception):  # the parent meets it, too, and says it
+                decide(claim)
+            os.write(tell, b".")
+    finally:
+        os._exit(0)
