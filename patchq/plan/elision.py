@@ -141,7 +141,7 @@ def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Pro
     old, new = halves(edit.op)
     if not rules.elision:
         return None
-    shown = _Shown(text, hunks)
+    shown = _ShownCode(text, hunks)
     for place, hunk in enumerate(hunks):
         if not _may_say(hunk.new.decode("utf-8", "surrogateescape")) or not _may_say(new):
             continue
@@ -253,7 +253,7 @@ def _is_dots(line: str) -> bool:
 
 
 def _suspects(
-    path: str, text: Text, hunks: Sequence[Hunk], place: int, shown: _Shown
+    path: str, text: Text, hunks: Sequence[Hunk], place: int, shown: _ShownCode
 ) -> Iterator[tuple[str, int]]:
     """The lines of one replacement that seem to stand for lines that go, and their number: 0 for
     one that says so itself."""
@@ -291,7 +291,7 @@ def _stands_for(path: str, line: str, *, last: bool) -> bool:
     )
 
 
-class _Shown:
+class _ShownCode:
     """What a document shows as code of the lines that an edit writes."""
 
     def __init__(self, text: Text, hunks: Sequence[Hunk]) -> None:

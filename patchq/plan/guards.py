@@ -128,12 +128,23 @@ def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool])
             for edit in edits
         ]
         planned = plan(edits)
-    for change in planned.changes:
-        touched = [edit for edit in edits if edit.path in (change.path, change.renamed_from)]
-        doubtful = [edit for edit in touched if _plain(edit) is not edit]
+    escaped = _escaped(edits)
+    for change in planned.changes if escaped else ():
+        paths = dict.fromkeys([change.path, change.renamed_from])
+        doubtful = [edit for path in paths for edit in escaped.get(path, ())]
         if doubtful and judged(change.path) and unparsable(change):
             edits, planned = _corrected(edits, doubtful, change, plan) or (edits, planned)
+            escaped = _escaped(edits)
     return planned
+
+
+def _escaped(edits: Sequence[Edit]) -> dict[str | None, list[Edit]]:
+    """The edits whose new text may be unescaped, by their paths."""
+    escaped: dict[str | None, list[Edit]] = {}
+    for edit in edits:
+        if _plain(edit) is not edit:
+            escaped.setdefault(edit.path, []).append(edit)
+    return escaped
 
 
 def _corrected(
