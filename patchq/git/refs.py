@@ -89,7 +89,7 @@ def move(
         staged.lock.hold(path.with_name(f"{path.name}.lock"), wait)
         if repo.is_symbolic(ref):
             raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
-        if not _is_at(repo, path, ref, old):
+        if _tip(repo, path, ref) != old:
             return False
         if not repo.exists(staged.oid):
             raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
@@ -125,18 +125,17 @@ def record(
         move(repo, name, None, new, message, identity, wait=wait)
 
 
-def _is_at(repo: Repository, path: Path, ref: str, old: str | None) -> bool:
-    """Whether the ref, whose lock is held, is at `old`.
+def _tip(repo: Repository, path: Path, ref: str) -> str | None:
+    """Where the ref, whose lock is held, is now; None if it is nowhere.
 
     Its files are read anew: libgit2 knows by size, inode and time whether `packed-refs` is another
-    one, and two that are written within a tick may share all three.
+    one.  It keeps the inode from others by mapping a file that is sorted, and of one that is not,
+    two that are written within a tick may share all three.
     """
-    if old is None:
-        return repo.ref_target(ref) is None
-    try:
-        return path.read_bytes().strip() == old.encode()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return f"\n{old} {ref}\n".encode() in b"\n" + packed_refs(repo.commondir)
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return path.read_bytes().decode("ascii", "replace").strip()
+    found = re.search(rb"^(\S+) %s$" % re.escape(ref.encode()), packed_refs(repo.commondir), re.M)
+    return found[1].decode() if found else None
 
 
 def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
@@ -145,7 +144,7 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
     lock = stage(repo, old).lock
     try:
         lock.hold(path.with_name(f"{path.name}.lock"), wait)
-        if not _is_at(repo, path, ref, old):
+        if _tip(repo, path, ref) != old:
             return False
         # First, as a packed value would come back once the loose one is gone.
         _unpack(repo.commondir, ref, _SUFFIX, wait)
