@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from patchq.formats.format import Document, Format, Opening, Read, Sign
 from patchq.formats.marks.blocks import may_mark
@@ -24,6 +25,7 @@ _BARE = "`~<{["
 _COMMENTS = "|/;%"
 """What else may lead a marker, and nothing else."""
 _TAGGED = "<[◁"
+_SHORT = 80
 _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign(
     "an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"
@@ -51,6 +53,20 @@ class Beginning:
 NOTHING = Beginning()
 _LED = re.compile(r"(\[\^?\]?(?:\\.|[^]\\])*\]|\\.|[^][(){}.*+?^$|\\])(?![*?{])[^|]*", re.DOTALL)
 """A regular expression that begins with one letter or class of letters (1), and has no branches."""
+_LEAD = re.compile(r"(?:\[((?:\\[\"']|[\"'`<>{}\w])+)\]|[`~<>{}\w])(?![*?{+])")
+"""One character, or a class of some (1), that a regular expression begins with."""
+
+
+class Beginnings(dict[str, Beginning]):
+    """What may begin on each line of one text, remembered."""
+
+    def __init__(self, begins: Callable[[str], Beginning]) -> None:
+        super().__init__()
+        self._begins = begins
+
+    def __missing__(self, line: str) -> Beginning:
+        self[line] = begun = self._begins(line)
+        return begun
 
 
 class Signs:
@@ -74,19 +90,16 @@ class Signs:
         self._starts = re.compile(
             "|".join(sign.pattern for sign, *_ in self.others if not sign.anywhere)
         ).match
-        # Alternatives that begin alike are sought as fast as one.
-        self._holds = re.compile(
-            "|".join(filter(None, (p for sign in anywhere for p in (sign.pattern, sign.behind))))
-            or r"(?!)"
-        ).search
-        self._fences = re.compile(
-            rf"(?:```|~~~|<(?:{'|'.join(TAG_NAMES)})>)\s*(?i:{'|'.join(self.languages) or '(?!)'})"
-        ).search
+        held = [p for sign in anywhere for p in (sign.pattern, sign.behind) if p]
+        self._holds = re.compile("|".join(held) or r"(?!)").search
+        language = rf"\s*(?i:{'|'.join(self.languages) or '(?!)'})"
+        tag = f"<(?:{'|'.join(TAG_NAMES)})>"
+        self._searches = _searches([*held, *(lead + language for lead in ("```", "~~~", tag))])
 
-    def may_stand(self, text: str, lines: Iterable[str]) -> bool:
-        """Whether a sign may stand anywhere in a text of these lines."""
-        fenced = ("```" in text or "~~~" in text or "<" in text) and self._fences(text)
-        return bool(fenced or self._holds(text)) or any(map(self._starts, lines))
+    def may_stand(self, text: str) -> bool:
+        """Whether a sign may stand anywhere in a text."""
+        found = any(search(text) for search in self._searches)
+        return found or any(map(self._starts, text.split("\n")))
 
     def mark(self, line: str) -> bool | None:
         """Whether the line is a fence line or has a sign, wherever it stands; None if it is
@@ -114,6 +127,8 @@ class Catalogue(dict[str, Format]):
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
         self._fences = sorted(fences, key=lambda opening: opening.turn)
         self.signs = Signs(forms)
+        self._recent = lru_cache(256)(self._begun)
+        """Most responses begin their edits with the same few lines."""
         self.owners: dict[Read, str] = {}
         """The format that a reader is of, where it is of one only."""
         for form in forms:
@@ -129,6 +144,10 @@ class Catalogue(dict[str, Format]):
         """What may begin on a line; `NOTHING` itself for prose."""
         if not self.may_begin(line):
             return NOTHING
+        return self._recent(line) if len(line) < _SHORT else self._begun(line)
+
+    def _begun(self, line: str) -> Beginning:
+        """The same for a line on which something may begin at a glance."""
         letter = line.lstrip()[0]
         if letter in _COMMENTS and not may_mark(line):
             return NOTHING
@@ -147,6 +166,18 @@ class Catalogue(dict[str, Format]):
             return Beginning(thought=thought)
         skips = found[0].skips if len(found) == 1 and not prefix else None
         return Beginning(reads, skips=skips, prefix=prefix) if reads or prefix else NOTHING
+
+
+def _searches(patterns: Iterable[str]) -> list[Callable[[str], object]]:
+    """What seeks the patterns in a text, those together that begin with the same character: then
+    the text is gone through as fast as for that one."""
+    found: dict[str, list[str]] = {}
+    for pattern in patterns:
+        lead = _LEAD.match(pattern)
+        rest = pattern[lead.end() :] if lead else pattern
+        for letter in (lead[1] or lead[0]).replace("\\", "") if lead else ("",):
+            found.setdefault(letter, []).append(re.escape(letter) + rest)
+    return [re.compile("|".join(alike)).search for alike in found.values()]
 
 
 def _first(start: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from patchq.formats import unified_diff
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.paths import PREFIXES, KnownPaths
-from patchq.model.ops import Create, Rename, Write
+from patchq.model.ops import MAKING, Rename
 from patchq.model.values import Edit, Problem
 
 _DIFF = unified_diff.FORMAT.name
@@ -24,7 +24,7 @@ def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:
     be a directory."""
     named = [e if e.format == _DIFF else _renamed(e, known.meant) for e in edits]
     bare: dict[str, str] = {}
-    for edit in named:
+    for edit in (one for one in named if isinstance(one.op, MAKING)):
         for path in _new_paths(edit, known):
             if _may_be_prefixed(path, known):
                 if path[:2] not in known.prefixes:
@@ -41,13 +41,14 @@ def _renamed(edit: Edit, name: Callable[[str], str]) -> Edit:
 
 
 def _new_paths(edit: Edit, known: KnownPaths) -> Iterator[str]:
-    """The paths at which the edit makes a file, in a form that has no prefixes of its own."""
+    """The paths at which an edit that makes a file does so, in a form without prefixes of its
+    own."""
     if edit.format == _DIFF:
         return
-    if isinstance(edit.op, Create | Write) and not known.base.has(edit.path):
-        yield edit.path
-    elif isinstance(edit.op, Rename):
+    if isinstance(edit.op, Rename):
         yield edit.op.to
+    elif not known.base.has(edit.path):
+        yield edit.path
 
 
 def _may_be_prefixed(path: str, known: KnownPaths) -> bool:

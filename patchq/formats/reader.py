@@ -17,8 +17,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import compress
 
-from patchq.formats.catalogue import NOTHING, Beginning, Catalogue, Signs
+from patchq.formats.catalogue import NOTHING, Beginning, Beginnings, Catalogue, Signs
 from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.escaping import disguised, may_disguise, undisguised
 from patchq.formats.format import Document, Piece, Stated, UnreadableEdit
@@ -51,7 +52,7 @@ from patchq.formats.marks.tags import (
     may_tag,
     stray,
 )
-from patchq.model.ops import Create, Rename, Write, halves
+from patchq.model.ops import MAKING, Rename, halves
 from patchq.model.values import Edit, Header, Problem, Quotation
 
 _LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
@@ -106,7 +107,7 @@ def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading
     """
     if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
         text = text.replace("\r\n", "\n")
-    begins = cache(formats.begins)
+    begins = Beginnings(formats.begins).__getitem__
     doc = Document(text.split("\n"), known, header.file, header.whole_files)
     reader = _ResponseReader(doc, formats, begins)
     try:
@@ -184,14 +185,40 @@ class _ResponseReader:
         may_be_lost = front_matter.may_be_further_down(above)
         if may_be_lost and (lost := front_matter.further_down(self._before_edits())):
             raise UnreadableEdit.of(lost)
-        others = set[int]().union(*self.left_out) - self.kept
-        others |= self.doc.open_fences.wrappers
-        quoted = set[int]().union(*self.quoted)
-        prose = [(k + 1, line) for k, line in enumerate(self.doc.lines) if k not in others]
-        unread = [one for one in prose if one[0] - 1 not in quoted] if quoted else prose
-        lines = [line for _, line in unread]
-        text, signs = "\n".join(lines), self.formats.signs
-        if signs.may_stand(text, lines) and (problem := unread_edit(unread, signs)):
+        prose = self._prose()
+        unread = self._without_quoted(prose)
+        text = "\n".join(compress(self.doc.lines, unread))
+        if text and not text.isspace():
+            self._check_prose(text, [*compress(enumerate(self.doc.lines, 1), unread)])
+        if self.found.edits and self.quoted:
+            text = "\n".join(compress(self.doc.lines, prose))
+        self.found.prose = text.strip()
+        self.found.fences = self.doc.open_fences.count
+        return self.found
+
+    def _prose(self) -> bytearray:
+        """For each line whether it is prose."""
+        prose = bytearray(b"\1") * len(self.doc.lines)
+        for lines in self.left_out:
+            prose[lines.start : lines.stop] = bytes(len(lines))
+        for k in self.kept:
+            prose[k] = 1
+        for k in self.doc.open_fences.wrappers:
+            prose[k] = 0
+        return prose
+
+    def _without_quoted(self, prose: bytearray) -> bytearray:
+        """For each line whether it is prose, and of no quotation."""
+        unread = prose[:] if self.quoted else prose
+        for lines in self.quoted:
+            unread[lines.start : lines.stop] = bytes(len(lines))
+        return unread
+
+    def _check_prose(self, text: str, unread: Sequence[tuple[int, str]]) -> None:
+        """Refuse lines (number, text) that make `text` where they resemble an edit, or show a
+        change; and take in what commands in them would change."""
+        signs = self.formats.signs
+        if signs.may_stand(text) and (problem := unread_edit(unread, signs)):
             raise UnreadableEdit.of(problem)
         if may_disguise(text) and self._may_mark(undisguised(text)):
             self._check_disguises(unread)
@@ -203,15 +230,10 @@ class _ResponseReader:
             self._check_drafts(unread)
         if may_command(text):
             self.found.shell += changes_beside(unread)
-        if self.found.edits and quoted:
-            text = "\n".join([line for _, line in prose])
-        self.found.prose = text.strip()
-        self.found.fences = self.doc.open_fences.count
-        return self.found
 
     def _may_mark(self, text: str) -> bool:
         """Whether a line of a text may resemble an edit."""
-        return may_mark(text) or self.formats.signs.may_stand(text, text.split("\n"))
+        return may_mark(text) or self.formats.signs.may_stand(text)
 
     def _check_disguises(self, prose: Sequence[tuple[int, str]]) -> None:
         """Refuse what resembles an edit once the escapes on its line are undone."""
@@ -305,7 +327,7 @@ class _ResponseReader:
         if piece.quotation:
             return self._quote(piece, piece.quotation)
         for edit in piece.edits:
-            if isinstance(edit.op, Create | Write | Rename):
+            if isinstance(edit.op, MAKING):
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
             doc.edited.add(edit.path)

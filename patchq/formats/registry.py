@@ -44,7 +44,8 @@ FORMATS = Catalogue(
 def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
     """See `patchq.formats.parse`."""
     paths = KnownPaths.of(known)
-    header = replace(header, file=header.file and paths.meant(header.file))
+    if header.file:
+        header = replace(header, file=paths.meant(header.file))
     try:
         answer = open_answer(text)
         escaped = unescaped(text) if answer is None else None

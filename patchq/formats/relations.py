@@ -25,6 +25,8 @@ def related(
 ) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
     """The edits with an id each, their own or their place in the response, and their relations;
     and warnings.  `stated` is by the edit's index.  Raises `UnreadableEdit`."""
+    if not stated and not any(edit.id for edit in edits):
+        return _numbered(edits), ()
     edits = _with_own_ids(edits, stated)
     indexed = {edit.id for edit in edits if edit.id and edit.format == INDEXED}
     known = indexed | {edit.id for edit in edits if edit.id and edit.format == CONTEXTUAL}
@@ -107,5 +109,5 @@ def _numbered(edits: Sequence[Edit]) -> tuple[Edit, ...]:
         id = edit.id or str(number)
         while not edit.id and id in used:
             id += "'"
-        numbered.append(replace(edit, id=id))
+        numbered.append(edit.under(id))
     return tuple(numbered)

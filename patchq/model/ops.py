@@ -169,6 +169,9 @@ Op = (
     | Rename
 )
 
+MAKING = (Create, Write, Rename)
+"""The kinds that make a file at a path."""
+
 
 def halves(op: Op) -> tuple[str, str]:
     """What an edit says is there, and what shall be there instead; both may be empty."""

@@ -47,6 +47,8 @@ _STEERING = frozenset({"target", "base", "retries", "depends_on", "whole_files"}
 _LOOKALIKES = str.maketrans({"\u00a0": " ", "\uff1a": ":"})
 _NAMED = re.compile(rf"([\"']?)({'|'.join(KEYS)})\1[ \t]*:")
 """A line that begins with a key of ours."""
+_may_open = re.compile(rf"[\s{_INVISIBLE}]*(?:[-`~<+\\\u2013\u2014]|{_NAMED.pattern})").match
+"""Whether front matter, or what may be some, may begin a text."""
 _NAMED_BELOW = re.compile(rf"\n{_NAMED.pattern}")
 _ENTRY = re.compile(r"(?:-[ \t]+)?[\"']?([^\s:#\"'{-][^:\"']*?)[\"']?[ \t]*:(?:\s|\Z)")
 _SHAPED = re.compile(r"#|-(?:\s|\Z)|[ \t]|[\"']?[^\s:#-][^:]*:(?:\s|\Z)")
@@ -113,7 +115,7 @@ def split(text: str) -> Split | Problem | None:
     """Take the front matter off; None if there is none, and a problem where it can be no other
     thing and is not all there."""
     lines = _lines(text)
-    opening = _filled(lines)
+    opening = _filled(lines) if _may_open(text) else None
     if opening is None:
         return None
     if (mark := fence(opening.text)) is None:
@@ -294,7 +296,7 @@ def unmarked(text: str, first_line: int = 1) -> Problem | None:
     """The problem of front matter that begins a text without the two lines that make it so: keys of
     ours in a paragraph, or a fence, of their own, or above a line like a marker."""
     lines = _lines(text)
-    opening = _filled(lines)
+    opening = _filled(lines) if _may_open(text) else None
     mark = fence(opening.text) if opening else None
     if opening is None or (mark and (mark.closing or path_of_info(mark.info, _nowhere))):
         return None

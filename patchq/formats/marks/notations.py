@@ -56,8 +56,22 @@ _NAMED = re.compile(r"(?:name|function)\s*=\s*[\"']?(\w+)", re.IGNORECASE)
 _SPAN = re.compile(r"`[^`]*`")
 _SEND = "send the change as a SEARCH/REPLACE block, with the markers as they are written there"
 
-may_note = re.compile(r"<{5}|-{5,9} ?[A-Z]{2}|</[A-Za-z]").search
-"""Whether any of this may stand in a text."""
+_DASHES = re.compile(r"-{5,9} ?[A-Z]{2}")
+_CLOSING = re.compile(r"</[A-Za-z]")
+
+
+def may_note(text: str) -> bool:
+    """Whether any of this may stand in a text."""
+    return _may_mark(text) or _may_tag(text)
+
+
+def _may_mark(text: str) -> bool:
+    signs = "<" in text and "<<<<<" in text
+    return signs or ("-----" in text and _DASHES.search(text) is not None)
+
+
+def _may_tag(text: str) -> bool:
+    return "<" in text and _CLOSING.search(text) is not None
 
 
 def check_notations(

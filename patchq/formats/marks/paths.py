@@ -53,8 +53,6 @@ _SHORT = 120
 _LANGUAGE = re.compile(r"[\w+#.-]*")
 PREFIXES = ("a/", "b/")
 """What a diff puts before the paths of its two sides."""
-_PLAIN = re.compile(r"(?![./])[^\\]*\Z", re.DOTALL)
-"""A path that has one spelling."""
 _BACKSLASHES = re.compile(r"\\+")
 _BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
@@ -111,7 +109,7 @@ class KnownPaths:
 
     def spelled(self, path: str) -> str:
         """The path with what stands before it as it is, but for `./`."""
-        if _PLAIN.match(path):
+        if "\\" not in path and path[:1] not in (".", "/"):
             return path
         path = undotted(path)
         if path.startswith("/"):

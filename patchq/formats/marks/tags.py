@@ -41,8 +41,6 @@ _TAG = re.compile(
     rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
     r"|(?P<comment><!--|-->)"
 )
-_ENDS = ("</", "[/", "◁/", "<|", "-->", "&lt;/", _BARE_FINAL)
-"""What a tag that closes begins with, or consists of."""
 _THOUGHT = re.compile(
     rf"\s*[<\[◁][|/]*[\w.:-]*(?:{'|'.join(_THOUGHTS)})",
     re.IGNORECASE,
@@ -111,7 +109,10 @@ def tags_on(line: str) -> Iterator[Tag]:
 
 def may_tag(text: str) -> bool:
     """Whether a tag may close anywhere in a text."""
-    return any(end in text for end in _ENDS)
+    angle = "<" in text and ("</" in text or "<|" in text)
+    square = "[" in text and "[/" in text
+    other = "◁/" in text or _BARE_FINAL in text or ("&" in text and "&lt;/" in text)
+    return angle or square or other or (">" in text and "-->" in text)
 
 
 def thought_on(line: str) -> Tag | None:
