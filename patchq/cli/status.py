@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from patchq.cli import arguments, batches, output, places
-from patchq.git import worktree
+from patchq.git.checkout import busy
 from patchq.land import deaths
 from patchq.model.errors import ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
@@ -38,7 +38,7 @@ def run(args: Namespace) -> int:
 
 def _overview(ground: Ground) -> dict[str, Any]:
     owner = lock_owner(ground.queue_root)
-    busy = worktree.busy(ground.repo, ground.target) if ground.target else None
+    doing = busy(ground.repo, ground.target) if ground.target else None
     needs = dependencies.held(ground)
     known = list(traces.waiting(ground))
     lost = from_git.waiting(ground, [report["id"] for report in known])
@@ -52,7 +52,7 @@ def _overview(ground: Ground) -> dict[str, Any]:
         if owner
         else None,
         "inbox": ground.queue.depth(),
-        "busy": busy,
+        "busy": doing,
         "held": [_held(claim.id, needs, ground) for claim in ground.queue.held() if claim.id],
         "waiting": [_waiting(report, seen, there, needs) for report, seen in waiting],
     }

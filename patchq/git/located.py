@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pygit2
 
-from patchq.git.repository import Repository, heads
-from patchq.git.worktree import workdir_of
+from patchq.git.checkout import workdir_of
+from patchq.git.reffiles import heads
+from patchq.git.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)

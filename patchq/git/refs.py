@@ -23,7 +23,8 @@ from pathlib import Path
 from patchq.git import files, records
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
 from patchq.git.objects import Identity
-from patchq.git.repository import Repository, heads, packed_refs
+from patchq.git.reffiles import heads, packed_refs
+from patchq.git.repository import Repository
 from patchq.model.errors import DiskFault, ObjectsGone, RepositoryFault
 
 _SUFFIX = ".ref"

@@ -50,6 +50,7 @@ from patchq.git.objects import (
     parse_tree,
     tree_items,
 )
+from patchq.git.reffiles import common_directory, ref_names
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.model.values import Entry, EntryKind, FileChange
@@ -461,48 +462,6 @@ class CommitTree:
         places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
         inside = any(self.repo.leaf(self.root, f"{at}.gitattributes") for at in places)
         return self.repo.filter_of(self.commit if inside else "", path)
-
-
-def common_directory(gitdir: Path) -> Path:
-    """The real path of the git directory that all work trees of a repository share."""
-    pointer = gitdir / "commondir"
-    common = os.fsdecode(pointer.read_bytes().rstrip(b"\n")) if pointer.exists() else ""
-    return Path(os.path.realpath(gitdir / common))
-
-
-def ref_names(commondir: Path, prefix: str) -> list[str]:
-    """The full names of the refs under `prefix` (which ends in a slash), loose and packed."""
-    top = commondir / prefix
-    names = {
-        prefix + os.path.relpath(os.path.join(where, name), top)
-        for where, _, files in os.walk(top)
-        for name in files
-        if not name.endswith(".lock")
-    }
-    packed = re.compile(rb"^[0-9a-f]{40} (%s.+)$" % re.escape(os.fsencode(prefix)), re.M)
-    return sorted(names.union(map(os.fsdecode, packed.findall(packed_refs(commondir)))))
-
-
-def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
-    """The git directory of each work tree (a bare repository's own included), and the full name
-    of the ref that its HEAD stands for; empty when detached."""
-    with suppress(FileNotFoundError):
-        yield commondir, _head(commondir)
-    with suppress(FileNotFoundError):
-        for entry in sorted(os.listdir(commondir / "worktrees")):
-            gitdir = commondir / "worktrees" / entry
-            with suppress(FileNotFoundError, NotADirectoryError):
-                yield gitdir, _head(gitdir)
-
-
-def _head(gitdir: Path) -> str:
-    text = os.fsdecode((gitdir / "HEAD").read_bytes())
-    return text[4:].strip() if text.startswith("ref:") else ""
-
-
-def packed_refs(commondir: Path) -> bytes:
-    path = commondir / "packed-refs"
-    return path.read_bytes() if path.exists() else b""
 
 
 def unreadable(what: str, error: Exception) -> Fault:

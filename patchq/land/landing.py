@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchq.git import files, records, refs, worktree
+from patchq.git.checkout import checkouts
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.objects import Identity
 from patchq.git.refs import Staged
@@ -245,7 +246,7 @@ def move_target(
     name = f"refs/heads/{target}"
     follows: list[worktree.Follow] = []
     try:
-        for checkout in worktree.checkouts(world.repo, target):
+        for checkout in checkouts(world.repo, target):
             if checkout.unseen:
                 return _undo(follows)
             follow = worktree.Follow(

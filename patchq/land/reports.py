@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Unpack
 
-from patchq.git import files, records, refs, worktree
+from patchq.git import files, records, refs
+from patchq.git.checkout import checkouts
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.model.errors import Busy, DiskFault, UsageError
 from patchq.model.names import batch_id
@@ -132,7 +133,7 @@ def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
     """The branch goes, unless a person has it checked out or has changed it."""
     waits = world.repo.ref_target(records.WAITING + id)
     tip = world.repo.branch_tip(records.branch(id))
-    if tip and tip in (commit, waits) and not worktree.checkouts(world.repo, records.branch(id)):
+    if tip and tip in (commit, waits) and not checkouts(world.repo, records.branch(id)):
         log = f"patchq: {id}: superseded by {new}"
         refs.move(world.repo, records.DISCARDED + id, None, tip, log, world.identity())
         refs.delete(world.repo, records.BRANCHES + id, tip)
@@ -206,7 +207,7 @@ def close(
             last, log = tip or report["commit"], f"patchq: {id}: {reason or state}"
             refs.move(repo, records.DISCARDED + id, None, last, log, world.identity())
         waits = repo.ref_target(records.WAITING + id)
-        if not worktree.checkouts(repo, records.branch(id)):
+        if not checkouts(repo, records.branch(id)):
             for own in filter(None, {tip, waits}):
                 refs.delete(repo, records.BRANCHES + id, own)
         updated = _rewritten(world, now, state, reason, fields)

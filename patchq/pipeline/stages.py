@@ -17,9 +17,9 @@ from patchq import formats
 from patchq.config.reviewed import who_runs
 from patchq.formats.envelope.opening import open_response
 from patchq.git import worktree
+from patchq.git.checkout import Checkout, busy, checkouts, unwritable
 from patchq.git.located import WorkTrees
 from patchq.git.objects import Identity, parse_identity
-from patchq.git.worktree import Checkout
 from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
 from patchq.model.errors import CannotSign
 from patchq.model.names import nearest
@@ -336,13 +336,13 @@ def ruled(
         reasons = list(_reasons(decision, plan, paths, tip, world))
         decision = replace(decision, problems=(*decision.problems, *reasons))
         applied = applied and not reasons
-    if applied and (doing := worktree.busy(world.repo, target)):
+    if applied and (doing := busy(world.repo, target)):
         return decision.held(
             f"a work tree is {doing} {target}",
             "nothing to send: the batch lands by itself once that is finished or aborted",
         ), False
     follows = False
-    for checkout in worktree.checkouts(world.repo, target):
+    for checkout in checkouts(world.repo, target):
         follows = applied
         left_behind = list(_left_behind(decision, checkout, tip, paths))
         decision = replace(decision, problems=(*decision.problems, *left_behind))
@@ -354,7 +354,7 @@ def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | Non
     """That the work tree cannot follow to where the paths are changed, if it is so; `then` is what
     to do after the cure."""
     why = checkout.unseen
-    if not why and (where := worktree.unwritable(checkout, paths)):
+    if not why and (where := unwritable(checkout, paths)):
         why = f"{where} cannot be written"
     if not why:
         return None

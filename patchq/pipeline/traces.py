@@ -16,7 +16,8 @@ from pathlib import Path
 
 from patchq.git import records
 from patchq.git.objects import CommitInfo
-from patchq.git.repository import Repository, heads, ref_names
+from patchq.git.reffiles import heads, ref_names
+from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged
 from patchq.model.report import COMMITTED, CommittedReport, Delivery, Report, has_commit
 from patchq.model.values import State

@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from patchq.git import records, refs, worktree
+from patchq.git.checkout import busy, checkouts
 from patchq.git.signing import is_signed
 from patchq.land import collisions, landing, presubmit, reports, worker
 from patchq.model.errors import Fault, UsageError
@@ -53,8 +54,8 @@ def accept(
         if tip is None or branch is None:
             missing = target if tip is None else records.branch(id)
             raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
-        if busy := worktree.busy(world.repo, target):
-            return Decided(report, (_busy(target, busy),))
+        if doing := busy(world.repo, target):
+            return Decided(report, (_busy(target, doing),))
         decision = _landing(world, report, tip, branch, only, without)
         (decision,) = presubmit.check(
             [decision], world, as_it_stands=decision.commit == branch
@@ -202,12 +203,12 @@ def _is_there(id: str, target: str) -> Problem:
 def _left_behind(
     world: World, id: str, target: str, tip: str, changed: tuple[str, ...]
 ) -> tuple[Problem, ...]:
-    checkouts = worktree.checkouts(world.repo, target)
+    where = checkouts(world.repo, target)
     again = f"run `patchq accept {id}` again"
-    left = [problem for at in checkouts if (problem := stages.unseen(at, changed, again))]
+    left = [problem for at in where if (problem := stages.unseen(at, changed, again))]
     if left:
         return tuple(replace(problem, severity="error") for problem in left)
-    paths = [path for at in checkouts for path in worktree.dirty(at, tip, changed)]
+    paths = [path for at in where for path in worktree.dirty(at, tip, changed)]
     problem = Problem(
         "worktree.dirty",
         "the work tree has uncommitted changes in " + ", ".join(paths),
@@ -226,7 +227,7 @@ def discard(world: World, id: str) -> Decided:
             return Decided(updated)
     report = _proposal(world, id)
     branch = world.repo.branch_tip(records.branch(id))
-    if branch and worktree.checkouts(world.repo, records.branch(id)):
+    if branch and checkouts(world.repo, records.branch(id)):
         raise UsageError(
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",

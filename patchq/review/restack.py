@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from patchq.git import files, records, refs, worktree
+from patchq.git import files, records, refs
+from patchq.git.checkout import checkouts
+from patchq.git.reffiles import heads
 from patchq.git.refs import Staged
-from patchq.git.repository import Repository, heads
+from patchq.git.repository import Repository
 from patchq.land import collisions, presubmit, reports
 from patchq.model.errors import Fault, ObjectDamaged, UsageError
 from patchq.model.report import IDLE, PENDING_CONFLICT, CommittedReport, Report
@@ -116,7 +118,7 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     problems = [problem for problem in report["problems"] if problem["code"] != _MOVED]
     commit, tree = branch, repo.tree(branch).root
     updated: Report = {**report, "commit": branch, "tree": tree, "problems": problems}
-    if not follows and (where := worktree.checkouts(repo, records.branch(id))):
+    if not follows and (where := checkouts(repo, records.branch(id))):
         updated = document.with_problems(updated, _checked_out(report, tip, where[0].workdir))
     elif not follows or report["commit"] != branch:
         if world.signer.resting:
@@ -278,7 +280,7 @@ def _as_before(step: _Step, world: World) -> bool:
         and report["state"] == "proposed"
         and repo.branch_tip(name) == step.branch
         and repo.ref_target(records.WAITING + step.id) == step.waits
-        and (step.commit == step.branch or not worktree.checkouts(repo, name))
+        and (step.commit == step.branch or not checkouts(repo, name))
     )
 
 

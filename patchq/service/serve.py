@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from types import FrameType
 
 from patchq.config.schema import Config
-from patchq.git import worktree
+from patchq.git.checkout import registered
 from patchq.land import worker
 from patchq.model.errors import Fault, UsageError
 from patchq.pipeline.requests import RequestDesk
@@ -113,7 +113,7 @@ def serve(
 
 
 def _say_what_is_out_of_reach(world: World) -> None:
-    for checkout in worktree.registered(world.repo):
+    for checkout in registered(world.repo):
         if checkout.unseen and checkout.branch:
             _LOG.warning(
                 "the work tree %s is out of reach (%s), so batches for %s do not land: %s",

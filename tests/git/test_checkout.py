@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from patchq.git.checkout import Checkout, busy, checkouts
 from patchq.git.repository import Repository
-from patchq.git.worktree import Checkout, busy, checkouts, dirty
+from patchq.git.worktree import dirty
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
 
 FILES = {

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from patchq.git import refs
+from patchq.git.checkout import Checkout, checkouts
 from patchq.git.objects import Identity
 from patchq.git.repository import Repository
-from patchq.git.worktree import Checkout, Follow, checkouts, recover
+from patchq.git.worktree import Follow, recover
 from patchq.model.errors import Busy, RepositoryFault
 from patchq.model.values import FileChange
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files

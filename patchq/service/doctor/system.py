@@ -13,11 +13,11 @@ from pathlib import Path
 
 from patchq.config.schema import Config
 from patchq.git import command
+from patchq.git.checkout import registered
 from patchq.git.linklock import owner_of
 from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.git.signing import Signer
-from patchq.git.worktree import registered
 from patchq.hooks.jail import NO_JAIL, can_jail
 from patchq.hooks.steps import cannot_start
 from patchq.model.errors import CannotSign, Fault

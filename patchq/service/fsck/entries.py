@@ -25,7 +25,7 @@ from typing import Any
 
 from patchq.git import files, records, refs, unwritten, worktree
 from patchq.git.linklock import leftovers
-from patchq.git.repository import heads
+from patchq.git.reffiles import heads
 from patchq.hooks.jail import remove
 from patchq.land.deaths import TRIES
 from patchq.pipeline.world import World

@@ -1,0 +1,51 @@
+"""Refs as the files that git keeps them in: which there are, and what each HEAD stands for."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+
+def common_directory(gitdir: Path) -> Path:
+    """The real path of the git directory that all work trees of a repository share."""
+    pointer = gitdir / "commondir"
+    common = os.fsdecode(pointer.read_bytes().rstrip(b"\n")) if pointer.exists() else ""
+    return Path(os.path.realpath(gitdir / common))
+
+
+def ref_names(commondir: Path, prefix: str) -> list[str]:
+    """The full names of the refs under `prefix` (which ends in a slash), loose and packed."""
+    top = commondir / prefix
+    names = {
+        prefix + os.path.relpath(os.path.join(where, name), top)
+        for where, _, files in os.walk(top)
+        for name in files
+        if not name.endswith(".lock")
+    }
+    packed = re.compile(rb"^[0-9a-f]{40} (%s.+)$" % re.escape(os.fsencode(prefix)), re.M)
+    return sorted(names.union(map(os.fsdecode, packed.findall(packed_refs(commondir)))))
+
+
+def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
+    """The git directory of each work tree (a bare repository's own included), and the full name
+    of the ref that its HEAD stands for; empty when detached."""
+    with suppress(FileNotFoundError):
+        yield commondir, _head(commondir)
+    with suppress(FileNotFoundError):
+        for entry in sorted(os.listdir(commondir / "worktrees")):
+            gitdir = commondir / "worktrees" / entry
+            with suppress(FileNotFoundError, NotADirectoryError):
+                yield gitdir, _head(gitdir)
+
+
+def _head(gitdir: Path) -> str:
+    text = os.fsdecode((gitdir / "HEAD").read_bytes())
+    return text[4:].strip() if text.startswith("ref:") else ""
+
+
+def packed_refs(commondir: Path) -> bytes:
+    path = commondir / "packed-refs"
+    return path.read_bytes() if path.exists() else b""
