@@ -61,6 +61,11 @@ def _point_libgit2_to(home: str) -> None:
 _point_libgit2_to(_SESSION_HOME)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: many tests wait for a process, a clock or a disk."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _shared_process_ends_with_the_session() -> Iterator[None]:
     """What covers the code is written when a process ends, and read when the session does."""

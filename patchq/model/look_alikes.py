@@ -12,6 +12,7 @@ tell real files apart.
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 from patchq.model.names import MAX_PATH_BYTES, collision_key
 
@@ -46,6 +47,7 @@ _NO_PLACE = (
 """What takes no place in a line, beside the category Cf."""
 
 
+@lru_cache(maxsize=1 << 15)
 def look(name: str) -> tuple[str, str, str]:
     """What a name, or a path, looks like: two of them are twins if any part is the same."""
     key = collision_key(name)
