@@ -10,19 +10,21 @@ from typing import Any
 from patchq.cli import arguments, batches, output, places
 from patchq.git.checkout import busy
 from patchq.land import deaths
-from patchq.model.errors import ObjectDamaged
+from patchq.model.errors import CannotSign, ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Sighting
 from patchq.queue.lock import lock_owner
 from patchq.review import from_git
+from patchq.service.doctor import beside
 from patchq.text.quote import visible
 
 Needs = Mapping[str, Mapping[str, str | None]]
 """The batches that are held for others: id -> each that has not landed, with its state."""
 
 
+_WITH_CURE = (ObjectDamaged.code, deaths.CODE, CannotSign.code, "worktree.unseen")
 ARGUMENTS = (arguments.Argument("id", metavar="ID", nargs="?", help="one batch only"),)
 
 
@@ -53,6 +55,13 @@ def _overview(ground: Ground) -> dict[str, Any]:
         else None,
         "inbox": ground.queue.depth(),
         "busy": doing,
+        "troubles": [
+            {"what": found.what, "why": found.message, "cure": found.cure}
+            for found in (
+                *beside.work_trees(ground.repo),
+                *beside.noted(ground.queue_root, ground.config),
+            )
+        ],
         "held": [_held(claim.id, needs, ground) for claim in ground.queue.held() if claim.id],
         "waiting": [_waiting(report, seen, there, needs) for report, seen in waiting],
     }
@@ -114,9 +123,12 @@ def _lines(answer: dict[str, Any]) -> Iterator[str]:
         f", busy: a work tree is {answer['busy']}" if answer["busy"] else ""
     )
     yield f"inbox    {answer['inbox']} waiting"
+    for trouble in answer["troubles"]:
+        yield visible(f"trouble  {trouble['what']}: {trouble['why']}")
+        yield from _edge("cure:", [trouble["cure"]])
     for held in answer["held"]:
         yield visible(f"held     {held['id']}  {held['code']}: {held['why']}")
-        cure = held["hint"] if held["code"] in (ObjectDamaged.code, deaths.CODE) else None
+        cure = held["hint"] if held["code"] in _WITH_CURE else None
         yield from _edge("cure:", [cure] if cure else [])
         others = [other["id"] for other in held["waits_for"]]
         yield from _edge("waits for", others if len(others) > 1 else [])

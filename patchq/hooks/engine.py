@@ -16,10 +16,12 @@ import logging
 import os
 import signal
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from errno import ENODATA
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
@@ -30,8 +32,9 @@ from patchq.hooks.jail import Cancelled, HookExit, Job, Objects, Slot, WarmTree,
 from patchq.hooks.steps import MESSAGE, Step, Steps
 from patchq.model.errors import DiskFault, Fault, HookFault
 from patchq.model.report import LANDED, HookPlan, Report
-from patchq.model.values import HookRun, Problem
-from patchq.queue.spool import Shelf, digest
+from patchq.model.values import HookRun, Problem, State
+from patchq.queue.spool import Shelf, digest, report
+from patchq.queue.troubles import Troubles
 from patchq.report import logs
 from patchq.text.quote import clip
 
@@ -80,6 +83,7 @@ class Engine:
         self._root, self._store = root, store
         self._rooms = root / "rooms"  # for hooks that see no tree
         self._passes = Shelf(root / "passes", _MOST_PASSES, _MOST_PASSES // 2)
+        self.troubles = Troubles(root.parent)
         self._free = BoundedSemaphore(processors())
         self._trying = Lock()
         self._jails: bool | None = None
@@ -107,10 +111,28 @@ class Engine:
                 answer = self._run(step, candidate, stop)
             except OSError as error:
                 raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
+        self.see(step, answer.run, candidate.id)
         if step.cache and not (answer.problems or answer.fixed or answer.message):
             with suppress(OSError):
                 self._passes.put(key, b"")
         return answer
+
+    def see(self, step: Step, run: HookRun, id: str) -> bool:
+        """Note a hook that does not do what it is for, or that it does again; whether it hung."""
+        name, told = f"hook.{step.id}", step.stage.startswith("post-")
+        if run.exit is None:
+            how = f"did not end within {step.timeout:g} s"
+            cure = "see what it waits for, or set its `timeout_seconds`"
+        elif run.exit and told:
+            said = run.output.strip().splitlines()
+            how = f"ended with {run.exit}{': ' + said[-1] if said else ''}"
+            cure = "see to what it says; it is not told of the same batch again"
+        else:
+            self.troubles.over(name)
+            return False
+        message = f"the hook {step.id} ({step.stage}) {how}, the last time for batch {id}"
+        self.troubles.note(name, message, f"{cure}; batches get their verdicts")
+        return run.exit is None
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         sees = step.stage == "pre-commit"
@@ -328,18 +350,20 @@ def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
 
 
 _AT_ONCE = 2
-_MOST_WAITING = 256
 _FOLDERS = {"applied": "done", "proposed": "done", "accepted": "done", "rejected": "rejected"}
 
 
 class Notifier:
-    """Runs the hooks that are told, at most two at once.  Where very many wait, whoever tells
-    waits, too."""
+    """Runs the hooks that are told, each at most twice at once: one that hangs keeps neither the
+    others nor the work waiting.  What waits is read from its report when its turn comes."""
 
     def __init__(self, engine: Engine, queue: Path, where: Path) -> None:
         self._engine, self._queue, self._where = engine, queue, where
-        self._pool = ThreadPoolExecutor(_AT_ONCE, "told")
-        self._room = BoundedSemaphore(_MOST_WAITING)
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        self._hung: set[str] = set()
+        """The hooks that did not end the last time."""
+        self._closing = False
+        self._untold: Counter[str] = Counter()
 
     def tell(self, steps: Steps, report: Report) -> None:
         """Have the hooks for the report's state run soon."""
@@ -351,22 +375,34 @@ class Notifier:
         landed = report["state"] in LANDED
         for step in steps.after if folder == "done" else steps.rejected:
             if landed if step.git else step.wants(paths) or not paths:
-                self._room.acquire()
-                self._pool.submit(self._run, step, report, path)
+                if step.id not in self._pools:
+                    self._pools[step.id] = ThreadPoolExecutor(_AT_ONCE, "told")
+                self._pools[step.id].submit(self._run, step, report["id"], report["state"], path)
 
-    def _run(self, step: Step, report: Report, path: Path) -> None:
-        id = report["id"]
+    def _run(self, step: Step, id: str, state: State, path: Path) -> None:
+        if self._closing and step.id in self._hung:
+            self._untold[step.id] += 1
+            return
         with logs.about(id):
             try:
-                run = self._engine.tell(step, report, path, self._where)
+                told = report(path.read_bytes())
+                if told is None:
+                    raise OSError(ENODATA, os.strerror(ENODATA))
+                run = self._engine.tell(step, {**told, "state": state}, path, self._where)
+                hung = self._engine.see(step, run, id)
+                (self._hung.add if hung else self._hung.discard)(step.id)
                 if run.exit != 0:
                     how = "did not end in time" if run.exit is None else f"ended with {run.exit}"
                     _LOG.warning("the hook %s %s for %s: %s", step.id, how, id, run.output)
+            except OSError as error:
+                _LOG.warning("the hook %s was not told of %s: %s", step.id, id, error.strerror)
             except Fault as fault:
                 _LOG.warning("the hook %s was not told of %s: %s", step.id, id, fault.message)
-            finally:
-                self._room.release()
 
     def close(self) -> None:
-        """Wait until everything was told."""
-        self._pool.shutdown()
+        """Wait until everything was told, but for what waits behind a hook that hangs."""
+        self._closing = True
+        for pool in self._pools.values():
+            pool.shutdown()
+        for step, number in self._untold.items():
+            _LOG.warning("the hook %s does not end, and was not told of %d more", step, number)

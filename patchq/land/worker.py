@@ -21,7 +21,7 @@ from patchq.git import refs, unwritten, worktree
 from patchq.git.repository import Repository
 from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
-from patchq.model.errors import ObjectDamaged
+from patchq.model.errors import CannotSign, ObjectDamaged
 from patchq.model.report import REPLACING, Report
 from patchq.model.values import Envelope, Problem
 from patchq.pipeline import traces
@@ -80,10 +80,13 @@ def look_at_held(world: World, tell: Tell) -> int:
         del looked[token]
     why = {claim.token: _waits_for_mending(claim, world) for claim in claims}
     ended = work([claim for claim in claims if not why[claim.token]], world, tell)
+    ended += _look_at_unsigned(
+        [claim for claim in claims if why[claim.token] == CannotSign.code], world, tell
+    )
     due = [
         claim
         for claim in claims
-        if why[claim.token]
+        if why[claim.token] not in (None, CannotSign.code)
         and now - looked.get(claim.token, -inf) >= world.config.queue.hold_seconds
     ]
     for claim in sorted(due, key=lambda claim: deaths.tries(root, claim.token)):
@@ -93,6 +96,16 @@ def look_at_held(world: World, tell: Tell) -> int:
             if why[claim.token] == deaths.CODE:
                 again = deaths.judged(again, world, {})
             ended += work(again, world, tell)
+    return ended
+
+
+def _look_at_unsigned(claims: Sequence[Claim], world: World, tell: Tell) -> int:
+    """The oldest shows whether the key signs again, each time that the signer has rested; if it
+    does, the others follow."""
+    ended = 0
+    for some in (claims[:1], claims[1:]):
+        if not world.signer.resting:
+            ended += work(some, world, tell)
     return ended
 
 
@@ -107,9 +120,9 @@ def _waits_for_mending(claim: Claim, world: World) -> str | None:
 
 def waits_for_mending(report: Report) -> str | None:
     """The code of the last word on a held batch, if that is one on the machine or the repository:
-    objects that cannot be read, or processes that died."""
+    objects that cannot be read, processes that died, a key that does not sign."""
     last = report["problems"][-1]["code"] if report["problems"] else None
-    return last if last in (ObjectDamaged.code, deaths.CODE) else None
+    return last if last in (ObjectDamaged.code, deaths.CODE, CannotSign.code) else None
 
 
 def work(

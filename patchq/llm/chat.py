@@ -23,6 +23,7 @@ from patchq.config.schema import Llm
 from patchq.llm.client import Answer, Message, Stop
 from patchq.model.values import Problem
 from patchq.queue.spool import Shelf
+from patchq.queue.troubles import Troubles
 
 AT_ONCE = 4
 """Calls that may run at the same time."""
@@ -79,6 +80,7 @@ class Cache:
 
     def __init__(self, directory: Path | None = None) -> None:
         self._shelf = Shelf(directory, _MOST_ON_DISK, _MOST_ON_DISK) if directory else None
+        self._troubles = Troubles(directory.parent) if directory else None
         self._known: dict[str, str] = {}
         self._lock = Lock()
 
@@ -104,12 +106,22 @@ class Cache:
     def keep(self, name: str) -> None:
         """Write a known answer to disk; a disk that is full loses nothing but the answer."""
         text = self._known.get(name)
-        if self._shelf is None or text is None or len(text) > _MOST_BYTES:
+        if self._shelf is None or self._troubles is None:
+            return
+        if text is None or len(text) > _MOST_BYTES:
             return
         try:
             self._shelf.put(name, f"{_check(text)}\n{text}".encode())
         except OSError as error:
             _LOG.warning("an answer of the model could not be kept: %s", error.strerror)
+            message = f"answers of the model cannot be kept in {self._shelf.root}: {error.strerror}"
+            self._troubles.note(
+                "llm.answers",
+                message,
+                f"rm -r '{self._shelf.root}' (a cache), or make room; batches are corrected anyway",
+            )
+        else:
+            self._troubles.over("llm.answers")
 
 
 def _check(text: str) -> str:

@@ -421,4 +421,5 @@ class Shelf:
             named = [entry for entry in entries if not entry.name.startswith(".")]
             aged = sorted((entry.stat().st_mtime_ns, entry.path) for entry in named)
         for _, path in aged[: -self.rest]:
-            Path(path).unlink(missing_ok=True)
+            with contextlib.suppress(IsADirectoryError, PermissionError):  # not one of these
+                Path(path).unlink(missing_ok=True)

@@ -14,19 +14,20 @@ from pathlib import Path
 from patchq.config.schema import Config
 from patchq.git.command import FSCK
 from patchq.git.files import being_written, opened, rename_noreplace
-from patchq.land.deaths import MOST, TRIES
+from patchq.land.deaths import CODE, MOST, TRIES
 from patchq.land.worker import waits_for_mending
 from patchq.model.errors import Fault, ObjectDamaged
 from patchq.queue import spool
 from patchq.queue.directory import PRIVATE, PUBLIC, REPORT
 from patchq.queue.lock import lock_owner
 from patchq.queue.spool import claimed, token_of
-from patchq.service.doctor import Finding, writable
+from patchq.service.doctor import Finding, beside, writable
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
 _FREE_BYTES = 64 << 20
 _FREE_INODES = 1000
 _STUCK_SECONDS = 3600
+_CURES = {ObjectDamaged.code: FSCK, CODE: "see the log and `dmesg`"}
 
 
 def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterator[Finding]:
@@ -50,6 +51,7 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
             "make it, for the user that runs patchq",
         )
     yield from _daemon(root)
+    yield from beside.noted(root, config)
 
 
 def _place(root: Path) -> Finding:
@@ -250,15 +252,14 @@ def _daemon(root: Path) -> Iterator[Finding]:
 
 
 def _to_mend(root: Path) -> Iterator[Finding]:
-    """Batches that are held since the repository cannot give what they need, or processes died with
-    them in hand."""
+    """Batches that are held since the repository cannot give what they need, since processes died
+    with them in hand, or since nothing signs them."""
     for path in sorted((root / "active").glob(f"*{REPORT}")):
         with suppress(OSError):
             report = spool.report(path.read_bytes())
             if report and report["state"] == "held" and (code := waits_for_mending(report)):
                 problem = report["problems"][-1]
-                first = FSCK if code == ObjectDamaged.code else "see the log and `dmesg`"
-                cure = f"{first}; then `patchq retry {report['id']}`"
+                cure = f"{_CURES.get(code) or problem['hint']}; then `patchq retry {report['id']}`"
                 message = f"batch {report['id']} is held: {problem['message']}"
                 yield Finding(code, "todo", message, cure)
 

@@ -22,7 +22,7 @@ from patchq.hooks.jail import NO_JAIL, can_jail
 from patchq.hooks.steps import cannot_start
 from patchq.model.errors import CannotSign, Fault
 from patchq.pipeline.world import NOBODY
-from patchq.service.doctor import Finding, writable
+from patchq.service.doctor import Finding, beside, writable
 
 _EARLIEST = 1_700_000_000
 _AHEAD_SECONDS = 3600
@@ -204,7 +204,9 @@ def look_at_repository(repo: Repository, config: Config | None) -> Iterator[Find
     yield _signing(repo, config or Config())
     yield from _links(repo)
     yield from _locks(repo.commondir)
-    yield from _work_trees(repo)
+    unseen = list(beside.work_trees(repo))
+    ok = Finding("repository.worktrees", "ok", "every work tree can be seen and written")
+    yield from unseen or [ok]
 
 
 def _features(repo: Repository) -> list[str]:
@@ -247,22 +249,6 @@ def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
             f"{what}, so there is no default target",
             "check out a branch, or set `target` in the configuration",
         )
-
-
-def _work_trees(repo: Repository) -> Iterator[Finding]:
-    """Each that a landing on its branch would leave behind."""
-    found = [checkout for checkout in registered(repo) if checkout.unseen]
-    for checkout in found:
-        has = f"has {checkout.branch} checked out" if checkout.branch else "has a detached HEAD"
-        then = f": batches for {checkout.branch} do not land" if checkout.branch else ""
-        yield Finding(
-            "repository.worktrees",
-            "todo" if checkout.branch else "weaker",
-            f"the work tree {checkout.workdir} {has} and is out of reach ({checkout.unseen}){then}",
-            checkout.cure,
-        )
-    if not found:
-        yield Finding("repository.worktrees", "ok", "every work tree can be seen and written")
 
 
 def _links(repo: Repository) -> Iterator[Finding]:

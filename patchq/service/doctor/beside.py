@@ -1,0 +1,43 @@
+"""What stands beside the queue and keeps something from working, for `status` too: work trees out
+of reach, and what processes noted (`queue.troubles`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from patchq.config.schema import Config
+from patchq.git.checkout import registered
+from patchq.git.repository import Repository
+from patchq.queue.troubles import Troubles
+from patchq.service.doctor import Finding
+
+
+def work_trees(repo: Repository) -> Iterator[Finding]:
+    """Each that a landing on its branch would leave behind."""
+    for checkout in registered(repo):
+        if checkout.unseen:
+            branch = checkout.branch
+            has = f"has {branch} checked out" if branch else "has a detached HEAD"
+            then = f": batches for {branch} do not land" if branch else ""
+            yield Finding(
+                "repository.worktrees",
+                "todo" if branch else "weaker",
+                f"the work tree {checkout.workdir} {has} and is out of reach "
+                f"({checkout.unseen}){then}",
+                checkout.cure,
+            )
+
+
+def noted(root: Path, config: Config | None) -> Iterator[Finding]:
+    """What the queue's processes met and nobody has mended; not of hooks that are configured no
+    more."""
+    hooks = {f"hook.{hook.id}" for hook in config.hooks} if config else set()
+    for trouble in Troubles(root).all():
+        of_hook = trouble.what.startswith("hook.")
+        if config and not config.git_hooks and of_hook and trouble.what not in hooks:
+            continue
+        since = datetime.fromtimestamp(trouble.since, UTC).isoformat(timespec="seconds")
+        times = f"{trouble.times} times since {since}" if trouble.times > 1 else f"at {since}"
+        yield Finding(trouble.what, "todo", f"{trouble.message} ({times})", trouble.cure)
