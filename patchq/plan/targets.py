@@ -15,6 +15,7 @@ from unicodedata import normalize
 from patchq.model.look_alikes import look, told_apart
 from patchq.model.names import check_path, collision_key, nearest
 from patchq.model.values import Candidate, Entry, Problem, Tree
+from patchq.resolve.refusals import readable_paths
 
 _MOST_LISTED = 200_000
 _STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
@@ -277,7 +278,7 @@ class NewPaths:
 
 def likely_path(tree: Tree, path: str) -> str | None:
     """The path that a wrong one most likely means; a suggestion only."""
-    paths = list(islice(tree.paths(), _MOST_LISTED))
+    paths, _ = readable_paths(tree, _MOST_LISTED)
     name = path.rpartition("/")[2]
     suffix = "/" + path
     same = [p for p in paths if suffix.endswith("/" + p) or ("/" + p).endswith(suffix)]

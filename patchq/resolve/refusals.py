@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
+from patchq.model.errors import ObjectDamaged
 from patchq.model.names import nearest
 from patchq.model.ops import (
     Anchored,
@@ -336,30 +337,45 @@ def _visible(line: bytes, other: bytes) -> str:
 # ---------------------------------------------------------------- under another path
 
 
+def readable_paths(tree: Tree, most: int) -> tuple[list[str], bool]:
+    """The first paths of a tree, and whether it was read to that end: who only looks for a hint
+    needs no directory that is damaged."""
+    found: list[str] = []
+    try:
+        found.extend(islice(tree.paths(), most))
+    except ObjectDamaged:
+        return found, False
+    return found, True
+
+
 class Elsewhere:
-    """The files of a tree, each read once, as far as the bounds reach."""
+    """The files of a tree, each read once, as far as the bounds reach, and as they can be read."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._read: dict[str, bytes] = {}
         self._room = _MOST_BYTES
         self._paths: list[str] | None = None
+        self._whole = True
 
     def search(self, lines: bytes, but: str, first: Iterable[str] = ()) -> tuple[str | None, bool]:
         """The path of a file other than `but` that holds `lines`, and whether, if there is none,
         all files were looked into.  Those at the paths `first` come first."""
         if self._paths is None:
-            self._paths = list(islice(self._tree.paths(), _MOST_FILES + 1))
+            self._paths, self._whole = readable_paths(self._tree, _MOST_FILES + 1)
         for path in islice(dict.fromkeys(chain(first, self._paths)), _MOST_FILES):
             if path != but and _hold_lines(self._content(path), lines):
                 return path, True
-        return None, len(self._paths) <= _MOST_FILES and self._room > 0
+        return None, self._whole and len(self._paths) <= _MOST_FILES and self._room > 0
 
     def _content(self, path: str) -> bytes:
         """The file's bytes; none where there is no file, or no room for more."""
         if path not in self._read:
-            entry = self._tree.entry(path) if self._room > 0 else None
-            data = self._tree.read(path) if entry is not None and entry.kind == "file" else b""
+            try:
+                entry = self._tree.entry(path) if self._room > 0 else None
+                data = self._tree.read(path) if entry is not None and entry.kind == "file" else b""
+            except ObjectDamaged:
+                self._whole, data = False, b""
             self._read[path] = data
             self._room -= len(data)
         return self._read[path]

@@ -58,7 +58,7 @@ DAMAGE: list[Callable[[Path], None]] = [remove, empty, garble]
 
 def run(repo: Path, **responses: str) -> list[dict[str, Any]]:
     drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo)
+    patchq("run", cwd=repo, code=None)
     return [report(repo / ".patchq", name) for name in responses]
 
 
@@ -97,6 +97,15 @@ def test_others_go_on(
     patchq("run", cwd=repo)
     assert report(repo / ".patchq", "bad")["state"] == good["state"]
     git("fsck", "--strict", "--no-dangling", cwd=repo)
+
+
+@pytest.mark.parametrize("name", ["main:lib/c.txt", "main:lib"])
+def test_who_only_looks_for_a_hint_needs_no_object(repo: Path, name: str) -> None:
+    """A quote that is nowhere is looked for in other files, a path among all of them."""
+    place(repo, name).unlink()
+    quote, path = run(repo, quote=block("a.txt", "x\n", "y\n"), path=block("n.txt", "x\n", "y\n"))
+    assert (quote["state"], codes(quote)) == ("rejected", [("match.none", "error")])
+    assert (path["state"], codes(path)) == ("rejected", [("path.not_found", "error")])
 
 
 def test_it_is_tried_again_at_each_start(repo: Path) -> None:

@@ -218,6 +218,18 @@ def test_doctor_names_it(repo: Path) -> None:
     patchq("doctor", "--before-start", cwd=repo)
 
 
+def test_status_names_it(repo: Path) -> None:
+    assert patchq("--json", "status", cwd=repo).json()["troubles"] == []
+    linked = repo.parent / "linked"
+    hide(linked)
+    (found,) = patchq("--json", "status", cwd=repo).json()["troubles"]
+    assert found["what"] == "repository.worktrees"
+    assert str(linked) in found["why"]
+    said = patchq("status", cwd=repo).out
+    assert str(linked) in said
+    assert "git worktree prune" in said
+
+
 def test_daemon_says_so_at_its_start(repo: Path, tmp_path: Path) -> None:
     linked, log = repo.parent / "linked", tmp_path / "log"
     hide(linked)
