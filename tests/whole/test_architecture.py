@@ -27,7 +27,7 @@ hooks:
 """
 TRANSIENT = {
     "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
-    "`active/TOKEN.choice`", "`tries/TOKEN`",
+    "`active/TOKEN.choice`", "`tries/TOKEN`", "`troubles/WHAT`",
 }  # fmt: skip
 """What stands only while a response is decided."""
 
