@@ -13,7 +13,6 @@ from pathlib import Path
 
 from patchq.config.schema import Config
 from patchq.git import command
-from patchq.git.checkout import registered
 from patchq.git.linklock import owner_of
 from patchq.git.objects import Identity
 from patchq.git.repository import Repository
