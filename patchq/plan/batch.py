@@ -38,6 +38,7 @@ from patchq.model.values import (  # fmt: skip
     Tree,
 )
 from patchq.plan import conflicts, elision, guards, selection
+from patchq.plan.chains import WithFile, chains, taken_back
 from patchq.plan.deeds import Deeds
 from patchq.plan.files import File, Files, clash, outcome
 from patchq.plan.overlay import Footprint
@@ -76,13 +77,20 @@ def plan(
 
     def read(some: Sequence[Edit], order: Order) -> BatchReading:
         refuted: dict[int, str] = {}
+        made: set[str] = set()
         while True:
-            proofs = Proofs(declared, since, refuted)
-            done = _Batch(some, tree, rules, order, proofs, diagnosed).run()
+            proofs = Proofs(declared, since, refuted, made)
+            batch = _Batch(some, tree, rules, order, proofs, diagnosed)
+            done = batch.run()
             more = proofs.taken_away()
-            if not more:
-                return done
             refuted |= more
+            if more:
+                continue
+            chained = set() if declared or since else batch.made_by_chains(done.plan)
+            if not chained:
+                return done
+            made |= chained
+            refuted.clear()  # what is made takes no line away
 
     return guards.settled(
         edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
@@ -140,6 +148,36 @@ class _Batch:
         )
         return BatchReading(plan, self.meets, self.followed, self.barred)
 
+    def made_by_chains(self, done: Plan) -> set[str]:
+        """The edits (by id) that build on each other and come to what is there already."""
+        states = {outcome.id: outcome.state for outcome in done.edits}
+        there = "already_applied" in states.values()
+        files = [file for file in self.files if file.origin and (there or file.folded)]
+        if done.refused or not files:
+            return set()
+        by_path: dict[str, list[Edit]] = {}
+        for edit in self.edits:
+            by_path.setdefault(edit.path, []).append(edit)
+        return {
+            edit.id
+            for file in files
+            if file.stays and file.stated_by is None
+            for chain in chains(by_path[file.path], states)
+            if self._comes_to(file, chain)
+            for edit in chain
+        }
+
+    def _comes_to(self, file: File, chain: Sequence[Edit]) -> bool:
+        """Whether the edits of a chain come to the file's text as it is."""
+        now, rungs = file.text.data, self.rules.rungs
+        for before in {taken_back(now, order, rungs) for order in (chain, chain[::-1])}:
+            if before is not None and before != now:
+                tree = WithFile(self.files.tree, file.path, before)
+                changes = plan(chain, tree, self.rules, declared=True, diagnosed=False).changes
+                if len(changes) == 1 and changes[0].after == now:
+                    return True
+        return False
+
     def _told(self, outcome: EditOutcome) -> EditOutcome:
         """The outcome of an edit, once all are known: a later call may have made it void."""
         by = self.deeds.overwritten.get(outcome.id)
@@ -196,6 +234,8 @@ class _Batch:
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
+        if edit.id in self.proofs.made:
+            return outcome(edit, "already_applied")
         if problem := elision.stated(edit, self.rules, file.text):
             raise Refused(problem)
         missed, texts = Missed("none"), list[Text]()

@@ -119,7 +119,7 @@ class Files:
     def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules) -> None:
         self.in_order = bool(edits) and all(edit.called for edit in edits)
         """Whether what is done to whole files is done in the order of the edits."""
-        self._tree = tree
+        self.tree = tree
         self._rules = rules
         self.renames: dict[str, Edit] = {}
         """The edits that rename a file, by its new path."""
@@ -149,7 +149,7 @@ class Files:
         placed = self.placed.get(path)
         if self.in_order and placed is not None:
             return (placed,)
-        files = [self.of_base(path)] if self._tree.entry(path) is not None else []
+        files = [self.of_base(path)] if self.tree.entry(path) is not None else []
         coming = placed or self._coming(path)
         if coming is not None and coming not in files:
             files.append(coming)
@@ -158,7 +158,7 @@ class Files:
     def of_base(self, path: str) -> File:
         """The file that the base has there; raises `Refused`."""
         if path not in self._base:
-            data, entry = targets.existing(self._tree, path, self._rules)
+            data, entry = targets.existing(self.tree, path, self._rules)
             self._base[path] = File(path, Text(data), data, entry.executable, path)
             self._all[id(self._base[path])] = self._base[path]
         return self._base[path]
@@ -168,7 +168,7 @@ class Files:
         met = {path}
         while (rename := self.renames.get(path)) and rename.path not in met:
             path = rename.path
-            if self._tree.entry(path) is not None:
+            if self.tree.entry(path) is not None:
                 return self.of_base(path)
             met.add(path)
         return None
@@ -181,11 +181,11 @@ class Files:
         """Whether the file that the base has there goes away."""
         if self.in_order:
             return path in self._base and not self._base[path].stays
-        return path in self.leaving and self._tree.entry(path) is not None
+        return path in self.leaving and self.tree.entry(path) is not None
 
     def place(self, file: File, path: str) -> None:
         """Put a file where it was not; raises `Refused`."""
-        if self._tree.entry(path) is None:
+        if self.tree.entry(path) is None:
             self._new_paths.add(path)
         if self.placed.get(file.path) is file:
             del self.placed[file.path]
@@ -212,12 +212,12 @@ class Files:
             if after != file.before:
                 hunks = file.hunks(after)
                 yield FileChange(file.path, file.before, after, file.executable, hunks=hunks)
-        elif left and self._tree.entry(file.path) is None:
+        elif left and self.tree.entry(file.path) is None:
             hunks = file.hunks(after)
             yield FileChange(file.path, file.before, after, file.executable, origin, hunks)
         else:
-            there = self._tree.entry(file.path)
-            covered = None if there is None else self._tree.read(file.path)
+            there = self.tree.entry(file.path)
+            covered = None if there is None else self.tree.read(file.path)
             if covered != after:
                 yield FileChange(file.path, covered, after, file.executable)
             if left and origin is not None:

@@ -97,6 +97,28 @@ TAKEN = [
                ("end\n", "k\nnew\nend\n"), ("k\nold\n", "k\nnew\n"), codes=("match.none",)),
 ]  # fmt: skip
 
+_IN_ORDER = ("v4a", "unified_diff", "diff_fence", "mail")
+"""Forms whose parts stand in the file's order, so that none builds on another."""
+CHAINS = [
+    *_replaced("a line and another for it", "x\na\nnew\ny\n", ("a\n", "a\nold\n"),
+               ("old\n", "new\n"), but=_IN_ORDER),
+    *_replaced("in three steps", "x\na\nold\nless\ny\n", ("a\n", "a\nold\n"),
+               ("old\n", "old\nmore\n"), ("more\n", "less\n"), but=_IN_ORDER),
+    *_replaced("the last step with what stands round it", "f\ng\no\nq\np\nc\n",
+               ("c\n", "m\nc\n"), ("f\n", "f\ng\n"), ("m\n", "o\np\n"),
+               ("p\nc\n", "q\np\nc\n"), but=_IN_ORDER),
+    *_replaced("the first step alone is there", "x\na\nold\ny\n", ("a\n", "a\nold\n"),
+               ("old\n", "new\n"), after="x\na\nold\nnew\ny\n", but=_IN_ORDER),
+    *_replaced("once more, on a declared base", "x\na\nnew\ny\n", ("a\n", "a\nold\n"),
+               ("old\n", "new\n"), head=DECLARED, after="x\na\nnew\nnew\ny\n", but=_IN_ORDER),
+    *_replaced("a chain that is not there", "x\na\ny\n", ("a\n", "a\nold\n"), ("old\n", "new\n"),
+               after="x\na\nnew\ny\n", but=_IN_ORDER),
+    *_replaced("a chain beside lines like its own", "new\na\ny\n", ("a\n", "a\nold\n"),
+               ("old\n", "new\n"), after="new\na\nnew\ny\n", but=_IN_ORDER),
+    *_replaced("a chain, and another edit", "x\na\nnew\ny\n", ("a\n", "a\nold\n"),
+               ("old\n", "new\n"), ("x\n", "z\n"), after="z\na\nnew\ny\n", but=_IN_ORDER),
+]  # fmt: skip
+
 LONG = "".join(f"line {n}\n" for n in range(20))
 MOVED = [
     *_replaced("a second delivery", f"{LONG}a\nb\n", ("a\n", "a\nrow\n"), head=DECLARED,
@@ -140,6 +162,9 @@ PARTS = [
           after={"a.txt": "x.y = 1\ny = 1\nb = 2\n"}),
     _call("  init()\n  go()\n", "go()", "init()\n  go()", "the added line, indented",
           state="duplicate"),
+    Row("an argument in two steps", {"a.txt": "f(new, x)\n"}, "".join(
+        json.dumps({"file_path": "a.txt", "old_string": old, "new_string": new}) + "\n"
+        for old, new in (("f(", "f(old, "), ("old", "new"))), state="duplicate"),
     _call("x = 1\n", "x = 1", "x = 1\n", "an empty line behind", after={"a.txt": "x = 1\n\n"}),
 ]  # fmt: skip
 
@@ -191,7 +216,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(
     "row",
-    [*THERE, *MEANT, *UNKNOWN, *TAKEN, *MOVED, *PARTS, *NUMBERED, *WHOLE],
+    [*THERE, *MEANT, *UNKNOWN, *TAKEN, *CHAINS, *MOVED, *PARTS, *NUMBERED, *WHOLE],
     ids=lambda row: row.name,
 )
 def test_there_already(bench: Bench, row: Row) -> None:
