@@ -19,7 +19,7 @@ from typing import Any
 
 Report = dict[str, Any]
 Sent = Mapping[tuple[str, str], Hashable | None]
-_LITTER = re.compile(r".*\.lock|patchq-.*|tmp_.*|pack_.*")
+LITTER = re.compile(r".*\.lock|patchq-.*|tmp_.*|pack_.*")
 TRAILER = "%(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
 
 
@@ -133,7 +133,7 @@ def repository(repo: Path) -> Iterator[str]:
     except GitFailed as failed:
         yield str(failed)
     gitdir = repo / ".git"
-    left = [p for p in gitdir.rglob("*") if _LITTER.fullmatch(p.name)]
+    left = [p for p in gitdir.rglob("*") if LITTER.fullmatch(p.name)]
     if left:
         yield f"left behind: {sorted(str(p.relative_to(gitdir)) for p in left)}"
 

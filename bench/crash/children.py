@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -56,9 +57,9 @@ class Child:
             pause = min(pause * 1.5, 0.01)
 
 
-def fork(words: Sequence[str], said: Path, without: str = "") -> Child:
+def fork(words: Sequence[str], said: Path, without: str = "", files: int = 0) -> Child:
     """A child that will run `patchq WORDS`, its output appended to the file `said`; `without` one
-    of the `SAFEGUARDS`."""
+    of the `SAFEGUARDS`, and with so many open `files` at most."""
     reads, writes = os.pipe()
     pid = os.fork()
     if pid:
@@ -71,6 +72,8 @@ def fork(words: Sequence[str], said: Path, without: str = "") -> Child:
         _redirect(said)
         os.read(reads, 1)
         os.close(reads)
+        if files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         _leave(_run(words, without))
     except BaseException:
         traceback.print_exc()
@@ -79,9 +82,9 @@ def fork(words: Sequence[str], said: Path, without: str = "") -> Child:
         os._exit(70)
 
 
-def run(words: Sequence[str], said: Path, without: str = "") -> int | None:
+def run(words: Sequence[str], said: Path, without: str = "", files: int = 0) -> int | None:
     """Fork, begin and wait."""
-    child = fork(words, said, without)
+    child = fork(words, said, without, files)
     child.begin()
     return child.wait()
 

@@ -7,6 +7,7 @@ without git's own variables, or of nothing but the PATH.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -14,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchq.model.errors import ObjectDamaged, RepositoryFault
+from patchq.git import files
+from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault
 
 QUIET = (
     *("-c", "core.hooksPath=/dev/null"),
@@ -91,11 +93,12 @@ class Git:
             raise RepositoryFault("there is no `git` on the PATH", "install git") from None
 
     def output(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
-        """What git prints; `RepositoryFault` if it fails."""
+        """What git prints; `RepositoryFault` if it fails, `DiskFault` for want of room."""
         done = self.run(*words, index=index, stdin=stdin)
         if done.returncode:
             where = f" in {self.place}" if self.place else ""
-            raise failure(f"git {words[0]} failed{where}", complaint(done))
+            place = self.place or self.directory or Path()
+            raise failure(f"git {words[0]} failed{where}", complaint(done), place)
         return done.stdout
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -118,10 +121,37 @@ _DAMAGE = re.compile(
 )
 
 
-def failure(what: str, complaint: str) -> RepositoryFault:
-    """The fault that git's complaint stands for."""
+_UNWRITTEN = re.compile(
+    r"(?i)(unable|could not|cannot|failed) to? ?(write|create|make|close|append)|write error|"
+    r"cannot mkdir|unable to .*\.lock"
+)
+_TROUBLE = {
+    os.strerror(number)
+    for number in (
+        errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM
+    )
+}  # fmt: skip
+ROOM = "see to that, then start patchq again; nothing was lost"
+
+
+def failure(what: str, complaint: str, place: Path) -> Fault:
+    """The fault that git's complaint about what it did in `place` stands for.  Git does not always
+    say why a file could not be written."""
     said = f"{what}: {complaint}"
+    trouble = trouble_in(complaint)
+    if not trouble and _UNWRITTEN.search(complaint) and (short := files.shortage(place)):
+        trouble, said = short, f"{what}: {short}: {complaint}"
+    if trouble:
+        return DiskFault(said if trouble in said else f"{what}: {trouble}: {complaint}", ROOM)
     return ObjectDamaged(said, FSCK) if unreadable_object(complaint) else RepositoryFault(said)
+
+
+def trouble_in(said: str) -> str | None:
+    """The system's words for what the machine is short of, if a message of git's or libgit2's has
+    them or says as much."""
+    if "out of diskspace" in said.lower():
+        return os.strerror(errno.ENOSPC)
+    return next((words for words in sorted(_TROUBLE) if words.lower() in said.lower()), None)
 
 
 def unreadable_object(complaint: str) -> bool:

@@ -22,6 +22,8 @@ from patchq.model.errors import DiskFault
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _RENAME_NOREPLACE = 1
 _PAUSE_SECONDS = (0.002, 0.02)
+_LEAST_BYTES, _LEAST = 128 << 10, 8
+"""With less room, or fewer files that could be made, git may have failed for want of more."""
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
@@ -72,11 +74,41 @@ def replace(
 ) -> None:
     """Write a file, or replace it, so that it is seen whole or not at all.
 
-    `via` is the temporary name, which a crash may leave; `flush` makes the new content durable
-    before it takes the old one's place.
+    `via` is the temporary name, which a crash may leave, and no error does; `flush` makes the new
+    content durable before it takes the old one's place.
     """
-    write(via, data, folder=folder, mode=mode, flush=flush)
-    os.rename(via, path, src_dir_fd=folder, dst_dir_fd=folder)
+    try:
+        write(via, data, folder=folder, mode=mode, flush=flush)
+        os.rename(via, path, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(via, dir_fd=folder)
+        raise
+
+
+def append(fd: int, data: bytes) -> None:
+    """Write behind what the file has, all of it or nothing."""
+    size, written = os.fstat(fd).st_size, 0
+    try:
+        while written < len(data):
+            written += os.write(fd, data[written:])
+    except OSError:
+        if os.fstat(fd).st_size == size + written:  # else somebody else wrote behind it
+            os.ftruncate(fd, size)
+        raise
+
+
+def shortage(place: Path) -> str:
+    """What the file system is short of now, in the system's words; empty where nothing can be
+    seen."""
+    try:
+        now = os.statvfs(place)
+    except OSError as error:
+        return str(error.strerror)
+    if now.f_flag & os.ST_RDONLY:
+        return os.strerror(errno.EROFS)
+    few = now.f_bavail * now.f_frsize < _LEAST_BYTES or (now.f_files and now.f_favail < _LEAST)
+    return os.strerror(errno.ENOSPC) if few else ""
 
 
 def rename_noreplace(folder: int, old: str, new: str) -> None:

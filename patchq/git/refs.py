@@ -227,7 +227,7 @@ def _log(
     for log in (own, *(at / "logs/HEAD" for at, head in heads(repo.commondir) if head == ref)):
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
         with suppress(FileNotFoundError), files.opened(log, flags) as fd:
-            os.write(fd, lines.encode("utf-8", "surrogateescape"))
+            files.append(fd, lines.encode("utf-8", "surrogateescape"))
 
 
 def is_ref_name(name: str) -> bool:

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from errno import EDQUOT, EIO, EMFILE, ENOSPC, EROFS
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -32,7 +31,7 @@ from typing import cast
 import pygit2
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
-from patchq.git.command import FSCK
+from patchq.git.command import FSCK, ROOM, trouble_in
 from patchq.git.objects import (
     LINK,
     SUBMODULE,
@@ -70,8 +69,6 @@ anew for every response."""
 MAPPED_BYTES = 64 << 20
 OPEN_PACKS = 64
 """libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
-_DISK = tuple(map(os.strerror, (ENOSPC, EDQUOT, EIO, EROFS, EMFILE)))
-
 _CURES = {
     "not owned": "if you trust it: git config --global --add safe.directory '{root}'",
     "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files",
@@ -472,5 +469,9 @@ def unreadable(what: str, error: Exception) -> Fault:
 
 
 def fault(what: str, error: Exception) -> Fault:
-    disk = next((words for words in _DISK if words in str(error)), None)
-    return DiskFault(f"{what}: {disk}") if disk else RepositoryFault(f"{what}: {error}", FSCK)
+    trouble = trouble_in(str(error))
+    return (
+        DiskFault(f"{what}: {trouble}", ROOM)
+        if trouble
+        else RepositoryFault(f"{what}: {error}", FSCK)
+    )

@@ -40,12 +40,15 @@ from patchq.git.command import complaint, failure
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.git.objects import BLOB, Leaf, is_regular, object_id
 from patchq.git.repository import Repository
+from patchq.git.reserve import Reserve
+from patchq.model.errors import DiskFault, Fault
 
 Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
 
 _SUFFIX = ".index"
 _BEGUN = b"begun\n"
 _RECOVER_SECONDS = 5.0
+_BLOCK = 4096
 MOST_PATHS = 40
 
 
@@ -95,6 +98,7 @@ class Follow:
         self._lock: LinkLock
         self._torn = False
         """Whether files and index are not what the branch says."""
+        self._reserve: Reserve | None = None
         self._swapped = False
 
     def prepare(self) -> list[str]:
@@ -128,10 +132,12 @@ class Follow:
     def commit(self) -> None:
         """The ref has moved: the lock is gone."""
         self._torn = False
+        self._let_go()
         self._free()
 
     def rollback(self) -> None:
         """The ref did not move: files and index are as they were."""
+        self._let_go()
         try:
             if self._swapped:
                 _copy_index(self.checkout.gitdir, self._copy)
@@ -145,25 +151,45 @@ class Follow:
 
     def _begin(self) -> list[str]:
         """Update the files and the copy; the paths that came in the way since they were clean."""
-        gitdir = self.checkout.gitdir
+        gitdir, repo, workdir = self.checkout.gitdir, self.checkout.repo, self.checkout.workdir
         files.write_all(self._lock.fd, _BEGUN)
         self._lock.flush()
         _copy_index(gitdir, self._copy)
         if self.backup:
-            repo, workdir = self.checkout.repo, self.checkout.workdir
             self._copies = keep(repo.commondir, workdir, repo.changes(self.old, self.new))
+        try:
+            self._reserve = Reserve(_way_back(self.checkout, repo.changes(self.old, self.new)))
+        except DiskFault:
+            self._drop_copies()
+            raise
         self._torn = True
-        error = self._switch(self.old, self.new)
+        try:
+            error = self._switch(self.old, self.new)
+        except (Fault, OSError):
+            self._go_back()
+            raise
         if error is None:
             return []
+        fault = failure(f"cannot update {workdir}", error, workdir)
+        self._go_back()
+        found = self._paths_in_the_way()
+        if not found:
+            raise fault
+        return found
+
+    def _go_back(self) -> None:
+        """Wherever the files are by now, undo it; the index was not touched."""
+        self._let_go()
         self._drop_copies()
         _settle(self.checkout, self.old, self.new, self.old, self._copy)
         _publish(self._copy, self.checkout)
         self._torn = False
-        found = self._paths_in_the_way()
-        if not found:
-            raise failure(f"cannot update {self.checkout.workdir}", error)
-        return found
+
+    def _let_go(self) -> None:
+        """What was kept for the way back is needed now, or not at all."""
+        if self._reserve is not None:
+            self._reserve.release()
+            self._reserve = None
 
     def _drop_copies(self) -> None:
         """Nothing was updated, so there is nothing to go back to."""
@@ -194,6 +220,20 @@ class Follow:
             os.close(self._lock.fd)
         else:
             _remove(self._lock)
+
+
+def _way_back(checkout: Checkout, changes: Changes) -> Mapping[Path, int]:
+    """How much room undoing the changes may take, by directory: for files as they were, and for
+    two copies of the index with the locks on them."""
+    repo, index = checkout.repo, checkout.gitdir / "index"
+    size = index.stat().st_size if index.exists() else 0
+    before = (
+        len(repo.raw(leaf[1])) for leaf, _ in changes.values() if leaf and is_regular(leaf[0])
+    )
+    return {
+        checkout.gitdir: 3 * (size + _BLOCK),
+        checkout.workdir: sum(2 * _BLOCK + 2 * bytes for bytes in before) + 2 * _BLOCK,
+    }
 
 
 def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:

@@ -39,7 +39,7 @@ from time import monotonic
 from patchq.git import files
 from patchq.git.command import QUIET, Git, sealed_environment
 from patchq.hooks import keeper
-from patchq.model.errors import DiskFault, HookFault, RepositoryFault
+from patchq.model.errors import DiskFault, Fault, HookFault, RepositoryFault
 from patchq.text.quote import decode, visible
 
 MOST_OUTPUT = 64 * 1024
@@ -396,7 +396,7 @@ class WarmTree:
             self._ask("clean", "-ffdxq")
             if not self._ask("status", "--porcelain", "--ignored", "-uall"):
                 self._mark(tree, written)
-        except (OSError, RepositoryFault):
+        except (OSError, Fault):
             remove(self.tree)
 
     def changed(self, jail: int | None) -> list[str]:

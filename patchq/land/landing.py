@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from patchq.git import files, records, refs, worktree
@@ -63,17 +64,14 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
     if len(left) < len(written):
         tips.forget()
         return Landed(again=left)
-    moves = _moves(decisions, world)
-    try:
+    with ExitStack() as staged:
+        moves = _moves(decisions, world, staged)
         flush(world)
         for move in moves:
             move.make()
         if moves:
             _record(moves, world)
             flush(world)
-    finally:
-        for move in moves:
-            move.value.drop()
     not_made = {
         landing.decision.id: move for move in moves if not move.made for landing in move.row
     }
@@ -156,9 +154,9 @@ class _Landing:
         )
 
 
-def _moves(decisions: Sequence[Decision], world: World) -> list[_Move]:
+def _moves(decisions: Sequence[Decision], world: World, staged: ExitStack) -> list[_Move]:
     """The ref moves that make the verdicts true; batches on one branch that follow each other, and
-    that no work tree has to follow, move it together."""
+    that no work tree has to follow, move it together.  Their values last until `staged` closes."""
     rows: list[list[_Landing]] = []
     newest: dict[str, list[_Landing]] = {}
     for landing in (_Landing(it, it.candidate) for it in decisions if it.candidate):
@@ -172,7 +170,9 @@ def _moves(decisions: Sequence[Decision], world: World) -> list[_Move]:
     for row in rows:
         target = row[0].candidate.target
         stacked = [m for m in moves if m.target == target and not m.row[-1].proposed]
-        moves.append(_Move(world, row, stacked, refs.stage(world.repo, row[-1].candidate.commit)))
+        value = refs.stage(world.repo, row[-1].candidate.commit)
+        staged.callback(value.drop)
+        moves.append(_Move(world, row, stacked, value))
     return moves
 
 
@@ -265,7 +265,7 @@ def move_target(
         moved = refs.move(
             world.repo, name, old, new, log, who, through=through, first=first, wait=wait
         )
-    except Fault:
+    except (Fault, OSError):
         _undo(follows)
         raise
     if not moved:
@@ -276,6 +276,8 @@ def move_target(
 
 
 def _undo(follows: Sequence[worktree.Follow]) -> bool:
-    for follow in reversed(follows):
-        follow.rollback()
+    """All of them, whatever comes of one."""
+    with ExitStack() as stack:
+        for follow in follows:
+            stack.callback(follow.rollback)
     return False

@@ -169,7 +169,7 @@ class Folder:
     def append(self, name: str, line: str) -> None:
         """Add a line to a file; lines of several processes do not mix."""
         with files.opened(name, _APPEND, self.fd) as fd:
-            files.write_all(fd, line.encode() + b"\n")
+            files.append(fd, line.encode() + b"\n")
 
     def remove(self, name: str) -> bool:
         """Remove a file; False when it was not there."""
