@@ -34,7 +34,7 @@ CONFIG = """[core]
 HERMETIC = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_CONFIG_COUNT": "5",
+    "GIT_CONFIG_COUNT": "7",
     "GIT_CONFIG_KEY_0": "user.name",
     "GIT_CONFIG_VALUE_0": "Bench",
     "GIT_CONFIG_KEY_1": "user.email",
@@ -45,6 +45,10 @@ HERMETIC = {
     "GIT_CONFIG_VALUE_3": "0",
     "GIT_CONFIG_KEY_4": "core.checkStat",
     "GIT_CONFIG_VALUE_4": "minimal",
+    "GIT_CONFIG_KEY_5": "init.defaultObjectFormat",
+    "GIT_CONFIG_VALUE_5": "sha1",
+    "GIT_CONFIG_KEY_6": "init.defaultRefFormat",
+    "GIT_CONFIG_VALUE_6": "files",
 }
 """Of a bench that calls git in its own environment."""
 WHO = b"Bench <bench@example.org> 1700000000 +0000"

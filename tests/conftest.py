@@ -36,6 +36,8 @@ GITCONFIG = """\
     email = ada@example.org
 [init]
     defaultBranch = main
+    defaultObjectFormat = sha1
+    defaultRefFormat = files
 [core]
     autocrlf = false
 [gc]

@@ -69,11 +69,16 @@ anew for every response."""
 MAPPED_BYTES = 64 << 20
 OPEN_PACKS = 64
 """libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
+_SHA1 = (
+    "patchq needs SHA-1 object names, which a repository never changes: git fast-export --all | "
+    "git -C NEW fast-import, into one made by git init --object-format=sha1"
+)
 _CURES = {
     "not owned": "if you trust it: git config --global --add safe.directory '{root}'",
-    "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files",
-    "objectformat": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
-    "object format": "patchq needs SHA-1 object names: clone from a SHA-1 repository",
+    "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files (git 2.46 or "
+    "newer, and no linked work trees meanwhile)",
+    "objectformat": _SHA1,
+    "object format": _SHA1,
     "partialclone": "patchq needs every object: make a full clone, without --filter",
 }
 _PROMISOR = re.compile(r"remote\..*\.(promisor|partialclonefilter)")

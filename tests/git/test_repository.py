@@ -93,8 +93,8 @@ def test_no_repository_is_a_usage_error(tmp_path: Path, where: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "cure"),
     [
-        ({"extensions.refstorage": "reftable"}, "git refs migrate"),
-        ({"extensions.objectformat": "sha256"}, "SHA-1"),
+        ({"extensions.refstorage": "reftable"}, "no linked work trees"),
+        ({"extensions.objectformat": "sha256"}, "git fast-export"),
         ({"extensions.partialclone": "origin"}, "full clone"),
     ],
     ids=["reftable", "sha256", "partial clone"],
