@@ -116,7 +116,8 @@ def test_passing_failure_is_tried_again(first: Reply) -> None:
 def test_question_takes_no_longer_than_its_time(reply: Reply) -> None:
     answer, asked = said([reply], seconds=0.3)
     assert isinstance(answer, Problem)
-    assert (answer.code, asked) == ("llm.timeout", 1)
+    assert answer.code == "llm.timeout"
+    assert asked <= 1  # on a busy machine the time may run out before the server hears of it
 
 
 def test_server_that_is_not_there() -> None:
