@@ -243,7 +243,7 @@ class LinesAbove:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        return tuple(i for i in (self.inner, self.outer) if i is not None)
+        return tuple([i for i in (self.inner, self.outer) if i is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,28 +267,26 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     Raises `UnreadableEdit` where two paths are named, unless only one of the files has the lines
     that the block quotes.
     """
-    lines, known = doc.lines, doc.known
-    whole = [(i, path_line(lines[i], known)) for i in above.lines]
-    infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences]
+    lines, known, over = doc.lines, doc.known, above.lines
+    whole = [(i, path_line(lines[i], known)) for i in over]
+    infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences if mark.info]
     named = [(i, as_meant(path, known)) for i, path in (*whole, *infos) if path]
     if not named and block.creates:  # a single word may be one that the base does not have
-        words = [(i, word_line(lines[i])) for i in above.lines]
+        words = [(i, word_line(lines[i])) for i in over]
         named = [(i, path) for i, path in words if path][:1]
     sentences: list[tuple[int, str]] = []
     titles: list[tuple[int, str]] = []
     if not named:
-        paths = [(i, path_of_sentence(lines[i], known)) for i in above.lines]
+        paths = [(i, path_of_sentence(lines[i], known)) for i in over]
         named = sentences = [(i, as_meant(path, known)) for i, path in paths if path][:1]
         titles = _title_above(doc, sentences[0][0]) if sentences else []
-    path = _one_path(doc, block, [*titles, *named])
-    top = min([block.start, *(i for i, _ in above.fences), *(i for i, _ in named)])
-    named_on = frozenset(i for i, _ in named)
-    kept = {i for i in above.lines if i >= top and i not in named_on} | {i for i, _ in sentences}
-    stated = any(
-        named and ":" in mark.info
-        for (_, named), (_, mark) in zip(infos, above.fences, strict=True)
-    )
-    return Heading(path, top, named_on, tuple(sorted(kept)), stated)
+    path = _one_path(doc, block, [*titles, *named] if titles else named)
+    top = min([block.start, *[i for i, _ in above.fences], *[i for i, _ in named]])
+    named_on = frozenset([i for i, _ in named])
+    unnamed = [i for i in over if i >= top and i not in named_on]
+    kept = sorted([*unnamed, *[i for i, _ in sentences]])
+    stated = any(":" in lines[i] for i, path in infos if path)
+    return Heading(path, top, named_on, tuple(kept), stated)
 
 
 def _title_above(doc: Document, end: int) -> list[tuple[int, str]]:
@@ -305,9 +303,11 @@ def _title_above(doc: Document, end: int) -> list[tuple[int, str]]:
 
 def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> str | None:
     """The path that the lines name, as indices and paths; raises `UnreadableEdit`."""
+    if len(named) < 2:
+        return named[0][1] if named else None
     paths = list(dict.fromkeys(path for _, path in named))
-    if len(paths) <= 1:
-        return paths[0] if paths else None
+    if len(paths) == 1:
+        return paths[0]
     if path := doc.holder(paths, block.old):
         return path
     (one, first), (other, second) = named[0], next(n for n in named if n[1] != named[0][1])

@@ -110,7 +110,7 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
     if doc.look is None or mark is None:
         return None
     tie = tie_of(doc, i, mark)
-    if tie is None or not doc.memory[_FencesBehind].opens(i):
+    if tie is None or _holds_other(doc, i, tie) or not doc.memory[_FencesBehind].opens(i):
         return None
     if doc.whole_files and tie.kind == "path" and not tie.in_info and _may_replace(mark):
         return _fenced(doc, i, mark, replace(tie, kind="name"))
@@ -344,7 +344,7 @@ def file_in_fence(doc: Document, i: int, mark: Fence, tie: Tie) -> Fenced | None
     document; anywhere else nobody can tell whether they are meant.
     """
     documents = tie.in_info or is_document(tie.path)
-    if _says_diff(mark, tie.path) or (begins_other(doc, i, tie.path) and not documents):
+    if _says_diff(mark, tie.path) or _holds_other(doc, i, tie):
         return None
     inside = doc.look(doc, i, mark, tie.path) if doc.look else Inside(None, None, False, True)
     if inside.edits is not None and (not inside.text or tie.kind in ("mention", "comment")):
@@ -377,10 +377,17 @@ def _edits_beside(i: int, what: str, tie: Tie) -> UnreadableEdit:
     )
 
 
+def _holds_other(doc: Document, i: int, tie: Tie) -> bool:
+    """Whether the fence of line `i` begins with an edit of another form, and its file is none that
+    may show edits."""
+    return not (tie.in_info or is_document(tie.path)) and begins_other(doc, i, tie.path)
+
+
 def begins_other(doc: Document, i: int, path: str) -> bool:
     """Whether the first line with text behind line `i` begins an edit of another form."""
     lines, below = doc.lines, next_line(doc.lines, i)
-    if below < len(lines) and (fence(lines[below]) or path_line(lines[below], doc.known) == path):
+    line = lines[below] if below < len(lines) else ""
+    if fence(line) or (path in line and path_line(line, doc.known) == path):
         below = next_line(lines, below)
     if below == len(lines):
         return False

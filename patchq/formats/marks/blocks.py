@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.lines import BEGIN_PATCH
@@ -37,6 +38,9 @@ _ENDS = {
     "DELETE": ("DELETE",),
 }
 _PAIRS = {"<": ">", "-": "+"}
+_OPENERS, _CLOSERS = frozenset(_PAIRS), frozenset(_PAIRS.values())
+_HEADS = _OPENERS | _CLOSERS | {"="}
+_SHORT = 40
 _BLANKS = " \t\r"
 
 FenceSkip = Callable[[int], int | None]
@@ -77,12 +81,12 @@ class Block:
 
 def opening(line: str) -> BlockMarker | None:
     """The line as the marker that opens a block, or None."""
-    return _marker(_OPEN, line) if line[:1] in ("<", "-") else None
+    return _marker(_OPEN, line) if line[:1] in _OPENERS else None
 
 
 def ends_block(line: str, marker: BlockMarker) -> bool:
     """Whether the line is the marker that closes the block of an opening one."""
-    found = _marker(_CLOSE, line) if line[:1] in (">", "+") else None
+    found = _marker(_CLOSE, line) if line[:1] in _CLOSERS else None
     ends = found is not None and (found.kind, found.length) == (_PAIRS[marker.kind], marker.length)
     return ends and found is not None and found.word in _ENDS[marker.word]
 
@@ -168,14 +172,17 @@ def _scan(lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSki
             i = end
             continue
         line = lines[i]
-        if line[:1] == "=" and _DIVIDER.fullmatch(line.rstrip(_BLANKS)):
+        head = line[:1]
+        if head not in _HEADS:
+            continue
+        if head == "=" and _DIVIDER.fullmatch(line.rstrip(_BLANKS)):
             scan.dividers.append(i)
         elif found := opening(line):
             if (found.kind, found.length) == (marker.kind, marker.length):
                 limit = i
             else:
                 scan.openings += 1
-        elif line[:1] in (">", "+") and (found := _marker(_CLOSE, line)):
+        elif head in _CLOSERS and (found := _marker(_CLOSE, line)):
             if (found.kind, found.length) != (_PAIRS[marker.kind], marker.length):
                 scan.closings.append(i)
             elif found.word in _ENDS[marker.word]:
@@ -238,6 +245,8 @@ def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan)
 
 def _unnumbered(old: Sequence[str], new: Sequence[str]) -> list[str]:
     """The old lines without the head that says where they stand (`:start_line:12`, `-------`)."""
+    if not old or old[0][:1] != ":":
+        return list(old)
     end = next((i for i, line in enumerate(old[:3]) if not _STARTS.fullmatch(line)), 0)
     head = end and _RULE.fullmatch(old[end]) and old[0] not in new[:1]
     return list(old[end + 1 :] if head else old)
@@ -257,8 +266,16 @@ def several_dividers(lines: Sequence[str], start: int, dividers: Sequence[int]) 
 
 
 def _marker(pattern: re.Pattern[str], line: str) -> BlockMarker | None:
+    return (_recent if len(line) < _SHORT else _read)(pattern, line)
+
+
+def _read(pattern: re.Pattern[str], line: str) -> BlockMarker | None:
     match = pattern.fullmatch(line.rstrip(_BLANKS))
     if match is None:
         return None
     signs, word = (match[1], match[2]) if match[1] else (match[3], match[4])
     return BlockMarker(signs[0], len(signs), word)
+
+
+_recent = lru_cache(64)(_read)
+"""A text has few different markers, and many of each."""

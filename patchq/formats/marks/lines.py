@@ -54,7 +54,7 @@ def line_above(lines: Sequence[str], index: int, low: int) -> int:
 
 def joined(lines: Iterable[str]) -> str:
     """The lines as text, each ended by a newline."""
-    return "".join(line + "\n" for line in lines)
+    return "\n".join([*lines, ""])
 
 
 def halves(lines: Iterable[Signed]) -> tuple[str, str]:

@@ -85,6 +85,7 @@ class KnownPaths:
     """Paths that edits make."""
     prefixes: set[str] = field(default_factory=set)
     """The prefixes of a diff that were met before paths of the base."""
+    _on_lines: dict[tuple[str, int], str | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, known: Known) -> KnownPaths:
@@ -103,6 +104,14 @@ class KnownPaths:
             self.prefixes.add(path[:2])
             return path[2:]
         return path
+
+    def on_line(self, line: str) -> str | None:
+        """See `path_line`.  Many edits stand under the same line, and what is made tells more paths
+        from words."""
+        key = line, len(self.made)
+        if key not in self._on_lines:
+            self._on_lines[key] = _path_on(line, self)
+        return self._on_lines[key]
 
     def _has(self, path: str) -> bool:
         return path in self.made or self.base.has(path)
@@ -188,6 +197,10 @@ def _without(leader: re.Pattern[str], text: str) -> str:
 
 def path_line(line: str, known: Known) -> str | None:
     """The path that is the whole of a line but for its dressing, or None."""
+    return known.on_line(line) if isinstance(known, KnownPaths) else _path_on(line, known)
+
+
+def _path_on(line: str, known: Known) -> str | None:
     text = undress(line)[0]
     if not is_path(text, known):  # `path (new file)`
         text = undress(_NOTE.sub("", text))[0] if _NOTE.search(text) else ""

@@ -148,6 +148,9 @@ def text_above(doc: Document, i: int) -> int | None:
 
 def one_tie(doc: Document, i: int, named: Sequence[Named]) -> Tie:
     """The tie by all that names the path of the fence on line `i`, the strongest first."""
+    if len(named) == 1:
+        kind, at, path = named[0]
+        return Tie(kind, as_meant(path, doc.known), at, at == i)
     paths = list(dict.fromkeys(as_meant(path, doc.known) for _, _, path in named))
     in_info = any(at == i for _, at, _ in named)
     other = paths[1] if len(paths) > 1 else None
