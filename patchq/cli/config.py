@@ -10,7 +10,7 @@ from patchq.config import config_file
 from patchq.config.schema import Config
 from patchq.git.objects import Identity
 from patchq.git.signing import Signer
-from patchq.hooks.steps import cannot_start
+from patchq.hooks.trial import Trial
 from patchq.model.errors import CannotSign
 from patchq.pipeline.world import NOBODY
 
@@ -26,10 +26,8 @@ def run(args: Namespace) -> int:
     else:
         site = places.find(args)
         path, config = site.config_path, site.load_config()
-        wrong = [
-            f"{config_file.place(path, 'hooks', n, 'run')}: {why}"
-            for n, why in cannot_start(config)
-        ]
+        trial = Trial(site.repo.commondir, site.home, site.home / config.queue.path)
+        wrong = [f"{config_file.place(path, *loc)}: {why}" for loc, why in trial.flaws(config)]
         if wrong := [*wrong, *_unsigned(site, config)]:
             raise config_file.ConfigError(wrong)
         output.emit(

@@ -170,6 +170,10 @@ class Hook(Section):
         None, description="default: false before the commit, true after it"
     )
     cache: Flag = Field(True, description="remember passes for the same tree")
+    visible: Annotated[tuple[Text, ...], BeforeValidator(_empty)] = Field(
+        (), description="what it sees beside the system and its PATH; relative to the root"
+    )
+    unconfined: Flag = Field(False, description="may run where no hook can be jailed")
 
     @property
     def uses_network(self) -> bool:

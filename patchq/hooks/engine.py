@@ -17,7 +17,7 @@ import os
 import signal
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,8 +27,20 @@ from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
 
 from patchq.git.worktree import obstacle
-from patchq.hooks import shipped
-from patchq.hooks.jail import Cancelled, HookExit, Job, Objects, Slot, WarmTree, can_jail, run, slot
+from patchq.hooks import shipped, sight
+from patchq.hooks.jail import (  # fmt: skip
+    Cancelled,
+    HookExit,
+    Job,
+    Objects,
+    Slot,
+    WarmTree,
+    can_jail,
+    no_jail,
+    run,
+    slot,
+    stores,
+)
 from patchq.hooks.steps import MESSAGE, Step, Steps
 from patchq.model.errors import DiskFault, Fault, HookFault
 from patchq.model.report import LANDED, HookPlan, Report
@@ -36,6 +48,7 @@ from patchq.model.values import HookRun, Problem, State
 from patchq.queue.spool import Shelf, digest, report
 from patchq.queue.troubles import Troubles
 from patchq.report import logs
+from patchq.text.encoded import without_encoded
 from patchq.text.quote import clip
 
 _LOG = logging.getLogger("patchq")
@@ -76,11 +89,11 @@ class HookInput:
 
 
 class Engine:
-    """Runs hooks below the directory `root`; `store` has the real repository's objects, and
-    `git_hooks` its hooks."""
+    """Runs hooks below the directory `root`; `store` has the real repository's objects, `git_hooks`
+    its hooks, and what an entry names as `visible` is below `home`."""
 
-    def __init__(self, root: Path, store: Path, git_hooks: Path) -> None:
-        self._root, self._store = root, store
+    def __init__(self, root: Path, store: Path, git_hooks: Path, home: Path) -> None:
+        self._root, self._store, self._home = root, store, home
         self._rooms = root / "rooms"  # for hooks that see no tree
         self._passes = Shelf(root / "passes", _MOST_PASSES, _MOST_PASSES // 2)
         self.troubles = Troubles(root.parent)
@@ -137,6 +150,8 @@ class Engine:
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         sees = step.stage == "pre-commit"
         jailed = self._jailed()
+        if not (jailed or step.unconfined):
+            raise _exposed(step)
         head = candidate.parent if step.git else candidate.commit
         with slot(self._root if sees else self._rooms, candidate.tree) as own:
             warm = WarmTree(own.path, self._store)
@@ -163,6 +178,7 @@ class Engine:
                 lock=own.lock,
                 timeout=step.timeout,
                 jailed=jailed,
+                sight=self._sight(step, own, sees) if jailed else (),
                 tree=warm.tree if sees else None,
                 stdin=b"" if step.git else candidate.plan_text,
                 network=step.network or not jailed,
@@ -176,14 +192,28 @@ class Engine:
                 if sees and not jailed:
                     warm.restore(candidate.tree, head, candidate.objects)
 
+    def _sight(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
+        """What it sees.  Raises `HookFault` where its entry names what nobody may be shown."""
+        visible = [sight.located(place, self._home) for place in step.visible]
+        for place in visible:
+            if why := sight.unfit(place, (self._store.parent, self._root.parent)):
+                raise HookFault(
+                    f"the hook {step.id} cannot be used: {place}, in its `visible`, {why}",
+                    "name what the hook's programs need, and nothing else",
+                )
+        path = os.pathsep.join((step.env["PATH"], *step.parts))
+        facts = [own.path / "files", *(stores(self._store) if sees else ())]
+        return [*sight.seen(path, visible), *(f"+{fact}" for fact in facts)]
+
     def _jailed(self) -> bool:
         with self._trying:
             if self._jails is None:
                 self._jails = can_jail(self._root)
                 if not self._jails:
                     _LOG.warning(
-                        "hooks cannot be jailed here (that takes Linux with user namespaces): they "
-                        "may write where patchq may, and use the network"
+                        "hooks cannot be jailed here, as %s: those that run may read and write "
+                        "what patchq may, and use the network",
+                        no_jail()[0],
                     )
             return self._jails
 
@@ -214,6 +244,19 @@ class Engine:
             )
             with run(job, Event()) as end:
                 return as_run(step, end)
+
+
+def _exposed(step: Step) -> HookFault:
+    """That a hook which runs what batches hold would run where nothing keeps it from anything."""
+    why, cure = no_jail()
+    return HookFault(
+        f"the hook {step.id} cannot be used: it runs what batches hold, and hooks cannot be jailed "
+        f"here, as {why}",
+        cure
+        if step.git
+        else f"{cure}; or let it read and print whatever this user can read, by "
+        "`unconfined: true` in its entry",
+    )
 
 
 def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> dict[str, str]:
@@ -251,9 +294,12 @@ class Verdict:
 
 
 def as_run(step: Step, end: HookExit) -> HookRun:
-    return HookRun(
-        step.id, step.stage, end.code, end.seconds, _tail(end.output.rstrip(), MOST_SHOWN)
-    )
+    return HookRun(step.id, step.stage, end.code, end.seconds, _shown(end, MOST_SHOWN))
+
+
+def _shown(end: HookExit, most: int) -> str:
+    """The end of what a hook said, without encoded bytes: it may have printed what it read."""
+    return _tail(without_encoded(end.output.strip()), most)
 
 
 def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
@@ -261,7 +307,7 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
     was not started at all."""
     run = as_run(step, end)
     if end.code in (126, 127):
-        output = end.output.strip()[-_MOST_TOLD:]
+        output = _shown(end, _MOST_TOLD)
         raise HookFault(
             f"the hook {step.id} cannot be started (exit {end.code}){output and f': {output}'}",
             "correct its `run`; `patchq config check` finds what cannot be found",

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import selectors
 import shutil
 import signal
@@ -38,7 +39,7 @@ from time import monotonic
 
 from patchq.git import files
 from patchq.git.command import QUIET, Git, sealed_environment
-from patchq.hooks import keeper
+from patchq.hooks import keeper, sight
 from patchq.model.errors import DiskFault, Fault, HookFault, RepositoryFault
 from patchq.text.quote import decode, visible
 
@@ -61,6 +62,7 @@ class Job:
     `room` is an empty directory, in which `home` and `empty` are made for it, and `lock` is a
     descriptor that stays open until nothing of the hook runs.  `tree` is the work tree that it may
     write, if any.  `jailed`: see the module; where that cannot be, every job needs the `network`.
+    `sight` is what a jailed one sees besides, as `sight.seen` gives it.
     """
 
     argv: Sequence[str]
@@ -70,6 +72,7 @@ class Job:
     lock: int
     timeout: float
     jailed: bool
+    sight: Sequence[str] = ()
     tree: Path | None = None
     stdin: bytes = b""
     network: bool = False
@@ -117,10 +120,10 @@ def _start(job: Job, stdin: int) -> _Keeper:
     status, tell = os.pipe()
     fds = (tell, life, job.lock)
     size = os.environ.get(keeper.ROOM_NAME, keeper.ROOM)
-    places = (size, str(job.room), str(job.tree or ""), str(job.where))
+    places = (size, str(job.room), str(job.tree or ""), str(job.where), str(len(job.sight)))
     try:
         process = subprocess.Popen(
-            [*keeper.COMMAND, mode, ",".join(map(str, fds)), *places, *job.argv],
+            [*keeper.COMMAND, mode, ",".join(map(str, fds)), *places, *job.sight, *job.argv],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -215,26 +218,72 @@ class _Keeper:
 @cache
 def can_jail(root: Path) -> bool:
     """Whether hooks can be jailed below the directory, tried out once: a directory that is removed
-    and made again has to be empty then, and the one below the overlay untouched."""
+    and made again has to be empty then, the one below the overlay untouched, and what stands beside
+    it out of sight."""
     if os.environ.get(NO_JAIL) or sys.platform != "linux":
         return False
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as own, open(os.devnull) as nothing:
         room, tree = Path(own, "room"), Path(own, "tree")
-        for path in (tree / "a/b", tree / ".git", room):
+        for path in (tree / "a/b", tree / ".git", room, Path(own, "aside")):
             path.mkdir(parents=True)
         job = Job(
-            argv=("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)"'),
+            argv=("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)" -a ! -e ../aside'),
             env={"PATH": os.defpath},
             where=tree,
             room=room,
             lock=nothing.fileno(),
             timeout=_GRACE_SECONDS,
             jailed=True,
+            sight=sight.seen(os.defpath),
             tree=tree,
         )
         with run(job, Event()) as end:
             return end.code == 0 and (tree / "a/b").exists()
+
+
+def no_jail() -> tuple[str, str]:
+    """Why hooks cannot be jailed where they cannot, as a clause, and what to do."""
+    if sys.platform != "linux":
+        return f"{platform.system()} has no user namespaces", "run patchq on Linux for that"
+    if os.environ.get(NO_JAIL):
+        return f"{NO_JAIL} is set", f"unset {NO_JAIL}"
+    for name, bad, setting in (
+        ("user/max_user_namespaces", "0", "15000"),
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+    ):
+        if _kernel(f"sys/{name}").strip() == bad:
+            key = name.replace("/", ".")
+            return f"the sysctl {key} is {bad}", f"sysctl -w {key}={setting}"
+    if "overlay" not in _kernel("filesystems").split():
+        return "the kernel has no overlay file system", "modprobe overlay"
+    return (
+        "this kernel or container does not let them have namespaces",
+        "allow user namespaces and mounts in them: in a unit no RestrictNamespaces=, in a "
+        "container a seccomp profile that has unshare, mount and pivot_root",
+    )
+
+
+def _kernel(name: str) -> str:
+    try:
+        return Path("/proc", name).read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+
+
+def stores(store: Path) -> list[Path]:
+    """The directories of objects that a repository reads: its own, and those that it borrows."""
+    found = [store]
+    for known in found:
+        try:
+            lines = (known / "info/alternates").read_bytes().splitlines()
+        except OSError:
+            continue
+        borrowed = (os.fsdecode(line) for line in lines if line and not line.startswith(b"#"))
+        paths = (Path(os.path.realpath(known / path)) for path in borrowed)
+        found += [path for path in paths if path not in found]
+    return found
 
 
 Objects = Mapping[str, tuple[int, bytes]]

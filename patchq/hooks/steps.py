@@ -1,5 +1,4 @@
-"""What the configuration's hooks come to: a command, an environment and what to make of its end;
-and which of them could not be started, found out without starting any.
+"""What the configuration's hooks come to: a command, an environment and what to make of its end.
 
 Everything here is taken from the configuration that the daemon loaded, from the shipped hooks and
 from the repository's own hooks directory, never from the batch.
@@ -10,8 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +20,12 @@ from patchq.config.policy import matcher
 from patchq.config.schema import Config, Hook
 from patchq.hooks import shipped
 from patchq.model.errors import HookFault
+from patchq.report.secrecy import directory
 
 SHELL = "/bin/sh"
 _KEPT = ("PATH", "LANG", "TZ")
+_PARTS = (os.path.dirname(sys.executable), str(directory()))
+"""What the shipped hooks are made of."""
 MESSAGE = "PATCHQ_MSG"
 """The file of a candidate's private git directory that holds its commit's message."""
 GIT_SECONDS = 600.0
@@ -60,6 +60,12 @@ class Step:
     """What to ask in this process instead of starting one."""
     git: bool = False
     """Whether it is one of the repository's own: HEAD is then the commit before, as in `git am`."""
+    visible: tuple[str, ...] = ()
+    """What its entry shows to it, as it is written there."""
+    parts: tuple[str, ...] = ()
+    """Directories that it is made of, besides."""
+    unconfined: bool = False
+    """Whether it may run where it cannot be jailed, though it runs what batches hold."""
 
     def wants(self, paths: Iterable[str]) -> bool:
         return any(map(self.cares, paths))
@@ -121,7 +127,15 @@ def _step(hook: Hook) -> Step:
         fixes=hook.fixes,
         cache=hook.cache,
         judge=judge if hook.stage == "pre-apply" else None,
+        visible=hook.visible,
+        parts=parts(hook),
+        unconfined=hook.unconfined or hook.stage != "pre-commit",
     )
+
+
+def parts(hook: Hook) -> tuple[str, ...]:
+    """The directories that a hook is made of, beside what its PATH names."""
+    return _PARTS if shipped.name_in(hook.run) else ()
 
 
 def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], shipped.Judge | None]:
@@ -135,9 +149,9 @@ def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], shipp
     return (sys.executable, str(shipped.path(name))), shipped.judge(name, env)
 
 
-def _git_steps(directory: Path) -> list[Step]:
+def _git_steps(hooks: Path) -> list[Step]:
     """The repository's own hooks for applied patches, those that git would run."""
-    files = {name: directory / name for name in _GIT_HOOKS}
+    files = {name: hooks / name for name in _GIT_HOOKS}
     return [
         Step(
             id=name,
@@ -151,6 +165,8 @@ def _git_steps(directory: Path) -> list[Step]:
             fixes=fixes,
             cache=not fixes,
             git=True,
+            parts=(str(hooks), *_PARTS),
+            unconfined=stage != "pre-commit",
         )
         for (name, file), (stage, fixes) in zip(files.items(), _GIT_HOOKS.values(), strict=True)
         if file.is_file() and os.access(file, os.X_OK)
@@ -186,38 +202,3 @@ def paths_named(config: Config) -> tuple[str, ...]:
             if script and not name.startswith(("/", "-", "../")) and name.isprintable():
                 named.add("/" + _SPECIAL.sub(r"\\\g<0>", name))
     return tuple(sorted(named))
-
-
-def cannot_start(config: Config) -> list[tuple[int, str]]:
-    """The hooks that could not be started, by their place in the list, and why."""
-    return [(n, flaw) for n, hook in enumerate(config.hooks) if (flaw := _flaw(hook))]
-
-
-def _flaw(hook: Hook) -> str | None:
-    name = shipped.name_in(hook.run)
-    if name is not None:
-        return shipped.misfit(name, hook.stage)
-    shell = shutil.which(SHELL)
-    if shell is None:
-        return f"expected {SHELL} to run it, and there is none"
-    path = environment(hook.env)["PATH"]
-    syntax = _run([shell, "-n", "-c", hook.run], path)
-    if syntax.returncode:
-        lines = syntax.stderr.decode("utf-8", "replace").strip().split("\n")
-        return f"expected a line that the shell can read, got: {lines[-1]}"
-    word = _first_word(hook.run)
-    if word is None or (word.startswith(("./", "../")) or ("/" in word and word[0] != "/")):
-        return None  # a file of the candidate's own tree
-    if _run([shell, "-c", 'command -v -- "$1"', shell, word], path).returncode:
-        return f"expected a program to run, and there is no `{word}` on the PATH"
-    return None
-
-
-def _run(command: list[str], path: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, capture_output=True, check=False, env={"PATH": path})
-
-
-def _first_word(line: str) -> str | None:
-    """The program that a simple shell line starts with; None where that is not plain to see."""
-    word = next((word for word in shell_words(line) if "=" not in word), None)
-    return None if word is None or any(char in word for char in "$`(){};&|<>*?[]!~") else word

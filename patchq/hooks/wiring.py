@@ -290,8 +290,9 @@ def judge_staged(config: Config, repo: Repository) -> list[str]:
         return []
     candidate = _candidate(config, repo, repo.workdir)
     with TemporaryDirectory(prefix="patchq-am-") as scratch:
-        root = Path(os.path.realpath(scratch))
-        engine = Engine(root, repo.commondir / "objects", repo.commondir / "hooks")
+        root = Path(os.path.realpath(scratch), "hooks")
+        store, git_hooks = repo.commondir / "objects", repo.commondir / "hooks"
+        engine = Engine(root, store, git_hooks, repo.workdir)
         for stage in (known.plan, (*known.fixing, *known.checking)):
             wanted = [step for step in stage if step.wants(candidate.paths)]
             verdicts = [(step, engine.ask(step, candidate, Event())) for step in wanted]

@@ -184,7 +184,8 @@ def compose(ground: Ground) -> World:
     def engine() -> Engine:
         from patchq.hooks.engine import Engine
 
-        return Engine(root / "hooks", repo.commondir / "objects", repo.hooks_directory())
+        home = repo.workdir or repo.commondir
+        return Engine(root / "hooks", repo.commondir / "objects", repo.hooks_directory(), home)
 
     @cache
     def notifier() -> Notifier:

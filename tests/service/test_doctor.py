@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patchq.hooks.jail import no_jail
 from patchq.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import git, make_repo
@@ -373,4 +374,4 @@ def test_what_other_systems_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         "system.leases", "system.flush", "system.watching",
     }  # fmt: skip
     assert "F_FULLFSYNC" in found["system.flush"].message
-    assert system._no_jail()[1] == "run patchq on Linux for that"
+    assert no_jail()[1] == "run patchq on Linux for that"

@@ -112,7 +112,7 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
     """While hooks run, the main loop looks after them.  A stopped process pings no more."""
     go = tmp_path / "go"
     wait = f"while ! test -e {go}; do sleep 0.05; done"
-    configure(repo, f"hooks:\n- {{id: slow, stage: pre-commit, run: '{wait}'}}\n")
+    configure(repo, f"hooks:\n- {{id: slow, stage: pre-commit, run: '{wait}', unconfined: true}}\n")
     env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
     env["PATCHQ_NO_JAIL"] = "1"  # the hook is to see the file come
     with daemon(repo, **env) as process:

@@ -17,8 +17,8 @@ from patchq.git.linklock import owner_of
 from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.git.signing import Signer
-from patchq.hooks.jail import NO_JAIL, can_jail
-from patchq.hooks.steps import cannot_start
+from patchq.hooks.jail import can_jail, no_jail
+from patchq.hooks.trial import Trial
 from patchq.model.errors import CannotSign, Fault
 from patchq.pipeline.world import NOBODY
 from patchq.service.doctor import Finding, beside, writable
@@ -79,8 +79,8 @@ def look_at_machine(
             "libgit2's merge, which knows fewer renames than git",
             "install git 2.38 or later",
         )
-    if config is not None:
-        yield from _commands(config)
+    if config is not None and repo is not None and queue is not None:
+        yield from _commands(config, Trial(repo.commondir, repo.workdir or repo.commondir, queue))
     if queue is not None and queue.is_dir():
         yield from _jail(queue, bool(config and config.hooks))
 
@@ -112,18 +112,18 @@ def _clock(repo: Repository | None) -> Iterator[Finding]:
         yield Finding("system.clock", "ok", "the clock is not behind the newest commit")
 
 
-def _commands(config: Config) -> Iterator[Finding]:
+def _commands(config: Config, trial: Trial) -> Iterator[Finding]:
     try:
-        wrong = cannot_start(config)
+        wrong = trial.flaws(config)
     except Fault as fault:
         yield Finding("hooks.commands", "fatal", fault.message, fault.hint)
         return
-    for number, why in wrong:
+    for (_, number, key), why in wrong:
         yield Finding(
             "hooks.commands",
             "fatal",
-            f"the hook {config.hooks[number].id} cannot start: {why}",
-            "correct its `run`, or the PATH that patchq is started with",
+            f"the hook {config.hooks[int(number)].id} cannot start: {why}",
+            f"correct its `{key}`, or the PATH that patchq is started with",
         )
     if not wrong:
         yield Finding("hooks.commands", "ok", f"{len(config.hooks)} hooks can start")
@@ -135,47 +135,21 @@ def _jail(queue: Path, wanted: bool) -> Iterator[Finding]:
     except (Fault, OSError):
         jailed = False
     if jailed:
-        yield Finding("hooks.jail", "ok", "hooks run in namespaces of their own, without network")
+        yield Finding(
+            "hooks.jail",
+            "ok",
+            "hooks run in namespaces of their own: no home, no other repository, no network",
+        )
     else:
-        why, cure = _no_jail()
+        why, cure = no_jail()
         yield Finding(
             "hooks.jail",
             "weaker" if wanted else "ok",
-            f"hooks run as plain processes, as {why}: what they leave is ended all the same, but "
-            "they may write where patchq may, reach the network whatever `network` says, fill the "
-            "disk",
+            f"hooks cannot be jailed, as {why}: a `pre-commit` hook does not run unless its entry "
+            "says `unconfined: true`; then it may read and write what patchq may, print what it "
+            "reads, reach the network whatever `network` says, fill the disk",
             cure,
         )
-
-
-def _no_jail() -> tuple[str, str]:
-    """Why hooks cannot be jailed, and what to do."""
-    if sys.platform != "linux":
-        return f"{platform.system()} has no user namespaces", "run patchq on Linux for that"
-    if os.environ.get(NO_JAIL):
-        return f"{NO_JAIL} is set", f"unset {NO_JAIL}"
-    for name, bad, setting in (
-        ("user/max_user_namespaces", "0", "15000"),
-        ("kernel/unprivileged_userns_clone", "0", "1"),
-        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
-    ):
-        if _read(f"/proc/sys/{name}").strip() == bad:
-            key = name.replace("/", ".")
-            return f"the sysctl {key} is {bad}", f"sysctl -w {key}={setting}"
-    if "overlay" not in _read("/proc/filesystems").split():
-        return "the kernel has no overlay file system", "modprobe overlay"
-    return (
-        "this kernel or container does not let them have namespaces",
-        "allow user namespaces and mounts in them: in a unit no RestrictNamespaces=, in a "
-        "container a seccomp profile that has unshare and mount",
-    )
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
 
 
 _OLD_SECONDS = 3600

@@ -1,0 +1,219 @@
+"""What a jailed hook sees of the machine's files, to be read only.
+
+A hook runs the batch's code, and what it prints goes to whoever sent the batch.  So it sees what
+programs are made of, and nothing that is anybody's: the system's own directories, of `/etc` what
+programs look up, the directories of its PATH with what stands beside them, and what its entry's
+`visible` names.  Everything else (homes, other repositories, sockets, mail, the queue) is left out.
+In what is shown, files and directories that hold keys by their names are hidden again.
+
+Of a directory `bin` the `lib` beside it is shown; all that is beside it where that is one
+installation: a virtual environment, conda's, a version manager's shims, a tree of Node, Go or Java.
+Links are followed, since that is where the programs are.  A home directory never counts as one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from time import monotonic
+
+_SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+    "/sys/devices/system/cpu", "/sys/devices/system/node",
+    *(f"/etc/{name}" for name in (
+        "alternatives", "bash.bashrc", "bashrc", "ca-certificates", "ca-certificates.conf",
+        "crypto-policies", "debian_version", "fonts", "group", "host.conf", "hostname", "hosts",
+        "java", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf",
+        "localtime", "magic", "mime.types", "nsswitch.conf", "os-release", "passwd", "perl", "php",
+        "pki/ca-trust", "pki/java", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf",
+        "profile", "protocols", "redhat-release", "resolv.conf", "services", "shells",
+        "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "static", "terminfo", "timezone",
+    )),
+)  # fmt: skip
+_OTHERS = ("/usr/home", "/usr/src", "/usr/local/etc", "/usr/local/home", "/usr/local/src",
+           "/usr/local/var", "/etc/static/ssh")  # fmt: skip
+"""What of them is not the system's own."""
+
+_KEY_DIRECTORIES = frozenset(
+    {".aws", ".azure", ".docker", ".git", ".gnupg", ".kube", ".password-store", ".ssh"}
+)
+_KEY_FILES = frozenset(
+    {
+        ".env", ".git-credentials", ".htpasswd", ".my.cnf", ".netrc", ".npmrc", ".pgpass",
+        ".pypirc", ".vault-token", ".yarnrc.yml", "_netrc", "auth.json", "credentials",
+        "credentials.json", "credentials.toml", "npmrc", "pip.conf", "settings-security.xml",
+    }
+)  # fmt: skip
+_KEY_STARTS = ("id_dsa", "id_ecdsa", "id_ed25519", "id_rsa")
+_KEY_ENDINGS = (".jks", ".kdbx", ".key", ".keystore", ".p12", ".pfx", ".ppk")
+_KEY_TEXT = b"PRIVATE KEY-----"
+"""What a `.pem` holds that is no mere certificate."""
+
+_PROGRAMS = ("bin", "condabin", "sbin", "Scripts", "shims")
+_BESIDE = ("bin", "include", "lib", "lib32", "lib64", "libexec", "sbin")
+_INSTALLATIONS = ("conda-meta", "go.env", "jmods", "lib/node_modules", "pyvenv.cfg")
+"""What shows that a directory above `bin` is one installation."""
+_MOST_LINKS = 2_000
+_MOST_PLACES = 200
+_MOST_ENTRIES = 20_000
+"""How much is looked at: links in a directory, places that a PATH comes to, entries searched for
+keys, those above others first."""
+_MEMORY_SECONDS = 60.0
+"""How long what was found is taken for true."""
+
+
+def seen(path: str, visible: Iterable[str] = ()) -> list[str]:
+    """What a hook with this PATH sees, in the words of `keeper.main`; `visible` are absolute."""
+    return list(_seen(path, tuple(visible), int(monotonic() // _MEMORY_SECONDS)))
+
+
+@lru_cache(maxsize=64)
+def _seen(path: str, visible: tuple[str, ...], when: int) -> Sequence[str]:
+    homes = home_directories()
+    more = [*_programs(path, homes), *visible]
+    shown = [place for place in more if not _is_system(os.path.realpath(place))]
+    above = [place for place in _OTHERS if os.path.isdir(place)]
+    hidden = [*above, *(home for home in homes if _is_system(home))]
+    keys = [key for place in dict.fromkeys(map(os.path.realpath, shown)) for key in _keys(place)]
+    return (
+        *(f"+{place}" for place in dict.fromkeys([*_SYSTEM, *more])),
+        *(f"-{place}" for place in dict.fromkeys([*hidden, *keys])),
+    )
+
+
+def located(place: str, home: Path) -> str:
+    """An entry of `visible` as an absolute path: `~` is who runs this, and a relative one is below
+    the directory `home`."""
+    return os.path.normpath(os.path.join(home, os.path.expanduser(place)))
+
+
+def home_directories() -> tuple[str, ...]:
+    """Where people's homes really are, as far as it is known: this process's, and those of root and
+    of people in the list of users; never the directory of everything."""
+    found = [os.environ.get("HOME", ""), os.path.expanduser("~"), "/root"]
+    try:
+        users = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        users = []
+    for fields in (line.split(":") for line in users):
+        if len(fields) == 7 and fields[2].isdecimal() and 1000 <= int(fields[2]) < 60000:
+            found.append(fields[5])
+    real = (os.path.realpath(home) for home in found if os.path.isabs(home))
+    return tuple(dict.fromkeys(home for home in real if home.count("/") > 1 or home == "/root"))
+
+
+def unfit(place: str, own: Iterable[Path]) -> str | None:
+    """Why an absolute path may not be shown to hooks, as a clause behind it; `own` are the git
+    directory and the queue."""
+    real = os.path.realpath(place)
+    for home in (*home_directories(), "/home", "/run/user"):
+        if _is_below(home, real):
+            return "holds a whole home directory"
+    for directory in map(os.path.realpath, own):
+        if _is_below(directory, real) or _is_below(real, directory):
+            return "holds the repository's git directory, or the queue"
+    if _is_below(real, "/run/user") or _is_below(real, "/proc") or _is_below(real, "/dev"):
+        return "belongs to running programs"
+    if any(part in _KEY_DIRECTORIES for part in Path(real).parts) or _is_key(real):
+        return "holds keys"
+    if os.path.lexists(real) and not (os.path.isdir(real) or os.path.isfile(real)):
+        return "is neither a file nor a directory"
+    return None
+
+
+def _is_below(path: str, above: str) -> bool:
+    return path == above or path.startswith(above.rstrip("/") + "/")
+
+
+def _is_system(path: str) -> bool:
+    return any(_is_below(path, place) for place in ("/usr", "/nix/store", "/gnu/store")) and not (
+        any(_is_below(path, place) for place in _OTHERS)
+    )
+
+
+def _programs(path: str, homes: Sequence[str]) -> Iterator[str]:
+    """The directories of a PATH that are not the system's, with what their programs are made of."""
+    waiting = deque(place for place in path.split(os.pathsep) if os.path.isabs(place))
+    known: set[str] = set()
+    while waiting and len(known) < _MOST_PLACES:
+        place = waiting.popleft()
+        real = os.path.realpath(place)
+        if real in known or not os.path.isdir(real) or _is_system(real):
+            continue
+        known.add(real)
+        if any(_is_below(home, real) for home in (*homes, "/home")):
+            continue
+        yield place
+        above, name = os.path.split(real)
+        if name in _PROGRAMS and above not in (*homes, "/"):
+            yield from _beside(above, shims=name == "shims")
+            waiting += _base(above)
+        waiting += _targets(real)
+
+
+def _beside(above: str, *, shims: bool) -> Iterator[str]:
+    """What stands beside a directory of programs and belongs to them."""
+    whole = shims or any(os.path.exists(f"{above}/{name}") for name in _INSTALLATIONS)
+    if whole and (shims or not os.path.exists(f"{above}/.git")):
+        yield above
+    else:
+        yield from (f"{above}/{name}" for name in (*_BESIDE, "pyvenv.cfg"))
+
+
+def _base(above: str) -> list[str]:
+    """Where the Python of a virtual environment comes from."""
+    try:
+        lines = Path(above, "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    settings = (line.partition("=") for line in lines)
+    return [value.strip() for key, _, value in settings if key.strip() == "home"]
+
+
+def _targets(directory: str) -> Iterator[str]:
+    """The directories of programs that links in a directory lead to."""
+    try:
+        entries = sorted(os.listdir(directory))[:_MOST_LINKS]
+    except OSError:
+        return
+    for entry in entries:
+        link = os.path.join(directory, entry)
+        if os.path.islink(link):
+            above = os.path.dirname(os.path.realpath(link))
+            if os.path.basename(above) in _PROGRAMS:
+                yield above
+
+
+def _is_key(path: str) -> bool:
+    """Whether a file holds a key, by its name; a `.pem` by its text, too."""
+    name = os.path.basename(path).lower()
+    if name.endswith(".pem"):
+        try:
+            with open(path, "rb") as file:
+                return _KEY_TEXT in file.read(1 << 16)
+        except OSError:
+            return True
+    start = name.startswith(_KEY_STARTS) and not name.endswith(".pub")
+    return start or name in _KEY_FILES or name.endswith(_KEY_ENDINGS)
+
+
+def _keys(place: str) -> Iterator[str]:
+    """What holds keys, below the place."""
+    waiting, looked = deque([place]), 0
+    while waiting and looked < _MOST_ENTRIES:
+        try:
+            with os.scandir(waiting.popleft()) as entries:
+                for entry in entries:
+                    looked += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name in _KEY_DIRECTORIES:
+                            yield entry.path
+                        else:
+                            waiting.append(entry.path)
+                    elif _is_key(entry.path):
+                        yield entry.path
+        except OSError:
+            continue
