@@ -302,7 +302,7 @@ class _Batch:
         literal = edit.called and now.rung == "exact"
         if not (writers or asserts or literal):
             return None
-        self.followed[edit.id] = (*file.edits, *writers)[-1]
+        self.followed[edit.id] = (writers or file.edits)[-1]
         return now
 
     def _may_follow(self, edit: Edit, op: PartOp, file: File, base: Found | Missed) -> bool:
@@ -478,7 +478,7 @@ def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
     """Whether the hunk changes the file's last line, be it by its newline alone."""
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
-    return found.hunks[-1].end == len(text.whole)
+    return found.hunks[-1].end == text.size
 
 
 def _quoted(text: Text, found: Found) -> tuple[int, int]:

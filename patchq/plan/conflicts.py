@@ -73,7 +73,7 @@ def refuted(edit: Edit, file: File, other: str) -> Refused:
 
 def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> Refused:
     """A claim of lines that an edit before it changes."""
-    there = file.text.line_at(patch.hunk.start)
+    there = file.text.line_at(patch.start)
     return Refused(
         Problem(
             "conflict.overlap",

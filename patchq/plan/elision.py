@@ -258,7 +258,7 @@ def _suspects(
     """The lines of one replacement that seem to stand for lines that go, and their number: 0 for
     one that says so itself."""
     hunk = hunks[place]
-    old = text.whole[hunk.start : hunk.end].decode("utf-8", "surrogateescape").split("\n")
+    old = text.part(hunk.start, hunk.end).decode("utf-8", "surrogateescape").split("\n")
     new = hunk.new.decode("utf-8", "surrogateescape").split("\n")
     if is_document(path):
         for k, line in enumerate(new):

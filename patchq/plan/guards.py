@@ -81,7 +81,7 @@ def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
 
 def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
     """New text beyond ASCII for a file whose bytes are not UTF-8, as a problem."""
-    if all(hunk.new.isascii() for hunk in hunks) or is_utf8(text.data):
+    if all(hunk.new.isascii() for hunk in hunks) or text.is_utf8:
         return None
     own = set(text.contents)
     lines = (line.removesuffix(b"\r") for hunk in hunks for line in hunk.new.split(b"\n"))
@@ -94,14 +94,6 @@ def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | N
         edit=edit.id,
         path=edit.path,
     )
-
-
-def is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 # ---------------------------------------------------------------- escapes

@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, islice
-from operator import attrgetter
+from itertools import accumulate, chain
+from operator import add, attrgetter
 
 from patchq.model.values import Hunk
 from patchq.resolve.ladder import replaced
-from patchq.text.lines import BOM, Text, plain_typography
+from patchq.text.draft import Draft
+from patchq.text.lines import Text, plain_typography
 
 _END = attrgetter("end")
 _START = attrgetter("start")
@@ -24,6 +25,9 @@ _FOOTPRINTS = attrgetter("footprints")
 
 _LONG_LINE = 1000
 """Of a longer line that is changed inside, it is not remembered what it is now."""
+_MOST_NAMED = 50
+"""Of more edits than these that another one needs, those go unnamed that the named ones need."""
+_RUN = 64
 
 
 _Meaning = tuple[object, tuple[Hunk, ...]]
@@ -32,12 +36,14 @@ _Meaning = tuple[object, tuple[Hunk, ...]]
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What one edit has claimed of the base: `hunks`, at least one, in a run of lines that it
-    quotes, and so the hull `start:end` round them.  `meaning` is equal for edits that mean one."""
+    quotes, and so the hull `start:end` round them.  `meaning` is equal for edits that mean one;
+    `joined` says that it stands for several, and that its hunk lacks the bytes."""
 
     edit: str
     format: str
     hunks: tuple[Hunk, ...]
     meaning: object = None
+    joined: bool = False
 
     @property
     def start(self) -> int:
@@ -50,17 +56,30 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One replacement of the base's bytes, and the edits that it comes from."""
+    """`size` bytes in place of the base's bytes `start:end`, and the edits that they come from."""
 
-    hunk: Hunk
+    start: int
+    end: int
+    size: int
+    growth: int
+    """How many bytes more it writes than it takes."""
+    breaks: bool
+    """Whether it begins with the end of a line."""
+    ends: bool
+    """Whether it ends with one."""
     edits: tuple[str, ...]
-    merged: Footprint | None = None
+    new: bytes | None
+    """What it writes; None where several became one: the text has it."""
+    claim: Footprint | None = None
     """What it claims of the base, where several became one."""
 
-    @property
-    def growth(self) -> int:
-        """How many bytes more it writes than it takes."""
-        return len(self.hunk.new) - (self.hunk.end - self.hunk.start)
+    @classmethod
+    def of(cls, hunk: Hunk, edits: tuple[str, ...]) -> Patch:
+        new = hunk.new
+        growth = len(new) - (hunk.end - hunk.start)
+        breaks = new.startswith((b"\n", b"\r\n"))
+        ends = new.endswith(b"\n")
+        return cls(hunk.start, hunk.end, len(new), growth, breaks, ends, edits, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,39 +96,63 @@ class Overlay:
 
     def __init__(self, base: bytes) -> None:
         self.base = base
+        self._based = Text(base)
         self._islands: list[_Island] = []
         """In order, without overlap; their ends are in order, too."""
-        self._inserted: dict[int, dict[str, dict[bytes, Footprint]]] = {}
-        """The footprints that insert at an offset, by their format and what they insert."""
+        self._inserted: dict[int, dict[str, dict[bytes | int, Footprint]]] = {}
+        """The footprints that insert at an offset, by their format and what they insert; those that
+        stand for several, by `id`."""
+        self._joined: dict[int, list[Footprint]] = {}
+        """These alone."""
         self._points: list[int] = []
         self._meanings: set[_Meaning] = set()
         self._meant: dict[str, list[_Meaning]] = {}
         """The same by the edits."""
         self._patches: list[Patch] = []
-        self._grown = [0]
-        """By how much all patches before each of the first ones grow the text."""
+        self._begins: list[int] = []
+        """The offsets in `text()` at which the first patches begin."""
         self._written: set[bytes] = set()
         """The lines that replacements wrote, as whole as they stand now, without blanks round
         them."""
+        self._letters = bytearray()
+        """The same lines, one behind the other."""
         self._unread: list[Hunk] = []
         """Replacements of the base whose lines are not among them yet; most are never asked for."""
         self._mingled = False
         """Whether two replacements met on one line, or one changed a long one, so that not all
         such lines are known."""
-        self._now = Text(base)
-        self._later: list[tuple[int, Patch]] = []
-        """The replacements that `_now` lacks, with their places among the others."""
+        self._now = self._based
+        self._later: list[Patch] = []
+        """The replacements that `_now` lacks."""
+        self._is_folded = False
+        self._makers: set[str] = set()
+        self._since: list[str] = []
+        """The last edit that needs all before it, and the edits since."""
 
     def now(self) -> Text:
         """The base with every replacement made."""
-        if len(self._later) == 1:
-            at, patch = self._later[0]
-            hunk, grown = patch.hunk, self._grown_before(at)
-            self._now = self._now.spliced(hunk.start + grown, hunk.end + grown, hunk.new)
-        elif self._later:
+        if len(self._later) > 1 and not self._is_folded:
             self._now = Text(replaced(self.base, self.hunks(), 0, len(self.base)))
+        elif self._later:
+            grown, splices = 0, []
+            for at in sorted(map(self._index, self._later)):
+                patch, begin = self._patches[at], self._begin(at) - grown
+                splices.append((begin, begin + patch.end - patch.start, patch.new or b""))
+                grown += patch.growth
+            for start, end, new in reversed(splices):
+                self._splice(start, end, new)
         self._later.clear()
         return self._now
+
+    def _index(self, patch: Patch) -> int:
+        """The place of one of the last replacements among all."""
+        at = bisect_right(self._patches, (patch.start, patch.end), key=_span) - 1
+        while self._patches[at] is not patch:
+            at -= 1
+        return at
+
+    def _splice(self, start: int, end: int, new: bytes) -> None:
+        self._now = (Draft.of(self._now) or self._now).spliced(start, end, new)
 
     def text(self) -> bytes:
         """Its bytes."""
@@ -117,13 +160,19 @@ class Overlay:
 
     def hunks(self) -> Iterator[Hunk]:
         """The replacements, in the base's bytes and in order."""
-        return (patch.hunk for patch in self._patches)
+        for at, patch in enumerate(self._patches):
+            yield Hunk(patch.start, patch.end, self._new(at))
+
+    def _new(self, at: int) -> bytes:
+        """What a patch writes."""
+        new = self._patches[at].new
+        return self.now().part(self._begin(at), self._end(at)) if new is None else new
 
     def removed(self) -> Iterator[tuple[int, int, str]]:
         """The runs of the base's bytes that are replaced, in order, each with an edit that does."""
         for patch in self._patches:
-            if patch.hunk.start < patch.hunk.end:
-                yield patch.hunk.start, patch.hunk.end, patch.edits[0]
+            if patch.start < patch.end:
+                yield patch.start, patch.end, patch.edits[0]
 
     def add(self, footprints: Sequence[Footprint]) -> Footprint | None:
         """Make an edit's replacements, which are in the base's bytes.
@@ -138,7 +187,7 @@ class Overlay:
         for footprint, hunks in additions:
             self._occupy(footprint)
             for hunk in hunks:
-                self._replace(Patch(hunk, (footprint.edit,)))
+                self._replace(hunk, footprint.edit)
         return None
 
     def collides(self, footprints: Sequence[Footprint]) -> bool:
@@ -157,7 +206,7 @@ class Overlay:
                 continue
             shared: set[Hunk] = set()
             for other in self._overlapping(footprint):
-                agreed = _agreed(other, footprint)
+                agreed = _agreed(self._whole(other), footprint)
                 if agreed is None:
                     return other
                 shared |= agreed
@@ -180,13 +229,12 @@ class Overlay:
         """What changes, takes or splits one of the lines `start:end` of the base; lines that are
         put between them change none."""
         patches = self._between(start, end)
-        return next((one for one in patches if self._changes_line(one.hunk, start, end)), None)
+        return next((one for one in patches if self._changes_line(one, start, end)), None)
 
     def disturbs(self, start: int, end: int) -> bool:
         """Whether the lines `start:end` of the base no longer stand together as they did."""
         return any(
-            start < patch.hunk.start == patch.hunk.end < end
-            or self._changes_line(patch.hunk, start, end)
+            start < patch.start == patch.end < end or self._changes_line(patch, start, end)
             for patch in self._between(start, end)
         )
 
@@ -199,8 +247,7 @@ class Overlay:
             return bool(self._patches)
         if lines:
             return not self._written.isdisjoint(sought)
-        written = b"\n".join(self._written)
-        return any(line in written for line in sought)
+        return any(line in self._letters for line in sought)
 
     def writers(self, start: int, end: int) -> tuple[str, ...]:
         """The edits that wrote some of the bytes `start:end` of `text()`, or took some there."""
@@ -209,24 +256,20 @@ class Overlay:
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
         """The replacements that overlap or border on `start:end` of the base."""
-        if not self._patches or self._patches[-1].hunk.end < start:
+        if not self._patches or self._patches[-1].end < start:
             return ()
-        first = bisect_left(self._patches, start, key=lambda patch: patch.hunk.end)
-        last = bisect_right(self._patches, end, key=lambda patch: patch.hunk.start)
+        first = bisect_left(self._patches, start, key=_END)
+        last = bisect_right(self._patches, end, key=_START)
         return self._patches[first:last]
 
-    def _changes_line(self, hunk: Hunk, start: int, end: int) -> bool:
-        if hunk.start < hunk.end:
-            return hunk.start < end and start < hunk.end
-        if not start <= hunk.start <= end or not hunk.new:
+    def _changes_line(self, patch: Patch, start: int, end: int) -> bool:
+        if patch.start < patch.end:
+            return patch.start < end and start < patch.end
+        if not start <= patch.start <= end or not patch.size:
             return False
-        if self._begins_line(hunk.start):
-            return not hunk.new.endswith(b"\n") and hunk.start < end
-        ended = self.base.startswith((b"\n", b"\r\n"), hunk.start)
-        return not (ended and hunk.new.startswith((b"\n", b"\r\n")))
-
-    def _begins_line(self, at: int) -> bool:
-        return _begins_line(self.base, at)
+        if _begins_line(self._based, patch.start):
+            return not patch.ends and patch.start < end
+        return not (patch.breaks and self.base.startswith((b"\n", b"\r\n"), patch.start))
 
     def _inside(self, quoted: Hunk) -> list[Patch]:
         """The patches that wrote some of the bytes `quoted.start:quoted.end` of `text()`, or took
@@ -234,7 +277,7 @@ class Overlay:
         return [
             self._patches[at]
             for at in range(*self._touched(quoted))
-            if not self._patches[at].hunk.new
+            if not self._patches[at].size
             or (self._begin(at) < quoted.end and quoted.start < self._end(at))
         ]
 
@@ -243,26 +286,31 @@ class Overlay:
         for hunk in self._unread:
             if self._mingled:
                 break
-            first, last = self._remember(self.base, hunk.start, hunk.new, hunk.end)
+            first, last = self._remember(self._based, hunk.start, hunk.new, hunk.end)
             self._mingled |= (first, last) != (hunk.start, hunk.end) and any(
-                other.hunk.start < hunk.start or hunk.end < other.hunk.end
+                other.start < hunk.start or hunk.end < other.end
                 for other in self._between(first, last)
             )
         self._unread.clear()
 
-    def _remember(self, text: bytes, start: int, new: bytes, end: int) -> tuple[int, int]:
+    def _remember(self, text: Text, start: int, new: bytes, end: int) -> tuple[int, int]:
         """Note the lines that stand now where the bytes `start:end` of `text` become `new`; returns
         the bytes of the text that are parts of them."""
         first, last = start, end
         if not _begins_line(text, first):
-            first = text.rfind(b"\n", max(first - _LONG_LINE, 0), first) + 1
+            near = max(start - _LONG_LINE, 0)
+            first = text.part(near, start).rfind(b"\n") + 1
+            first += near if first else 0
         if not (_begins_line(text, last) and new.endswith(b"\n")):
-            last = text.find(b"\n", last, last + _LONG_LINE) + 1 or len(text)
+            last = text.part(end, min(end + _LONG_LINE, text.size)).find(b"\n") + 1
+            last = end + last if last else text.size
         if max(start - first, last - end) > _LONG_LINE:
             self._mingled = True
         else:
-            whole = text[first:start] + new + text[end:last] if first < start or end < last else new
-            self._written.update(map(_bare, whole.split(b"\n")))
+            lines = (text.part(first, start) + new + text.part(end, last)).split(b"\n")
+            bare = [_bare(line) for line in lines]
+            self._written.update(bare)
+            self._letters += b"\n".join([*bare, b""])
         return first, last
 
     # ------------------------------------------------------------ footprints
@@ -297,7 +345,20 @@ class Overlay:
                 return next(iter(footprints.values()))
             if hunk.new in footprints:
                 return footprints[hunk.new]
+            for other in self._joined.get(hunk.start, ()):
+                if other.format == format and self._whole(other).hunks[0].new == hunk.new:
+                    return other
         return None
+
+    def _whole(self, footprint: Footprint) -> Footprint:
+        """The footprint with its bytes."""
+        if not footprint.joined:
+            return footprint
+        span = footprint.start, footprint.end
+        at = bisect_left(self._patches, span, key=_span)
+        while self._patches[at].claim is not footprint:
+            at += 1
+        return replace(footprint, hunks=(Hunk(*span, self._new(at)),), joined=False)
 
     def _occupy(self, footprint: Footprint) -> None:
         if footprint.meaning is not None:
@@ -309,7 +370,10 @@ class Overlay:
                 if hunk.start not in self._inserted:
                     insort(self._points, hunk.start)
                 footprints = self._inserted.setdefault(hunk.start, {})
-                footprints.setdefault(footprint.format, {})[hunk.new] = footprint
+                key = id(footprint) if footprint.joined else hunk.new
+                footprints.setdefault(footprint.format, {})[key] = footprint
+                if footprint.joined:
+                    self._joined.setdefault(hunk.start, []).append(footprint)
         if footprint.start < footprint.end:
             where = self._touching(footprint)
             met = self._islands[where]
@@ -322,10 +386,13 @@ class Overlay:
             ]
 
     def _leave(self, footprint: Footprint) -> None:
-        """Forget a footprint in whose place another one comes."""
-        inserted = self._inserted.get(footprint.start, {}).get(footprint.format, {})
-        if inserted.get(footprint.hunks[0].new) is footprint:
-            del inserted[footprint.hunks[0].new]
+        """Forget a footprint of several edits, in whose place another one comes."""
+        start, format = footprint.start, footprint.format
+        if start == footprint.end:
+            self._joined[start].remove(footprint)
+            del self._inserted[start][format][id(footprint)]
+            if not self._inserted[start][format]:
+                del self._inserted[start][format]
         where = self._touching(footprint)
         for k, island in enumerate(self._islands[where], where.start):
             from_last = reversed(range(len(island.footprints)))
@@ -334,28 +401,49 @@ class Overlay:
                 others = island.footprints[:at] + island.footprints[at + 1 :]
                 self._islands[k] = replace(island, footprints=others)
 
-    def _replace(self, patch: Patch) -> None:
+    def _replace(self, hunk: Hunk, edit: str) -> None:
         """Add a replacement of base bytes that no other one touches but for its borders."""
-        hunk = patch.hunk
         at = len(self._patches)
-        if at and self._patches[-1].hunk.end >= hunk.start:
+        if at and self._patches[-1].end >= hunk.start:
             at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
         self._unread.append(hunk)
+        patch = Patch.of(hunk, (edit,))
         self._insert(at, at, patch)
-        self._later.append((at, patch))
+        self._later.append(patch)
+        self._note(edit)
+
+    def _note(self, edit: str) -> None:
+        self._makers.add(edit)
+        self._since.append(edit)
 
     def _insert(self, first: int, last: int, patch: Patch) -> None:
         """Put a patch in place of some."""
         self._patches[first:last] = [patch]
-        del self._grown[first + 1 :]
+        del self._begins[first:]
+
+    def _begin(self, at: int) -> int:
+        """The offset in `text()` at which a patch's new bytes begin."""
+        while at >= len(self._begins):
+            self._count_on()
+        return self._begins[at]
+
+    def _end(self, at: int) -> int:
+        return self._begin(at) + self._patches[at].size
+
+    def _count_on(self) -> None:
+        """Tell where some more patches begin."""
+        known = len(self._begins)
+        grown = self._grown_before(known)
+        run = self._patches[known : known + _RUN]
+        growths = accumulate(map(_GROWTH, run), initial=grown)
+        self._begins += map(add, map(_START, run), growths)
 
     def _grown_before(self, at: int) -> int:
         """By how much the patches before one grow the text."""
-        known = len(self._grown)
-        if at >= known:
-            more = map(_GROWTH, islice(self._patches, known - 1, at))
-            self._grown += islice(accumulate(more, initial=self._grown[-1]), 1, None)
-        return self._grown[at]
+        if not at:
+            return 0
+        patch = self._patches[at - 1]
+        return self._begin(at - 1) - patch.start + patch.growth
 
     # ------------------------------------------------------------ what needs earlier edits
 
@@ -363,58 +451,94 @@ class Overlay:
         """Make replacements that are in the bytes of `text()`; returns the edits that wrote what
         the edit quotes there (the bytes `quoted.start:quoted.end`)."""
         first, last = self._touched(quoted)
-        writers = self._inside(quoted) or self._patches[first:last] or self._patches
-        needs = _names(writers)
+        writers = self._inside(quoted) or self._patches[first:last]
+        needs = _names(writers) if writers else self._everybody()
         for hunk in reversed(hunks):
-            self._fold_one(edit, format, hunk)
+            self._fold_one(edit, format, hunk, needs)
+        if not writers:
+            self._since.clear()
+        self._note(edit)
         return needs
+
+    def _everybody(self) -> tuple[str, ...]:
+        """The edits that made the text what it is."""
+        if len(self._makers) <= _MOST_NAMED:
+            return _names(self._patches)
+        return tuple(dict.fromkeys(self._since))
 
     def _touched(self, hunk: Hunk) -> tuple[int, int]:
         """Which patches (the first, and the one behind the last) the bytes `hunk.start:hunk.end`
         of `text()` overlap or border on."""
-        every = range(len(self._patches))
-        last = bisect_right(every, hunk.end, key=self._begin)
-        return bisect_left(every, hunk.start, hi=last, key=self._end), last
+        while len(self._begins) < len(self._patches) and self._begins[-1:] <= [hunk.end]:
+            self._count_on()
+        first = bisect_left(self._begins, hunk.start)
+        if first and self._end(first - 1) >= hunk.start:
+            first -= 1
+        return first, bisect_right(self._begins, hunk.end)
 
-    def _begin(self, at: int) -> int:
-        """The offset in `text()` at which a patch's new bytes begin."""
-        return self._patches[at].hunk.start + self._grown_before(at)
-
-    def _end(self, at: int) -> int:
-        return self._begin(at) + len(self._patches[at].hunk.new)
-
-    def _fold_one(self, edit: str, format: str, hunk: Hunk) -> None:
+    def _fold_one(self, edit: str, format: str, hunk: Hunk, needs: Sequence[str]) -> None:
         """Make one patch of the hunk and all patches that it touches."""
         self._read()
         current = self.now()
         first, last = self._touched(hunk)
         met = self._patches[first:last]
-        shift = self._grown_before(last)
-        if met:
-            left, right = min(hunk.start, self._begin(first)), max(hunk.end, self._end(last - 1))
-            merged = Hunk(
-                met[0].hunk.start - (self._begin(first) - left),
-                met[-1].hunk.end + (right - self._end(last - 1)),
-                current.data[left : hunk.start] + hunk.new + current.data[hunk.end : right],
-            )
-        else:
-            merged = Hunk(hunk.start - shift, hunk.end - shift, hunk.new)
-        for name in _names(patch for patch in met if patch.merged is None):
-            self._meanings.difference_update(self._meant.pop(name, ()))
-        edits = tuple(dict.fromkeys((*_names(met), edit)))
-        footprint = Footprint(edit, format, (merged,))
-        for patch in met:
-            if patch.merged:
-                self._leave(patch.merged)
-        self._occupy(footprint)
         if not self._mingled:
-            self._remember(current.data, hunk.start, hunk.new, hunk.end)
-        self._insert(first, last, Patch(merged, edits, footprint if met else None))
-        self._now = current.spliced(hunk.start, hunk.end, hunk.new)
+            self._remember(current, hunk.start, hunk.new, hunk.end)
+        self._splice(hunk.start, hunk.end, hunk.new)
+        self._is_folded = True
+        if met:
+            patch = self._merged(edit, format, hunk, (first, last), needs)
+        else:
+            shift = self._grown_before(last)
+            moved = Hunk(hunk.start - shift, hunk.end - shift, hunk.new)
+            patch = Patch.of(moved, (edit,))
+            self._occupy(Footprint(edit, format, (moved,)))
+        self._insert(first, last, patch)
+
+    def _merged(
+        self, edit: str, format: str, hunk: Hunk, met: tuple[int, int], needs: Sequence[str]
+    ) -> Patch:
+        """The patch that takes the place of those that were met, with the hunk, which the text has
+        by now."""
+        first, last = met[0], met[1] - 1
+        patches = self._patches[first : last + 1]
+        left = min(hunk.start, self._begin(first))
+        right = max(hunk.end, self._end(last))
+        start = patches[0].start - (self._begin(first) - left)
+        end = patches[-1].end + (right - self._end(last))
+        size = right - left + len(hunk.new) - (hunk.end - hunk.start)
+        for patch in patches:
+            if patch.claim is None:
+                for name in patch.edits:
+                    self._meanings.difference_update(self._meant.pop(name, ()))
+            else:
+                self._leave(patch.claim)
+        claim = Footprint(edit, format, (Hunk(start, end, b""),), joined=True)
+        self._occupy(claim)
+        return Patch(
+            start,
+            end,
+            size,
+            size - (end - start),
+            self._now.part(left, left + min(size, 2)).startswith((b"\n", b"\r\n")),
+            size > 0 and self._now.part(left + size - 1, left + size) == b"\n",
+            _joint(_names(patches), edit, needs),
+            None,
+            claim,
+        )
 
 
-def _begins_line(text: bytes, at: int) -> bool:
-    return not at or text.startswith(b"\n", at - 1) or (at == len(BOM) and text.startswith(BOM))
+def _joint(names: Sequence[str], edit: str, needs: Sequence[str]) -> tuple[str, ...]:
+    """The edits that a patch comes from, the last of them `edit`; of many the first, and those
+    that it does not need itself."""
+    if len(names) > _MOST_NAMED:
+        needed = frozenset(needs)
+        names = [names[0], *(name for name in names[1:] if name not in needed)]
+    return tuple(dict.fromkeys([*names, edit]))
+
+
+def _begins_line(text: Text, at: int) -> bool:
+    return at in (0, text.offset) or text.part(at - 1, at) == b"\n"
 
 
 def _names(patches: Iterable[Patch]) -> tuple[str, ...]:
@@ -423,7 +547,7 @@ def _names(patches: Iterable[Patch]) -> tuple[str, ...]:
 
 
 def _span(patch: Patch) -> tuple[int, int]:
-    return patch.hunk.start, patch.hunk.end
+    return patch.start, patch.end
 
 
 def _bare(line: bytes) -> bytes:

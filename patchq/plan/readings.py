@@ -38,19 +38,28 @@ class BatchReading:
 
 def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
     """The plan of the reading that is meant; refused where none is."""
+    if all(edit.called for edit in edits):
+        return _called(read)
     on_base = read("base")
     if not on_base.meets:
         return on_base.plan
     in_sequence = read("sequence")
-    calls = all(edit.called for edit in edits)
     if in_sequence.plan.refused:
-        neither = on_base.plan.refused or in_sequence.barred
-        return in_sequence.plan if neither and calls else on_base.plan
-    if on_base.plan.refused or calls:
+        return on_base.plan
+    if on_base.plan.refused:
         return in_sequence.plan
     if on_base.plan.changes == in_sequence.plan.changes or not in_sequence.followed:
         return on_base.plan
     return _undecided(on_base.plan, in_sequence)
+
+
+def _called(read: Callable[[Order], BatchReading]) -> Plan:
+    """The same of calls alone: the base counts where they cannot be done in their order."""
+    in_sequence = read("sequence")
+    if not in_sequence.meets or not in_sequence.plan.refused or in_sequence.barred:
+        return in_sequence.plan
+    on_base = read("base")
+    return in_sequence.plan if on_base.plan.refused else on_base.plan
 
 
 def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:

@@ -249,15 +249,15 @@ def _without_line(text: Text, spot: Spot) -> tuple[Hunk, ...]:
 def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
     """Why the new text cannot stand where the old one was found, to the letter."""
     if not wanted.old.isascii():
-        curled = typographic(wanted.old) - typographic(text.whole[spot.start : spot.end])
+        curled = typographic(wanted.old) - typographic(text.part(spot.start, spot.end))
         if curled & typographic(wanted.replacement):
             return "a new line has typographic characters that the file has as plain ones"
     line = text.line_at(spot.start) - 1
-    ahead = text.whole[text.starts[line] : spot.start]
-    there, written = split_lines(text.whole[spot.start : spot.end]), split_lines(wanted.new)
+    ahead = text.part(text.starts[line], spot.start)
+    there, written = split_lines(text.part(spot.start, spot.end)), split_lines(wanted.new)
     if not ahead or ahead.strip(BLANKS) or len(written) <= len(there):
         return None
-    indent = indentation(text.contents[line])
+    indent = indentation(content(text.lines[line]))
     if _reach(there[1:], indent) and not _reach(written[1:], indent):
         return "a new line is indented less than the line that the quote begins in"
     return None
@@ -299,7 +299,7 @@ def _right_behind(text: Text, spot: Spot, insertion: bytes) -> Spot | None:
     flat = insertion.replace(b"\r\n", b"\n")
     for form in (flat, flat.replace(b"\n", b"\r\n")) if flat else ():
         end = spot.end + len(form)
-        if not text.whole.startswith(form, spot.end) or _splits_word(text, end):
+        if text.part(spot.end, end) != form or _splits_word(text, end):
             continue
         if not flat.startswith(b"\n") or _ends_line(text, end):
             return Spot(spot.end, end)
@@ -346,7 +346,7 @@ def _adds_lines(text: Text, spot: Spot, ahead: bytes, behind: bytes) -> bool:
     """Whether what stands at the place ahead of the old text, or behind it, is whole lines where
     the edit adds lines there: `import b` is not added by `import b.c`."""
     start = text.starts[text.line_at(spot.start) - 1]
-    begins = not text.whole[start : spot.start].strip(BLANKS)
+    begins = not text.part(start, spot.start).strip(BLANKS)
     if ahead.endswith(b"\n") and not begins:
         return False
     return not behind.startswith(b"\n") or _ends_line(text, spot.end)
@@ -364,7 +364,7 @@ def _is_words(text: Text, spot: Spot) -> bool:
 
 def _splits_word(text: Text, at: int) -> bool:
     """Whether a word goes on at this offset."""
-    return at > 0 and _WORD.fullmatch(text.whole[at - 1 : at + 1]) is not None
+    return at > 0 and _WORD.fullmatch(text.part(at - 1, at + 1)) is not None
 
 
 # ---------------------------------------------------------------- by lines
@@ -414,22 +414,22 @@ def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[s
     yield "exact", [spot for spot in exact if _is_whole(text, spot)]
     if {"line_endings", "typography"}.isdisjoint(rungs):
         return
-    flat, returns = text.flat
     wanted = sought.replace(b"\r\n", b"\n")
 
     def in_text(found: Iterable[Spot]) -> list[Spot]:
         """In the text's own offsets; that before a line's end is before its `\r` too."""
+        returns = text.flat[1]
         return [
             Spot(*(at + bisect_right(returns, at) for at in (spot.start, spot.end)))
             for spot in _at_most(found)
         ]
 
-    if "line_endings" in rungs and (flat is not text.whole or wanted != sought):
+    if "line_endings" in rungs and (text.has_crlf or wanted != sought):
         yield (
             "line_endings",
             in_text(Spot(at, at + len(wanted)) for at in text.flat_haystack.find(wanted)),
         )
-    if "typography" in rungs and not (text.flat_haystack.data.isascii() and wanted.isascii()):
+    if "typography" in rungs and not (text.is_ascii and wanted.isascii()):
         chars, plain = text.plain
         needle = plain_typography(wanted)
         if plain != chars or needle != wanted:
@@ -444,7 +444,7 @@ def _at_most(found: Iterable[Spot]) -> Iterator[Spot]:
 
 def _is_whole(text: Text, spot: Spot) -> bool:
     """Whether the place neither begins nor ends inside a `\\r\\n`."""
-    return all(text.whole[at - 1 : at + 1] != b"\r\n" for at in (spot.start, spot.end) if at)
+    return all(text.part(at - 1, at + 1) != b"\r\n" for at in (spot.start, spot.end) if at)
 
 
 def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[Spot]:
@@ -472,7 +472,7 @@ def begun_lines(text: Text, found: Sequence[Spot]) -> tuple[Place, ...]:
 def within(text: Text, spot: Spot, before: bytes, after: bytes) -> Spot:
     """The place between what was found of `before` and of `after`, one at each of its ends."""
     front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
-    there = _CHARACTER.findall(as_letters(text.whole[spot.start : spot.end]))
+    there = _CHARACTER.findall(as_letters(text.part(spot.start, spot.end)))
     first, last = there[:front], there[len(there) - behind :]
     start = spot.start + len(in_utf8("".join(first)))
     return Spot(start, spot.end - len(in_utf8("".join(last))))
@@ -485,7 +485,7 @@ def as_letters(data: bytes) -> str:
 def rewrite(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
     """The changes that put `new` where `old` was found.  Lines, or ends of lines, that the two
     share keep the text's bytes; new line ends are the text's most frequent."""
-    there = split_lines(text.whole[spot.start : spot.end])
+    there = split_lines(text.part(spot.start, spot.end))
     ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
     if ours == theirs:
         return ()

@@ -148,7 +148,8 @@ def _find_changes(
     lines = text.view(normalise).lines
     changes = _changes(quote)[first + 1 :]
     if changes:
-        view, sought, ahead = text.view(_as_read(_changes, normalise)), changes, first + 1
+        view = text.view(_as_read(_changes, normalise), by_line=False)
+        sought, ahead = changes, first + 1
     else:
         view = text.view(_as_read(_without_indentation, normalise))
         sought, ahead = _without_indentation(quote), 0

@@ -29,7 +29,6 @@ from patchq.pipeline import notes, traces
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.plan import batch
-from patchq.plan.guards import is_utf8
 from patchq.plan.targets import Rules
 from patchq.queue import Claim
 from patchq.report import document
@@ -38,7 +37,7 @@ from patchq.review import from_git, restack
 from patchq.review.decide import Decided
 from patchq.text import unified
 from patchq.text.line_diff import line_diff
-from patchq.text.lines import split_lines
+from patchq.text.lines import is_utf8, split_lines
 
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
 _MOST_COMMITS = 1000

@@ -27,7 +27,7 @@ BLANKS = b" \t\r\f\v"
 Normalise = Callable[[list[bytes]], list[bytes]]
 
 _ANY_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
-_SCANS = 8
+SCANS = 8
 """So many searches look through the whole text; for more it pays to know where each line of a view
 stands, and what the chunks of a haystack hold."""
 _FEW = 64
@@ -58,6 +58,14 @@ def plain_typography(data: bytes) -> bytes:
         return data
     text = data.decode("utf-8", "surrogateescape").translate(_TYPOGRAPHY)
     return text.encode("utf-8", "surrogateescape")
+
+
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def split_lines(data: bytes) -> list[bytes]:
@@ -121,22 +129,34 @@ class Text:
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
 
     def spliced(self, start: int, end: int, new: bytes) -> Text:
-        """The same with `new` in place of the bytes `start:end`.  What is known of the lines stays
-        known, so that many small changes take no look at all lines for each."""
-        text = Text(self.data[:start] + new + self.data[end:])
-        known = "starts" in vars(self) and self.data is self.whole and not self._returns
-        if not known or text.whole is not text.data or not self.offset == text.offset <= start:
-            return text
-        first, last = self.line_at(start) - 1, min(self.line_at(end), len(self.lines))
-        old = self.data[self.starts[first] : self.starts[last]]
-        new = text.data[self.starts[first] : self.starts[last] + len(text.data) - len(self.data)]
-        text.lines = [*self.lines[:first], *split_lines(new), *self.lines[last:]]
-        text.starts = self.starts[:first]
-        text.starts += accumulate(map(len, text.lines[first:]), initial=self.starts[first])
-        crlf, every = self.line_end_counts
-        crlf += new.count(b"\r\n") - old.count(b"\r\n")
-        text.line_end_counts = crlf, every + new.count(b"\n") - old.count(b"\n")
-        return text
+        """The same with `new` in place of the bytes `start:end`."""
+        return Text(self.data[:start] + new + self.data[end:])
+
+    def part(self, start: int, end: int) -> bytes:
+        """The bytes `start:end` of `whole`."""
+        return self.whole[start:end]
+
+    @property
+    def size(self) -> int:
+        """How many bytes `whole` has."""
+        return len(self.whole)
+
+    @property
+    def ends_at_returns(self) -> bool:
+        """Whether a lone `\r` is read as the end of a line."""
+        return self._returns
+
+    @cached_property
+    def is_utf8(self) -> bool:
+        return is_utf8(self.data)
+
+    @cached_property
+    def has_crlf(self) -> bool:
+        return b"\r\n" in self.whole
+
+    @cached_property
+    def is_ascii(self) -> bool:
+        return self.data.isascii()
 
     @cached_property
     def with_returns(self) -> Text | None:
@@ -190,8 +210,9 @@ class Text:
         chars = self.flat[0].decode("utf-8", "surrogateescape")
         return chars, chars.translate(_TYPOGRAPHY)
 
-    def view(self, normalise: Normalise | None = None) -> View:
-        """The lines as `normalise` reads them, given those without their `\n`; None: unchanged."""
+    def view(self, normalise: Normalise | None = None, *, by_line: bool = True) -> View:
+        """The lines as `normalise` reads them, given those without their `\n`; None: unchanged.
+        `by_line` says that it reads each line whatever stands round it."""
         if normalise is None:
             return self._raw_view
         if normalise not in self._views:
@@ -244,7 +265,7 @@ class View:
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""
         self._searches += 1
-        if self._searches > _SCANS:
+        if self._searches > SCANS:
             places = enumerate(map(self.where, quote[:_FEW]))
             rarest, at = min(places, key=lambda place: len(place[1]))
             if len(at) <= _FEW:
@@ -276,7 +297,7 @@ class Haystack:
     def find(self, needle: bytes) -> Iterator[int]:
         """The offset of every place of `needle`, which is not empty, in order."""
         self._searches += 1
-        if self._searches <= _SCANS or len(needle) < _LEAST or len(self.data) > _LARGEST:
+        if self._searches <= SCANS or len(needle) < _LEAST or len(self.data) > _LARGEST:
             return find(self.data, needle)
         return self._find_in_chunks(needle)
 

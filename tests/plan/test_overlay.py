@@ -196,14 +196,39 @@ def test_an_edit_said_again_after_it_was_undone_is_a_conflict() -> None:
     assert overlay.add([Footprint("3", "a", hunks, "said")]) is not None
 
 
+def test_an_insertion_is_compared_with_what_became_of_another_at_its_point() -> None:
+    overlay = Overlay(BASE)
+    for edit, hunk in (("1", (3, 3, b"x")), ("2", (3, 4, b"x")), ("3", (3, 5, b"z"))):
+        overlay.fold(edit, "a", [Hunk(*hunk)], Hunk(*hunk[:2], b""))
+    assert overlay.text() == b"012z456789"
+    assert overlay.add([claim((3, 3, "q"), format="b")]) is not None
+
+
+def test_of_many_edits_that_are_needed_only_some_are_named() -> None:
+    """Those that go unnamed are needed by the ones that are."""
+    overlay, needs = Overlay(b"\n" * 400), dict[str, tuple[str, ...]]()
+    for number in range(200):
+        start = 3 * number  # between what the others wrote
+        name = str(number)
+        needs[name] = overlay.fold(name, "a", [Hunk(start, start, b"x\n")], Hunk(start, start, b""))
+        known, more = set[str](), {name}
+        while more := {need for edit in more for need in needs[edit]} - known:
+            known |= more
+        assert known == set(map(str, range(number)))
+        assert len(needs[name]) <= 51
+
+
+@pytest.mark.parametrize("base", [BASE, b"0\n1\n2\n\n4\n"])
 @given(
     st.lists(
-        st.tuples(st.integers(0, 12), st.integers(0, 4), st.sampled_from(["", "x", "yz"])),
+        st.tuples(st.integers(0, 12), st.integers(0, 4), st.sampled_from(["", "x", "yz", "\n"])),
         max_size=6,
     )
 )
-def test_folding_is_editing_the_text_as_it_stands(drawn: list[tuple[int, int, str]]) -> None:
-    overlay, text = Overlay(BASE), BASE
+def test_folding_is_editing_the_text_as_it_stands(
+    base: bytes, drawn: list[tuple[int, int, str]]
+) -> None:
+    overlay, text = Overlay(base), base
     for number, (start, length, new) in enumerate(drawn):
         start = min(start, len(text))
         end = min(start + length, len(text))

@@ -367,7 +367,7 @@ def test_places_are_those_that_comparing_line_by_line_finds(
     there, quote = drawn
     seen = Text(b"".join(line + b"\n" for line in there))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "_SCANS", scans)
+        patch.setattr(text_module, "SCANS", scans)
         patch.setattr(search, "_CHECKED_ONE_BY_ONE", one_by_one)
         for level in levels(RUNGS[:4]):
             found = [(p.start, p.shift) for (p,) in ways(seen, Quote(quote, []), level)]

@@ -72,7 +72,7 @@ def test_every_search_finds_what_a_naive_one_finds(
 ) -> None:
     expected = [i for i in range(len(lines)) if lines[i : i + len(quote)] == quote]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "_SCANS", scans)
+        patch.setattr(text, "SCANS", scans)
         patch.setattr(text, "_FEW", few)
         assert list(View.of_lines(lines).find(quote)) == expected
         assert list(Text(b"".join(line + b"\n" for line in lines)).view().find(quote)) == expected
@@ -109,15 +109,3 @@ def test_typography_becomes_plain(data: str, plain: bytes) -> None:
 
 def test_bytes_that_are_no_utf8_survive_plain_typography() -> None:
     assert plain_typography(b"\xff\x93 \xe2\x80\x9c") == b'\xff\x93 "'
-
-
-@given(DATA, DATA, st.integers(0, 40), st.integers(0, 40))
-def test_a_text_with_a_part_replaced_is_as_if_read_anew(
-    data: bytes, new: bytes, one: int, other: int
-) -> None:
-    start, end = sorted((min(one, len(data)), min(other, len(data))))
-    base = Text(data)
-    assert len(base.starts) == len(base.lines) + 1  # which are known from here on
-    spliced, read = base.spliced(start, end, new), Text(data[:start] + new + data[end:])
-    for name in ("data", "whole", "lines", "starts", "contents", "line_end"):
-        assert getattr(spliced, name) == getattr(read, name)
