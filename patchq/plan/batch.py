@@ -41,7 +41,7 @@ from patchq.plan import conflicts, elision, guards, selection
 from patchq.plan.chains import WithFile, chains, taken_back
 from patchq.plan.deeds import Deeds
 from patchq.plan.files import File, Files, clash, outcome
-from patchq.plan.overlay import Footprint
+from patchq.plan.patches import Footprint
 from patchq.plan.proofs import Proofs, Since
 from patchq.plan.readings import BatchReading, Order, meant
 from patchq.plan.targets import Refused, Rules, check_text

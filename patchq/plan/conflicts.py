@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from patchq.model.values import Collision, Edit, EditOutcome, FileChange, Problem
 from patchq.plan.files import File
-from patchq.plan.overlay import Footprint, Patch
+from patchq.plan.patches import Footprint, Patch
 from patchq.plan.targets import Refused
 from patchq.resolve.ladder import Found
 from patchq.text.lines import Text

@@ -14,7 +14,7 @@ from patchq.model.ops import Create, DeleteFile, Rename, Replace, Write
 from patchq.model.values import Collision, Edit, Problem, Tree
 from patchq.plan import elision, guards, targets
 from patchq.plan.files import File, Files, clash
-from patchq.plan.overlay import Footprint
+from patchq.plan.patches import Footprint
 from patchq.plan.targets import Refused, Rules
 from patchq.resolve.ladder import Found, Rewrite, resolve
 from patchq.resolve.readings import quoted_lines

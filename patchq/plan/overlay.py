@@ -7,12 +7,13 @@ order.  An edit that only fits on what earlier edits wrote is folded into their 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from operator import add, attrgetter
 
 from patchq.model.values import Hunk
+from patchq.plan.patches import MOST_NAMED, Footprint, Patch, agreed, joint, names_of
 from patchq.resolve.ladder import replaced
 from patchq.text.draft import Draft
 from patchq.text.lines import Text, plain_typography
@@ -20,66 +21,14 @@ from patchq.text.lines import Text, plain_typography
 _END = attrgetter("end")
 _START = attrgetter("start")
 _GROWTH = attrgetter("growth")
-_EDITS = attrgetter("edits")
 _FOOTPRINTS = attrgetter("footprints")
 
 _LONG_LINE = 1000
 """Of a longer line that is changed inside, it is not remembered what it is now."""
-_MOST_NAMED = 50
-"""Of more edits than these that another one needs, those go unnamed that the named ones need."""
 _RUN = 64
 
 
 _Meaning = tuple[object, tuple[Hunk, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """What one edit has claimed of the base: `hunks`, at least one, in a run of lines that it
-    quotes, and so the hull `start:end` round them.  `meaning` is equal for edits that mean one;
-    `joined` says that it stands for several, and that its hunk lacks the bytes."""
-
-    edit: str
-    format: str
-    hunks: tuple[Hunk, ...]
-    meaning: object = None
-    joined: bool = False
-
-    @property
-    def start(self) -> int:
-        return self.hunks[0].start
-
-    @property
-    def end(self) -> int:
-        return self.hunks[-1].end
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """`size` bytes in place of the base's bytes `start:end`, and the edits that they come from."""
-
-    start: int
-    end: int
-    size: int
-    growth: int
-    """How many bytes more it writes than it takes."""
-    breaks: bool
-    """Whether it begins with the end of a line."""
-    ends: bool
-    """Whether it ends with one."""
-    edits: tuple[str, ...]
-    new: bytes | None
-    """What it writes; None where several became one: the text has it."""
-    claim: Footprint | None = None
-    """What it claims of the base, where several became one."""
-
-    @classmethod
-    def of(cls, hunk: Hunk, edits: tuple[str, ...]) -> Patch:
-        new = hunk.new
-        growth = len(new) - (hunk.end - hunk.start)
-        breaks = new.startswith((b"\n", b"\r\n"))
-        ends = new.endswith(b"\n")
-        return cls(hunk.start, hunk.end, len(new), growth, breaks, ends, edits, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +155,10 @@ class Overlay:
                 continue
             shared: set[Hunk] = set()
             for other in self._overlapping(footprint):
-                agreed = _agreed(self._whole(other), footprint)
-                if agreed is None:
+                alike = agreed(self._whole(other), footprint)
+                if alike is None:
                     return other
-                shared |= agreed
+                shared |= alike
             hunks = footprint.hunks
             if shared:
                 hunks = tuple(hunk for hunk in hunks if hunk not in shared)
@@ -252,7 +201,7 @@ class Overlay:
     def writers(self, start: int, end: int) -> tuple[str, ...]:
         """The edits that wrote some of the bytes `start:end` of `text()`, or took some there."""
         inside = self._inside(Hunk(start, end, b""))
-        return _names(inside)
+        return names_of(inside)
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
         """The replacements that overlap or border on `start:end` of the base."""
@@ -452,7 +401,7 @@ class Overlay:
         the edit quotes there (the bytes `quoted.start:quoted.end`)."""
         first, last = self._touched(quoted)
         writers = self._inside(quoted) or self._patches[first:last]
-        needs = _names(writers) if writers else self._everybody()
+        needs = names_of(writers) if writers else self._everybody()
         for hunk in reversed(hunks):
             self._fold_one(edit, format, hunk, needs)
         if not writers:
@@ -462,8 +411,8 @@ class Overlay:
 
     def _everybody(self) -> tuple[str, ...]:
         """The edits that made the text what it is."""
-        if len(self._makers) <= _MOST_NAMED:
-            return _names(self._patches)
+        if len(self._makers) <= MOST_NAMED:
+            return names_of(self._patches)
         return tuple(dict.fromkeys(self._since))
 
     def _touched(self, hunk: Hunk) -> tuple[int, int]:
@@ -522,28 +471,14 @@ class Overlay:
             size - (end - start),
             self._now.part(left, left + min(size, 2)).startswith((b"\n", b"\r\n")),
             size > 0 and self._now.part(left + size - 1, left + size) == b"\n",
-            _joint(_names(patches), edit, needs),
+            joint(names_of(patches), edit, needs),
             None,
             claim,
         )
 
 
-def _joint(names: Sequence[str], edit: str, needs: Sequence[str]) -> tuple[str, ...]:
-    """The edits that a patch comes from, the last of them `edit`; of many the first, and those
-    that it does not need itself."""
-    if len(names) > _MOST_NAMED:
-        needed = frozenset(needs)
-        names = [names[0], *(name for name in names[1:] if name not in needed)]
-    return tuple(dict.fromkeys([*names, edit]))
-
-
 def _begins_line(text: Text, at: int) -> bool:
     return at in (0, text.offset) or text.part(at - 1, at) == b"\n"
-
-
-def _names(patches: Iterable[Patch]) -> tuple[str, ...]:
-    """The edits that they come from."""
-    return tuple(dict.fromkeys(chain.from_iterable(map(_EDITS, patches))))
 
 
 def _span(patch: Patch) -> tuple[int, int]:
@@ -553,23 +488,3 @@ def _span(patch: Patch) -> tuple[int, int]:
 def _bare(line: bytes) -> bytes:
     """A line as every reading may see it."""
     return plain_typography(line).strip()
-
-
-def _agreed(one: Footprint, other: Footprint) -> set[Hunk] | None:
-    """The hunks that both make alike where their hulls overlap; None when they cannot both
-    stand."""
-    start, end = max(one.start, other.start), min(one.end, other.end)
-    ours, theirs = _within(one, start, end), _within(other, start, end)
-    return None if ours is None or ours != theirs else ours
-
-
-def _within(footprint: Footprint, start: int, end: int) -> set[Hunk] | None:
-    """The hunks inside `start:end`; None when one of them crosses its border."""
-    inside = set()
-    for hunk in footprint.hunks:
-        if (hunk.end <= start and hunk.start < start) or (hunk.start >= end and hunk.end > end):
-            continue
-        if hunk.start < start or hunk.end > end:
-            return None
-        inside.add(hunk)
-    return inside

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import overload
@@ -96,15 +97,67 @@ class _Homes:
         return self._homes.get(line, [])
 
 
+@dataclass(slots=True)
+class _Known:
+    """What is known of a draft from the one before it, and of no use without."""
+
+    homes: dict[Normalise | None, _Homes]
+    next_home: int
+    """A home that no block has had."""
+    offsets: list[int]
+    """The offset of each block, and of the end."""
+    firsts: list[int]
+    """How many lines stand before each block, and before the end."""
+    places: dict[int, int]
+    """The blocks by their homes."""
+    line_ends: tuple[int, int]
+    returns: int
+
+    @classmethod
+    def of(cls, blocks: Sequence[_LineBlock], offset: int) -> _Known:
+        firsts = list(accumulate((block.count for block in blocks), initial=0))
+        return cls(
+            {},
+            len(blocks),
+            list(accumulate((len(block.data) for block in blocks), initial=offset)),
+            firsts,
+            {block.home: at for at, block in enumerate(blocks)},
+            (sum(block.crlf for block in blocks), firsts[-1]),
+            sum(block.returns for block in blocks),
+        )
+
+    def behind(
+        self, blocks: Sequence[_LineBlock], first: int, here: Sequence[_LineBlock], count: int
+    ) -> _Known:
+        """What is known of the draft that has these `blocks`: `count` of them, from the `first` on,
+        in place of those `here`."""
+        rest, made = blocks[first:], blocks[first : first + count]
+        sizes = accumulate((len(block.data) for block in rest), initial=self.offsets[first])
+        counts = accumulate((block.count for block in rest), initial=self.firsts[first])
+        firsts = [*self.firsts[:first], *counts]
+        same = count == len(here)
+        crlf = self.line_ends[0] + sum(b.crlf for b in made) - sum(b.crlf for b in here)
+        return _Known(
+            self.homes,
+            self.next_home + count - len(here),
+            [*self.offsets[:first], *sizes],
+            firsts,
+            self.places if same else {block.home: at for at, block in enumerate(blocks)},
+            (crlf, firsts[-1]),
+            self.returns + sum(b.returns for b in made) - sum(b.returns for b in here),
+        )
+
+
 class Draft(Text):
     """A text whose every line is ended by `\\n`."""
 
-    def __init__(self, bom: bytes, blocks: list[_LineBlock], next_home: int) -> None:
+    def __init__(self, bom: bytes, blocks: list[_LineBlock], known: _Known | None = None) -> None:
         self._bom, self.offset = bom, len(bom)
         self._returns, self._views = False, {}
         self._blocks = blocks
-        self._next_home = next_home
-        self._homes: dict[Normalise | None, _Homes] = {}
+        self._known = known or _Known.of(blocks, self.offset)
+        self._offsets, self._firsts = self._known.offsets, self._known.firsts
+        self.line_end_counts = self._known.line_ends
 
     @classmethod
     def of(cls, text: Text) -> Draft | None:
@@ -116,24 +169,9 @@ class Draft(Text):
         lines = text.lines
         runs = range(0, max(len(lines), 1), _LINES)
         blocks = [_LineBlock(b"".join(lines[k : k + _LINES]), home) for home, k in enumerate(runs)]
-        return cls(text.data[: text.offset], blocks, len(blocks))
+        return cls(text.data[: text.offset], blocks)
 
     # ------------------------------------------------------------ where lines stand
-
-    @cached_property
-    def _offsets(self) -> list[int]:
-        """The offset of each block, and of the end."""
-        return list(accumulate((len(block.data) for block in self._blocks), initial=self.offset))
-
-    @cached_property
-    def _firsts(self) -> list[int]:
-        """How many lines stand before each block, and before the end."""
-        return list(accumulate((block.count for block in self._blocks), initial=0))
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        """The blocks by their homes."""
-        return {block.home: at for at, block in enumerate(self._blocks)}
 
     def block_of(self, line: int) -> tuple[_LineBlock, int]:
         """The block that has a line (0-based), or the end, and the line's place in it."""
@@ -160,15 +198,14 @@ class Draft(Text):
 
     def with_line(self, lines: Sequence[bytes], normalise: Normalise | None) -> _Where | None:
         """Where the rarest of some lines may stand; None where that may be anywhere."""
-        if normalise not in self._homes:
-            self._homes[normalise] = _Homes(normalise)
-        if not self._homes[normalise].is_worth_it(self._blocks):
+        known = self._known.homes.setdefault(normalise, _Homes(normalise))
+        if not known.is_worth_it(self._blocks):
             return None
-        homes = [self._homes[normalise].of(line) for line in lines[:_FEW]]
+        homes = [known.of(line) for line in lines[:_FEW]]
         rarest = min(range(len(homes)), key=lambda k: len(homes[k]))
         if len(homes[rarest]) > _FEW:
             return None
-        places = sorted({self._places[home] for home in homes[rarest] if home in self._places})
+        places = sorted({self._known.places[home] for home in homes[rarest]})
         return rarest, (
             self._firsts[at] + k
             for at in places
@@ -196,47 +233,18 @@ class Draft(Text):
             lines = split_lines(data)
             cut = [b"".join(lines[k : k + _LINES]) for k in range(0, len(lines), _LINES)]
         cut += [b""] * (len(here) - len(cut))
-        more = range(self._next_home, self._next_home + len(cut) - len(here))
-        homes = [*(block.home for block in here), *more]
-        made = [_LineBlock(piece, home) for piece, home in zip(cut, homes, strict=True)]
+        next_home = self._known.next_home
+        homes = [*(block.home for block in here), *range(next_home, next_home + len(cut))]
+        made = [_LineBlock(piece, home) for piece, home in zip(cut, homes, strict=False)]
         blocks = self._blocks.copy()
         blocks[first : last + 1] = made
-        draft = Draft(self._bom, blocks, self._next_home + len(more))
-        self._hand_on(draft, first, here, made)
-        if len(made) == 1:
-            # Only these lines are not known to stand in the block.
-            behind = tail.find(b"\n") + 1
-            fresh = bare_lines(head[head.rfind(b"\n") + 1 :] + new + tail[:behind])
-        for homes_of in self._homes.values():
-            for block in made:
-                homes_of.note(block.home, fresh if len(made) == 1 else block.read(None))
-        return draft
-
-    def _hand_on(
-        self, draft: Draft, first: int, here: Sequence[_LineBlock], made: Sequence[_LineBlock]
-    ) -> None:
-        """Tell the next draft what this one knows and what still holds."""
-        draft._homes = self._homes
-        if len(made) == len(here):
-            draft._places = self._places
-        rest = draft._blocks[first:]
-        draft._offsets = self._offsets[:first]
-        draft._offsets += accumulate((len(b.data) for b in rest), initial=self._offsets[first])
-        draft._firsts = self._firsts[:first]
-        draft._firsts += accumulate((b.count for b in rest), initial=self._firsts[first])
-        crlf = self.line_end_counts[0]
-        crlf += sum(b.crlf for b in made) - sum(b.crlf for b in here)
-        draft.line_end_counts = crlf, draft._firsts[-1]
-        draft._return_count = self._return_count
-        draft._return_count += sum(b.returns for b in made) - sum(b.returns for b in here)
-
-    @cached_property
-    def line_end_counts(self) -> tuple[int, int]:
-        return sum(block.crlf for block in self._blocks), self._firsts[-1]
-
-    @cached_property
-    def _return_count(self) -> int:
-        return sum(block.returns for block in self._blocks)
+        # In a single block only these lines are new.
+        fresh = head[head.rfind(b"\n") + 1 :] + new + tail[: tail.find(b"\n") + 1]
+        for block in made:
+            bare = bare_lines(fresh) if len(made) == 1 else block.read(None)
+            for known in self._known.homes.values():
+                known.note(block.home, bare)
+        return Draft(self._bom, blocks, self._known.behind(blocks, first, here, len(made)))
 
     # ------------------------------------------------------------ as any other text
 
@@ -286,7 +294,7 @@ class Draft(Text):
 
     @cached_property
     def with_returns(self) -> Text | None:
-        lone = self._return_count > self.line_end_counts[0]
+        lone = self._known.returns > self.line_end_counts[0]
         return Text(self.data, returns=True) if lone else None
 
     @cached_property

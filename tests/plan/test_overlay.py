@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.model.values import Hunk
-from patchq.plan.overlay import Footprint, Overlay
+from patchq.plan.overlay import Overlay
+from patchq.plan.patches import Footprint
 
 BASE = b"0123456789"
 
