@@ -47,7 +47,7 @@ from patchq.model.report import LANDED, HookPlan, Report
 from patchq.model.values import HookRun, Problem, State
 from patchq.queue.spool import Shelf, digest, report
 from patchq.queue.troubles import Troubles
-from patchq.report import logs
+from patchq.report import logs, secrecy
 from patchq.text.encoded import without_encoded
 from patchq.text.quote import clip
 
@@ -144,7 +144,7 @@ class Engine:
             self.troubles.over(name)
             return False
         message = f"the hook {step.id} ({step.stage}) {how}, the last time for batch {id}"
-        self.troubles.note(name, message, f"{cure}; batches get their verdicts")
+        self.troubles.note(name, secrecy.without(message), f"{cure}; batches get their verdicts")
         return run.exit is None
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
