@@ -184,8 +184,9 @@ def _record(site: Site, key: str, value: object) -> None:
 def _put(path: Path, data: bytes) -> None:
     """Replace a file, or what it is a link to, as a whole."""
     path = path.resolve()
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    files.replace(path, data, via=path.with_name(f".{path.name}.tmp"), mode=mode)
+    mode = stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else 0
+    via = path.with_name(f".{path.name}.tmp")
+    files.replace(path, data, via=via, mode=mode or 0o666, grant=mode)
 
 
 # ---------------------------------------------------------------- what git's hooks call

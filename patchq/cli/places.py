@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from dataclasses import dataclass
+from grp import getgrnam
 from pathlib import Path
 
 from patchq.config import config_file
 from patchq.config.schema import Config
-from patchq.git import backup, records
+from patchq.git import backup, records, sharing
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
 from patchq.pipeline.ground import Ground
@@ -43,6 +44,11 @@ class Site:
         if "path" in config.queue.model_fields_set and (why := self._not_a_queue(config)):
             where = config_file.place(self.config_path, "queue", "path")
             raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
+        if config.queue.group and not _group(config):
+            where = config_file.place(self.config_path, "queue", "group")
+            named = config.queue.group
+            problem = f"{where}: expected a group of this machine, got `{named}`"
+            raise config_file.ConfigError([problem])
         return config
 
     def _not_a_queue(self, config: Config) -> str | None:
@@ -64,9 +70,19 @@ class Site:
             backup.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
 
 
+def _group(config: Config) -> int | None:
+    """The number of the group that may read reports, where one is named and known."""
+    try:
+        return getgrnam(config.queue.group).gr_gid if config.queue.group else None
+    except KeyError:
+        return None
+
+
 def find(args: Namespace) -> Site:
     """The repository that the command is called in, or for; `UsageError` if there is none."""
     repo = Repository.open(args.directory)
+    args.opened.callback(sharing.unshare)
+    sharing.share(repo.setting("core.sharedRepository"))
     linked = not repo.bare and repo.gitdir != repo.commondir
     workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
     home = workdir or repo.commondir
@@ -79,7 +95,7 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
     root = site.home / config.queue.path
     if not root.is_dir():
         site.keep_out_of_status(root)
-    directory.create(root)
+    directory.create(root, _group(config))
     queue = DirectoryQueue(
         root,
         response_bytes=config.limits.response_bytes,

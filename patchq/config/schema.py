@@ -115,6 +115,7 @@ class Queue(Section):
     poll_seconds: Seconds = Field(2.0, description="time between two looks at the inbox")
     hold_seconds: Seconds = Field(3600.0, description="how long a batch may wait for another")
     retention_days: Number = Field(30, description="0 keeps finished batches for ever")
+    group: Maybe[Text] = Field(None, description="the group that may read reports")
 
 
 class Paths(Section):

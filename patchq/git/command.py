@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.git import files
+from patchq.git.sharing import childrens_umask
 from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault
 
 QUIET = (
@@ -88,6 +89,7 @@ class Git:
                 start_new_session=True,
                 pass_fds=keep,
                 timeout=self.seconds,
+                umask=childrens_umask(),
             )
         except FileNotFoundError:
             raise RepositoryFault("there is no `git` on the PATH", "install git") from None
@@ -111,6 +113,7 @@ class Git:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            umask=childrens_umask(),
         )
 
 

@@ -12,6 +12,7 @@ import fcntl
 import os
 import random
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -50,17 +51,18 @@ def write(
     data: bytes,
     *,
     folder: int | None = None,
-    mode: int | None = None,
+    mode: int = 0o666,
+    grant: int = 0,
     flush: bool = False,
 ) -> None:
-    """Write a file in place, for names that nobody looks at yet; `flush` makes the content
-    durable."""
-    with opened(path, _WRITE, folder) as fd:
+    """Write a file in place, for names that nobody looks at yet; `flush` makes the content durable.
+    umask narrows the mode, but for what `grant` gives in any case."""
+    with opened(path, _WRITE, folder, mode) as fd:
         write_all(fd, data)
-        if mode is not None:
-            os.fchmod(fd, mode)
+        if grant:
+            os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | grant)
         if flush:
-            (os.fdatasync if mode is None else os.fsync)(fd)  # the mode as well
+            (os.fsync if grant else os.fdatasync)(fd)
 
 
 def replace(
@@ -69,7 +71,8 @@ def replace(
     *,
     via: str | Path,
     folder: int | None = None,
-    mode: int | None = None,
+    mode: int = 0o666,
+    grant: int = 0,
     flush: bool = False,
 ) -> None:
     """Write a file, or replace it, so that it is seen whole or not at all.
@@ -78,7 +81,7 @@ def replace(
     content durable before it takes the old one's place.
     """
     try:
-        write(via, data, folder=folder, mode=mode, flush=flush)
+        write(via, data, folder=folder, mode=mode, grant=grant, flush=flush)
         os.rename(via, path, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with suppress(OSError):

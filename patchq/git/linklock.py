@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from patchq.git import files
+from patchq.git import files, sharing
 from patchq.model.errors import Busy, DiskFault
 
 WAIT_SECONDS = 10.0
@@ -69,7 +69,9 @@ class LinkLock:
                 os.link(self.own, lock)
                 self.lock = lock
             except FileNotFoundError:
-                make_directory(lock.parent)  # git removes directories that pack-refs emptied
+                sharing.make_directory(
+                    lock.parent
+                )  # git removes directories that pack-refs emptied
             except OSError as error:
                 if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
                     raise
@@ -96,7 +98,9 @@ class LinkLock:
     def publish(self, path: Path) -> None:
         """The lock becomes `path`, as accessible as what it replaces, or as the directory is."""
         assert self.lock is not None
-        os.fchmod(self.fd, file_mode(path))
+        made = stat.S_IMODE(os.fstat(self.fd).st_mode)
+        if (mode := file_mode(path, made)) != made:
+            os.fchmod(self.fd, mode)
         os.rename(self.lock, path)
         self.lock = None
 
@@ -139,25 +143,12 @@ def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LinkL
             os.close(fd)
 
 
-def make_directory(path: Path) -> None:
-    """Make the directory and its parents, each as accessible as the one that it stands in."""
-    if path.is_dir():
-        return
-    make_directory(path.parent)
-    with suppress(FileExistsError):
-        path.mkdir()
-        path.chmod(stat.S_IMODE(path.parent.stat().st_mode))
-
-
-def file_mode(path: Path) -> int:
-    """The permissions of the file at `path`, or of one to be made there.
-
-    A directory's own permissions carry umask and `core.sharedRepository` already.
-    """
+def file_mode(path: Path, made: int) -> int:
+    """The permissions of the file at `path`, or, if there is none, for one that umask made so."""
     try:
         return stat.S_IMODE(path.lstat().st_mode) & 0o666
     except FileNotFoundError:
-        return path.parent.stat().st_mode & 0o666
+        return sharing.beside(made, path.parent.stat().st_mode) & 0o666
 
 
 def _held_by_others(lock: Path) -> tuple[str, str]:

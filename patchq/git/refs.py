@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.git import files, records
-from patchq.git.linklock import WAIT_SECONDS, LinkLock, file_mode, leftovers, make_directory
+from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.git.objects import Identity
 from patchq.git.reffiles import heads, packed_refs
 from patchq.git.repository import Repository
+from patchq.git.sharing import beside, make_directory
 from patchq.model.errors import DiskFault, ObjectsGone, RepositoryFault
 
 _SUFFIX = ".ref"
@@ -221,9 +223,10 @@ def _log(
     if ref.startswith("refs/heads/") and not own.is_file():
         _make_room(own)
         make_directory(own.parent)
-        mode = file_mode(own)
-        own.touch()
-        own.chmod(mode)
+        with files.opened(own, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as fd:
+            made = stat.S_IMODE(os.fstat(fd).st_mode)
+            if (mode := beside(made, own.parent.stat().st_mode) & 0o666) != made:
+                os.fchmod(fd, mode)
     for log in (own, *(at / "logs/HEAD" for at, head in heads(repo.commondir) if head == ref)):
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
         with suppress(FileNotFoundError), files.opened(log, flags) as fd:

@@ -21,8 +21,9 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import ObjectType
 
-from patchq.git.linklock import LinkLock, leftovers, make_directory
+from patchq.git.linklock import LinkLock, leftovers
 from patchq.git.objects import object_id, referred
+from patchq.git.sharing import make_directory
 
 MOST_LOOSE = 24
 """More objects at once than these are written as a pack."""

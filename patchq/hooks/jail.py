@@ -39,6 +39,7 @@ from time import monotonic
 
 from patchq.git import files
 from patchq.git.command import QUIET, Git, sealed_environment
+from patchq.git.sharing import childrens_umask
 from patchq.hooks import keeper, sight
 from patchq.model.errors import DiskFault, Fault, HookFault, RepositoryFault
 from patchq.text.quote import decode, visible
@@ -130,6 +131,7 @@ def _start(job: Job, stdin: int) -> _Keeper:
             env=dict(job.env),
             pass_fds=fds,
             start_new_session=True,
+            umask=childrens_umask(),
         )
     except OSError as error:
         os.close(status)

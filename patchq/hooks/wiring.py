@@ -147,7 +147,7 @@ def install(place: HookFile) -> bool:
         _keep(place)
     place.file.parent.mkdir(parents=True, exist_ok=True)
     via = place.file.with_name(f".{place.name}.{os.getpid()}")
-    files.replace(place.file, text.encode(), via=via, mode=0o755, flush=True)
+    files.replace(place.file, text.encode(), via=via, mode=0o777, flush=True)
     return True
 
 

@@ -19,6 +19,7 @@ Who wants to survive power cuts, too, keeps this order for any number of claims 
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from patchq.git import files
+from patchq.git.sharing import make_directory, umask
 from patchq.model.errors import Busy, DiskFault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
@@ -42,10 +44,32 @@ PRIVATE = ("ids", "sources")
 
 
 @disk_faults
-def create(root: Path) -> None:
-    """Make the queue's directories; safe to repeat."""
+def create(root: Path, readers: int | None = None) -> None:
+    """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
+    nobody else but the owner and those who share the repository."""
     for name in (*PUBLIC, *PRIVATE):
-        (root / name).mkdir(parents=True, exist_ok=True)
+        make_directory(root / name)
+    if readers is not None:
+        for path in (root, *(root / name for name in PUBLIC[1:])):
+            _let_read(path, readers, alone=path != root)
+
+
+def _let_read(path: Path, group: int, *, alone: bool) -> None:
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    wanted = (mode & ~0o007 | stat.S_ISGID if alone else mode) | 0o050
+    if os.geteuid() not in (0, status.st_uid):
+        return
+    try:
+        if status.st_gid != group:
+            os.chown(path, -1, group)
+        if wanted != mode or status.st_gid != group:
+            path.chmod(wanted)
+    except PermissionError:
+        raise UsageError(
+            f"{path} cannot be given to the group that `queue.group` names",
+            "have the user that runs patchq join that group, or name another one",
+        ) from None
 
 
 @dataclass(slots=True)
@@ -95,6 +119,8 @@ class DirectoryQueue:
         self._claims = ClaimFiles(self._active, self._public, response_bytes)
         self._live: dict[str, _Live] = {}
         self._lock = Lock(root / "lock")
+        self._made = 0o666 & ~umask()
+        """The permissions of what is made."""
 
     @disk_faults
     def acquire(self) -> None:
@@ -180,8 +206,8 @@ class DirectoryQueue:
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         token = claim.token
         answer = {"asked": generation.to_json(), "data": data.decode("utf-8", "surrogateescape")}
-        self._claims.put(token, f"{token}.asked", spool.encode(answer), flush=True)
-        self._claims.put(token, f"{token}.body", data)
+        self._claims.put(token, f"{token}.asked", spool.encode(answer), private=True, flush=True)
+        self._claims.put(token, f"{token}.body", data, private=True)
         self._known(claim).more = True
         return claim.answered(data, generation)
 
@@ -200,6 +226,16 @@ class DirectoryQueue:
         if markdown is not None and (page := _page(markdown)) != live.page:
             self._active.write(f"{token}.md", page, flush=flush)
             live.page = page
+        self._open_to_readers(token, report)
+
+    def _open_to_readers(self, token: str, report: Report) -> None:
+        """Before the files get their names; the response was the queue's own until now."""
+        place = self._rejected if report["state"] == "rejected" else self._done
+        secret = any(problem["code"] == "edit.secret" for problem in report["problems"])
+        self._active.open_to_readers(f"{token}.body", place, self._made, secret=secret)
+        if place.grant or self._made & ~place.mode & 0o077:
+            for name in (f"{token}.json", f"{token}.md"):
+                self._active.open_to_readers(name, place, self._made, secret=False)
 
     @disk_faults
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
@@ -258,7 +294,7 @@ class DirectoryQueue:
         self._live[token] = _Live(lock=lock, more=choice is not None)
         if choice is not None:
             self._claims.put(token, f"{token}.choice", spool.encode(choice), flush=True)
-        self._claims.put(token, f"{token}.body", data, flush=True)
+        self._claims.put(token, f"{token}.body", data, private=True, flush=True)
         self._claims.enter(token, name)
         return claim_of(token, name, Snapshot(data, len(data)), request=False, choice=choice)
 

@@ -272,7 +272,7 @@ class ClaimFiles:
         active, token = self._active.fd, self._tokens.next()
         # An empty directory that another claim left costs a tenth of a new one.
         if not (self._spare and self._active.move(self._spare.pop(), self._active, token)):
-            os.mkdir(token, 0o700, dir_fd=active)
+            self._make_directory(token)
         try:
             os.rename(name, f"{token}/{name}", src_dir_fd=inbox.fd, dst_dir_fd=active)
         except OSError as error:
@@ -287,7 +287,7 @@ class ClaimFiles:
         the lock."""
         while True:
             token = self._tokens.next()
-            os.mkdir(token, 0o700, dir_fd=self._active.fd)
+            self._make_directory(token)
             lock = os.open(token, spool.DIRECTORY, dir_fd=self._active.fd)
             flock(lock, math.inf)
             # Somebody who recovers may have taken the directory for a leftover before the lock.
@@ -305,9 +305,19 @@ class ClaimFiles:
                 free = flock(stack.enter_context(folder))
             yield free
 
-    def put(self, token: str, name: str, data: bytes, *, flush: bool = False) -> None:
-        """Write a file of a claim, so that what a crash leaves of it is known as the claim's."""
-        self._active.put(name, data, via=f"{token}.tmp", flush=flush)
+    def put(
+        self, token: str, name: str, data: bytes, *, private: bool = False, flush: bool = False
+    ) -> None:
+        """Write a file of a claim, so that what a crash leaves of it is known as the claim's;
+        `private` is what may hold a secret, as long as nobody has looked."""
+        mode = 0o600 if private else 0o666
+        self._active.put(name, data, via=f"{token}.tmp", mode=mode, flush=flush)
+
+    def _make_directory(self, token: str) -> None:
+        folder = self._active.fd
+        os.mkdir(token, 0o700, dir_fd=folder)
+        if self._active.grant:  # whoever shares the queue may have to recover it
+            os.chmod(token, 0o2770, dir_fd=folder)
 
     def enter(self, token: str, name: str) -> None:
         """Say by an empty entry what the response is called."""
@@ -376,7 +386,7 @@ class ClaimFiles:
         if answer is not None:
             data = answer["data"].encode("utf-8", "surrogateescape")
             if data != body.data:  # a crash came before the copy of it
-                self.put(token, f"{token}.body", data)
+                self.put(token, f"{token}.body", data, private=True)
                 body = Snapshot(data, len(data))
         return claim_of(
             token,
@@ -400,7 +410,7 @@ class ClaimFiles:
     def _copy(self, token: str, name: str) -> Snapshot:
         copy = snapshot(self._active.fd, f"{token}/{name}", self._limit)
         if copy.problem is None:
-            self.put(token, f"{token}.body", copy.data)
+            self.put(token, f"{token}.body", copy.data, private=True)
         return copy
 
 

@@ -93,6 +93,9 @@ class Folder:
         self._lasting = lasting
         self._fd: int | None = None
         self._key = (-1, -1)
+        self.mode = 0
+        """Of the directory that stands there now."""
+        self.gid = -1
 
     def __enter__(self) -> Folder:
         return self
@@ -114,6 +117,7 @@ class Folder:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self._path)
             status = os.lstat(self._path)
+        self.mode, self.gid = stat.S_IMODE(status.st_mode), status.st_gid
         if self._fd is not None and self._key == (status.st_dev, status.st_ino):
             return self._fd
         self.close()
@@ -126,6 +130,11 @@ class Folder:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+    @property
+    def grant(self) -> int:
+        """What the directory's group has of each file, if it gives that group to what is in it."""
+        return self.mode & 0o060 if self.mode & stat.S_ISGID else 0
 
     def names(self, inside: str = ".") -> list[str]:
         """What is in the directory, or in one inside, sorted; nothing where there is none."""
@@ -160,15 +169,47 @@ class Folder:
 
     def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
         """Write a file in place: for names that nobody looks at yet."""
-        files.write(name, data, folder=self.fd, flush=flush)
+        folder = self.fd
+        files.write(name, data, folder=folder, grant=self.grant, flush=flush)
 
-    def put(self, name: str, data: bytes, *, via: str | None = None, flush: bool = False) -> None:
+    def put(
+        self,
+        name: str,
+        data: bytes,
+        *,
+        via: str | None = None,
+        mode: int = 0o666,
+        flush: bool = False,
+    ) -> None:
         """Write a file, or replace it, by way of `NAME.tmp` or `via`; see `files.replace`."""
-        files.replace(name, data, via=via or f"{name}.tmp", folder=self.fd, flush=flush)
+        scratch, folder = via or f"{name}.tmp", self.fd
+        files.replace(
+            name, data, via=scratch, folder=folder, mode=mode, grant=self.grant, flush=flush
+        )
+
+    def open_to_readers(self, name: str, target: Folder, made: int, *, secret: bool) -> None:
+        """Give a file of this folder, which stands in `target` soon, to those who may read there:
+        what umask `made`, within what that directory allows, and its group.  What is `secret` is
+        its owner's, and that group's."""
+        _ = target.fd
+        mode = (made & target.mode | 0o600 | target.grant) & (0o660 if secret else 0o666)
+        if secret and not target.grant:
+            mode &= 0o600
+        with contextlib.suppress(FileNotFoundError):
+            status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+            if target.grant and status.st_gid != target.gid:
+                with contextlib.suppress(PermissionError):
+                    os.chown(name, -1, target.gid, dir_fd=self.fd, follow_symlinks=False)
+            if stat.S_IMODE(status.st_mode) != mode:
+                os.chmod(name, mode, dir_fd=self.fd)
 
     def append(self, name: str, line: str) -> None:
         """Add a line to a file; lines of several processes do not mix."""
         with files.opened(name, _APPEND, self.fd) as fd:
+            mode = stat.S_IMODE(os.fstat(fd).st_mode) if self.grant else 0
+            if self.grant & ~mode:
+                with contextlib.suppress(PermissionError):  # somebody else made it
+                    os.fchmod(fd, mode | self.grant)
             files.append(fd, line.encode() + b"\n")
 
     def remove(self, name: str) -> bool:

@@ -255,7 +255,7 @@ class MetricsFile:
         # The node exporter reads what ends in `.prom`, so the scratch file must not.
         scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
-            files.replace(self.path, content.encode(), via=scratch, mode=0o644)
+            files.replace(self.path, content.encode(), via=scratch)
         except OSError as error:
             with suppress(OSError):
                 scratch.unlink()

@@ -29,13 +29,21 @@ class Done(NamedTuple):
         return json.loads(self.out)
 
 
-def patchq(*words: str, cwd: Path, stdin: str | bytes = b"", code: int | None = 0) -> Done:
+def patchq(
+    *words: str,
+    cwd: Path,
+    stdin: str | bytes = b"",
+    code: int | None = 0,
+    umask: int = 0o022,
+) -> Done:
     """Run a command; an exit code other than the expected one, if any is, fails the test."""
     process = _shared()
     assert process.stdin
     assert process.stdout
     data = stdin.encode() if isinstance(stdin, str) else stdin
-    process.stdin.write(json.dumps([words, str(cwd), dict(os.environ), data.decode("latin-1")]))
+    process.stdin.write(
+        json.dumps([words, str(cwd), dict(os.environ), data.decode("latin-1"), umask])
+    )
     process.stdin.write("\n")
     process.stdin.flush()
     return _checked(words, Done(*json.loads(process.stdout.readline())), code)
@@ -107,7 +115,8 @@ def _serve() -> None:
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
         pygit2.settings.search_path[level] = ""
     for line in requests:
-        words, cwd, environ, stdin = json.loads(line)
+        words, cwd, environ, stdin, umask = json.loads(line)
+        os.umask(umask)
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(environ)

@@ -619,7 +619,7 @@ from patchq.queue.directory import DirectoryQueue
 queue = DirectoryQueue(Path(sys.argv[1]), settle_seconds=0.05)
 queue.acquire()
 def told(claim, id, state):
-    return {"id": id, "state": state, "source": {"name": claim.source.name,
+    return {"id": id, "state": state, "problems": [], "source": {"name": claim.source.name,
             "sha256": claim.source.sha256, "bytes": claim.source.size}}
 def work(claims):
     for claim in claims:
