@@ -113,8 +113,8 @@ def others(tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("only root can be somebody else")
     for parent in (tmp_path, *tmp_path.parents):
-        if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o001 == 0:
-            parent.chmod(mode(parent) | 0o001)
+        if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o011 != 0o011:
+            parent.chmod(mode(parent) | 0o011)
 
 
 def can_read(path: Path, *groups: int) -> bool:
