@@ -18,7 +18,7 @@ from patchq.formats.marks.carried import prefix_of
 from patchq.formats.marks.lines import TAG_NAMES, Fence, fence
 from patchq.formats.marks.tags import Tag, opens_channel, thought_on
 
-_OWN = ("`{3}", "~{3}", "<", "\\[", "◁")
+_OWN = ("```", "~~~", "<", "\\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
 _BARE = "`~<{["
 """What a line begins with that carries no prefix."""
@@ -121,7 +121,10 @@ class Catalogue(dict[str, Format]):
             (re.compile("|".join(map(_first, opening.starts))).match, opening)
             for opening in openings
         ]
-        self.may_begin = re.compile(rf"\s*(?:{'|'.join([*_OWN, *starts])})").match
+        firsts = dict.fromkeys(map(_first, [*_OWN, *starts]))
+        self.may_begin = re.compile(
+            rf"\s*+(?={'|'.join(firsts)})(?:{'|'.join([*_OWN, *starts])})"
+        ).match
         """Whether anything may begin on a line."""
         self._by_letter: dict[str, tuple[Opening, ...]] = {}
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)

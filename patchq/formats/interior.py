@@ -8,8 +8,9 @@ would be, by the formats themselves, and what they find is counted and left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
+from itertools import compress
 
 from patchq.formats.catalogue import NOTHING, Beginning
 from patchq.formats.format import Document, Inside, Piece, UnreadableEdit
@@ -91,12 +92,13 @@ class _Look:
 
     def _plain(self, i: int) -> int:
         """Take in the lines from `i` on, on which nothing begins; the index of the first other."""
-        lines, j = self.lines, i
-        while j < len(lines) and not (
-            self.may_begin(lines[j]) and self.begins(lines[j]) is not NOTHING
-        ):
-            j += 1
-        self._say([k for k in range(i, j) if lines[k] and not lines[k].isspace()])
+        lines, indices = self.lines, range(i, len(self.lines))
+        begun = compress(indices, map(self.may_begin, map(lines.__getitem__, indices)))
+        j = next((k for k in begun if self.begins(lines[k]) is not NOTHING), len(lines))
+        # Edits take what stands right above them at most, so the first line tells.
+        first = next((k for k in range(i, j) if lines[k] and not lines[k].isspace()), None)
+        if first is not None:
+            self._say(first)
         return j
 
     def _inside(self, end: int | None) -> Inside:
@@ -118,15 +120,15 @@ class _Look:
         if mark:
             self._fence(mark)
         elif not blank:
-            self._say([i])
+            self._say(i)
         return i + 1
 
-    def _say(self, found: Sequence[int]) -> None:
-        """Take in lines that hold text."""
+    def _say(self, found: int) -> None:
+        """Take in a line that holds text."""
         if self.inner is not None or len(self.open) > 1:
-            self.inner_text = self.inner_text or bool(found)
+            self.inner_text = True
         else:
-            self.text.update(found)
+            self.text.add(found)
 
     def _fence(self, mark: Fence) -> None:
         """Go into a further fence, or out of it."""

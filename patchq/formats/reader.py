@@ -85,11 +85,10 @@ class Reading:
             self.stated[first + i] = replace(stated, group=first + stated.group)
         behind = self.sections
         for edit in part.edits:
-            if at or edit.section:
-                section = edit.section and behind + edit.section
-                self.sections = max(self.sections, section)
-                edit = replace(edit, at=at or edit.at, section=section)
-            self.edits.append(edit)
+            section = edit.section and behind + edit.section
+            self.sections = max(self.sections, section)
+            changes = at or section != edit.section
+            self.edits.append(edit.but(at=at, section=section) if changes else edit)
         self.summary = self.summary or part.summary
         self.author = self.author or part.author
         self.warnings += part.warnings
@@ -153,12 +152,11 @@ class _ResponseReader:
     def _next(self, i: int) -> int:
         """The index of the first line from `i` on, where something may begin; the lines' number
         if there is none."""
-        lines, begins, may_begin = self.doc.lines, self.begins, self.formats.may_begin
-        for k in range(i, len(lines)):
-            if may_begin(lines[k]):
-                begun = begins(lines[k])
-                if begun is not NOTHING and not (begun.skips and begun.skips(self.doc, k)):
-                    return k
+        lines, indices = self.doc.lines, range(i, len(self.doc.lines))
+        for k in compress(indices, map(self.formats.may_begin, map(lines.__getitem__, indices))):
+            begun = self.begins(lines[k])
+            if begun is not NOTHING and not (begun.skips and begun.skips(self.doc, k)):
+                return k
         return len(lines)
 
     def _step(self, i: int) -> int:

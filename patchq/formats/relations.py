@@ -109,5 +109,5 @@ def _numbered(edits: Sequence[Edit]) -> tuple[Edit, ...]:
         id = edit.id or str(number)
         while not edit.id and id in used:
             id += "'"
-        numbered.append(edit.under(id))
+        numbered.append(edit.but(id))
     return tuple(numbered)

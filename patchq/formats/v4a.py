@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from patchq.formats.format import Document, Format, Opening, Piece, Sign, UnreadableEdit
 from patchq.formats.marks.lines import halves, is_blank, joined, line_above, next_line
@@ -226,8 +226,8 @@ def _edits(doc: Document, sections: Sequence[_Section]) -> Iterator[Edit]:
         yield _edit(section, section.index, last, op)
 
 
-def _edit(section: _Section, first: int, last: int, op: Op) -> Edit:
-    return Edit("", NAME, (first + 1, last + 1), section.path, op)
+def _edit(section: _Section, first: int, last: int, op: Op, number: int = 0) -> Edit:
+    return Edit("", NAME, (first + 1, last + 1), section.path, op, section=number)
 
 
 def _add(section: _Section) -> Create:
@@ -277,8 +277,8 @@ def _update(
             yield _edit(section, section.index, i, Rename(to))
     for chunk in chunks if changing else ():
         if any(sign for sign, _ in chunk.lines):
-            edit = _edit(section, chunk.first, chunk.last, chunk.hunk(bare=lost))
-            yield replace(edit, section=section.index + 1)
+            op = chunk.hunk(bare=lost)
+            yield _edit(section, chunk.first, chunk.last, op, section.index + 1)
 
 
 # ---------------------------------------------------------------- the chunks of a file

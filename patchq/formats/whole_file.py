@@ -417,7 +417,7 @@ def _check_blocks(text: Fenced, tie: Tie) -> None:
 
     Only a fence whose info names the file, and a document, may hold whole blocks.
     """
-    if not may_mark("\n".join(text.lines)):
+    if not may_mark(text.text):
         return
     may_show = tie.in_info or is_document(tie.path)
     opened = False

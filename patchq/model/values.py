@@ -88,19 +88,25 @@ class Edit:
     """Whether it is an edit call, or the call of a tool states it: calls are meant in their
     order."""
 
-    def under(self, id: str) -> Edit:
-        """The same with that id.  Every edit gets one, and `replace` takes three times as long."""
+    def but(
+        self,
+        id: str | None = None,
+        at: tuple[int, int] | None = None,
+        section: int | None = None,
+    ) -> Edit:
+        """The same with another id, place or section.  Every edit of a response gets one, and
+        `replace` takes three times as long."""
         return Edit(
-            id,
+            self.id if id is None else id,
             self.format,
-            self.at,
+            at or self.at,
             self.path,
             self.op,
             self.description,
             self.confidence,
             self.depends_on,
             self.fallback_of,
-            self.section,
+            self.section if section is None else section,
             self.called,
         )
 

@@ -93,8 +93,8 @@ def ends_block(line: str, marker: BlockMarker) -> bool:
 
 def may_mark(text: str) -> bool:
     """Whether a marker, or what looks like one, or a patch's beginning, may stand in a text."""
-    signs = "<<<" in text or ">>>" in text or "-----" in text or "+++++" in text
-    return signs or BEGIN_PATCH in text
+    angles = ("<" in text and "<<<" in text) or (">" in text and ">>>" in text)
+    return angles or "-----" in text or "+++++" in text or BEGIN_PATCH in text
 
 
 def is_suspect(line: str) -> bool:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 
 Signed = tuple[str, str]
 """A line's sign in a diff or patch (a space, `+` or `-`) and its text."""
@@ -60,8 +61,8 @@ def joined(lines: Iterable[str]) -> str:
 def halves(lines: Iterable[Signed]) -> tuple[str, str]:
     """The old and the new text of signed lines."""
     lines = list(lines)
-    old = joined(text for sign, text in lines if sign != "+")
-    return old, joined(text for sign, text in lines if sign != "-")
+    old = joined([text for sign, text in lines if sign != "+"])
+    return old, joined([text for sign, text in lines if sign != "-"])
 
 
 # ---------------------------------------------------------------- fences
@@ -104,8 +105,9 @@ _recent = lru_cache(256)(_read)
 
 def fences_from(lines: Sequence[str], start: int) -> Iterator[tuple[int, Fence]]:
     """The fence lines from line `start` (an index) on, and their indices, as they are asked for."""
-    for i in range(start, len(lines)):
-        if _MAY_FENCE(lines[i]) and (mark := fence(lines[i])):
+    indices = range(start, len(lines))
+    for i in compress(indices, map(_MAY_FENCE, map(lines.__getitem__, indices))):
+        if mark := fence(lines[i]):
             yield i, mark
 
 

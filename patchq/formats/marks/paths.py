@@ -35,7 +35,7 @@ _LABEL = re.compile(
 )
 _SIGNS = r"\u2190-\u2bff\U0001f000-\U0001faff"
 _BARE = re.compile(
-    rf"[^\s#/*+\d><;_`\"'FfPp\[{_SIGNS}-](?:.*[^\s>/#:*_`\"'])?",
+    rf"(?!(?i:file|path)|\d{{1,3}}[.)])[^\s#/*+><;_`\"'\[{_SIGNS}-](?:.*[^\s>/#:*_`\"'])?",
     re.DOTALL,
 )
 """A text without dressing round it, as its ends tell."""
@@ -157,8 +157,11 @@ def undress(line: str) -> tuple[str, bool]:
     """The line without labels, comment leaders, emphasis and backticks round the whole of it, and
     whether backticks were among them."""
     text = line.strip()
-    if len(text) > _LONGEST or _BARE.fullmatch(text):
+    if len(text) > _LONGEST:
         return text, False
+    bare = text[:-1].rstrip() if text[-1:] == ":" else text
+    if _BARE.fullmatch(bare):
+        return bare, False
     return _recent(text) if len(text) < _SHORT else _undress(text)
 
 

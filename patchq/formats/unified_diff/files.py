@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from patchq.formats.marks.lines import Signed, halves, is_blank, joined
 from patchq.formats.marks.paths import Known
@@ -246,11 +246,11 @@ class FileReader:
             self.edits.append(self._edit(headers, headers.start, headers.end, Rename(headers.new)))
         self.edits += self._changes(headers, hunks)
 
-    def _edit(self, headers: Headers, first: int, end: int, op: Op) -> Edit:
+    def _edit(self, headers: Headers, first: int, end: int, op: Op, section: int = 0) -> Edit:
         while end > first + 1 and is_blank(self.region.lines[end - 1]):
             end -= 1
         at = (self.region.offset + first + 1, self.region.offset + end)
-        return Edit("", NAME, at, headers.old, op)
+        return Edit("", NAME, at, headers.old, op, section=section)
 
     def _creation(self, headers: Headers, hunks: Sequence[_Hunk]) -> Create | None:
         """The new file; so is one that the base does not have, if its only hunk states no line."""
@@ -294,8 +294,8 @@ class FileReader:
                 at_end=old == new and body.old_ends != body.new_ends,
                 final_newline=body.new_ends,
             )
-            edit = self._edit(headers, hunk.first, body.end, op)
-            yield replace(edit, section=self.region.offset + headers.start + 1)
+            section = self.region.offset + headers.start + 1
+            yield self._edit(headers, hunk.first, body.end, op, section)
 
     def _warn(self, headers: Headers) -> None:
         line = self.region.offset + headers.start + 1
