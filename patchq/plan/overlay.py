@@ -51,7 +51,7 @@ class Overlay:
         self._inserted: dict[int, dict[str, dict[bytes | int, Footprint]]] = {}
         """The footprints that insert at an offset, by their format and what they insert; those that
         stand for several, by `id`."""
-        self._joined: dict[int, list[Footprint]] = {}
+        self._joined: dict[int, dict[int, Footprint]] = {}
         """These alone."""
         self._points: list[int] = []
         self._meanings: set[_Meaning] = set()
@@ -294,7 +294,7 @@ class Overlay:
                 return next(iter(footprints.values()))
             if hunk.new in footprints:
                 return footprints[hunk.new]
-            for other in self._joined.get(hunk.start, ()):
+            for other in self._joined.get(hunk.start, {}).values():
                 if other.format == format and self._whole(other).hunks[0].new == hunk.new:
                     return other
         return None
@@ -322,7 +322,7 @@ class Overlay:
                 key = id(footprint) if footprint.joined else hunk.new
                 footprints.setdefault(footprint.format, {})[key] = footprint
                 if footprint.joined:
-                    self._joined.setdefault(hunk.start, []).append(footprint)
+                    self._joined.setdefault(hunk.start, {})[id(footprint)] = footprint
         if footprint.start < footprint.end:
             where = self._touching(footprint)
             met = self._islands[where]
@@ -338,7 +338,7 @@ class Overlay:
         """Forget a footprint of several edits, in whose place another one comes."""
         start, format = footprint.start, footprint.format
         if start == footprint.end:
-            self._joined[start].remove(footprint)
+            del self._joined[start][id(footprint)]
             del self._inserted[start][format][id(footprint)]
             if not self._inserted[start][format]:
                 del self._inserted[start][format]

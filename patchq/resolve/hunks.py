@@ -209,6 +209,8 @@ class _Sought:
         quote = Replace(self.op.old, self.op.new)
         if written:
             quote = Replace(self.op.new, self.op.old)
+        if ladder.stands_nowhere(self.text, quote, self._rungs, low, high):
+            return []
         there = ladder.standing(self.text, quote, self._rungs, inside, most=None)
         return there.ways if there else []
 

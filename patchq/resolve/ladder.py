@@ -11,6 +11,7 @@ are written, shifted as the quote was, with the file's own line end.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -30,7 +31,7 @@ from patchq.resolve.search import (
     ways,
 )
 from patchq.text.line_diff import line_diff
-from patchq.text.lines import BOM, TYPOGRAPHIC, Text, content
+from patchq.text.lines import BLANKS, BOM, TYPOGRAPHIC, Text, content, plain_typography
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,26 @@ def standing(
             return Standing((reading, level), there, passed)
         passed.append((reading, level))
     return None
+
+
+def stands_nowhere(text: Text, op: Replace, enabled: Sequence[str], low: int, high: int) -> bool:
+    """Whether no rung can find the quote in the lines `low:high`, since one of its lines is not
+    there however it is read.  False says nothing."""
+    quote = _quote(op, text)
+    if any(reading is not quote for reading in rewritten(quote, enabled)):
+        return False
+    view = text.view(_at_its_loosest)
+    for line in filter(None, _at_its_loosest(quote.old)):
+        where = view.where(line)
+        at = bisect_left(where, low)
+        if at == len(where) or where[at] >= high:
+            return True
+    return False
+
+
+def _at_its_loosest(lines: Lines) -> Lines:
+    """Lines without all that any rung ignores."""
+    return [line.strip(BLANKS) for line in plain_typography(b"\n".join(lines)).split(b"\n")]
 
 
 def resolve_many(

@@ -12,10 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
+from operator import attrgetter
 from typing import overload
 
 from patchq.text.lines import BOM, SCANS, Haystack, Normalise, Text, View, is_utf8, split_lines
 
+_SIZE = attrgetter("size")
+_COUNT = attrgetter("count")
 _LINES = 64
 """So many lines are a block; one of twice as many is cut."""
 _FEW = 64
@@ -28,6 +31,7 @@ class _LineBlock:
     def __init__(self, data: bytes, home: int) -> None:
         self.data = data
         self.home = home
+        self.size = len(data)
         self.count = data.count(b"\n")
         self.returns = data.count(b"\r")
         self.crlf = self.returns and data.count(b"\r\n")
@@ -132,8 +136,8 @@ class _Known:
         """What is known of the draft that has these `blocks`: `count` of them, from the `first` on,
         in place of those `here`."""
         rest, made = blocks[first:], blocks[first : first + count]
-        sizes = accumulate((len(block.data) for block in rest), initial=self.offsets[first])
-        counts = accumulate((block.count for block in rest), initial=self.firsts[first])
+        sizes = accumulate(map(_SIZE, rest), initial=self.offsets[first])
+        counts = accumulate(map(_COUNT, rest), initial=self.firsts[first])
         firsts = [*self.firsts[:first], *counts]
         same = count == len(here)
         crlf = self.line_ends[0] + sum(b.crlf for b in made) - sum(b.crlf for b in here)
@@ -269,6 +273,8 @@ class Draft(Text):
             return self.data[start:end]
         first, last = self._at(start), self._at(end)
         at = self._offsets[first]
+        if first == last:
+            return self._blocks[first].data[start - at : max(end - at, 0)]
         data = b"".join([block.data for block in self._blocks[first : last + 1]])
         return data[start - at : max(end - at, 0)]
 
@@ -346,7 +352,11 @@ class _Lines(Sequence[bytes]):
     def _run(self, start: int, end: int) -> list[bytes]:
         run: list[bytes] = []
         if start < end:
-            _, ahead = self._draft.block_of(start)
+            block, ahead = self._draft.block_of(start)
+            run = self._of(block)[ahead : ahead + end - start]
+            if len(run) == end - start:
+                return run
+            run = []
             for block in self._draft.blocks(start):
                 run += self._of(block)[ahead : ahead + end - start - len(run)]
                 ahead = 0

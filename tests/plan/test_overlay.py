@@ -205,6 +205,17 @@ def test_an_insertion_is_compared_with_what_became_of_another_at_its_point() -> 
     assert overlay.add([claim((3, 3, "q"), format="b")]) is not None
 
 
+def test_an_edit_may_change_two_insertions_at_one_point() -> None:
+    overlay = Overlay(BASE)
+    assert overlay.add([claim((2, 2, "ab"), edit="1")]) is None
+    assert overlay.add([claim((2, 2, "cd"), edit="2")]) is None
+    overlay.fold("3", "a", [Hunk(2, 3, b"A"), Hunk(5, 6, b"D")], Hunk(2, 6, b""))
+    overlay.fold("4", "a", [Hunk(2, 3, b"B")], Hunk(2, 3, b""))
+    assert overlay.add([claim((2, 2, "cD"), edit="5")]) is not None
+    assert overlay.add([claim((2, 2, "ef"), edit="6")]) is None
+    assert overlay.text() == b"01BbcDef23456789"
+
+
 def test_of_many_edits_that_are_needed_only_some_are_named() -> None:
     """Those that go unnamed are needed by the ones that are."""
     overlay, needs = Overlay(b"\n" * 400), dict[str, tuple[str, ...]]()
