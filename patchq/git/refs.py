@@ -135,10 +135,15 @@ def _tip(repo: Repository, path: Path, ref: str) -> str | None:
     one.  It keeps the inode from others by mapping a file that is sorted, and of one that is not,
     two that are written within a tick may share all three.
     """
-    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return path.read_bytes().decode("ascii", "replace").strip()
-    found = re.search(rb"^(\S+) %s$" % re.escape(ref.encode()), packed_refs(repo.commondir), re.M)
-    return found[1].decode() if found else None
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        packed = rb"^(\S+) %s$" % re.escape(ref.encode())
+        found = re.search(packed, packed_refs(repo.commondir), re.M)
+        text = found[1] if found else b""
+    # As git reads it: digits in either case, and after a space whatever there is.
+    words = text.decode("ascii", "replace").lower().split(maxsplit=1)
+    return words[0] if words else None
 
 
 def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:

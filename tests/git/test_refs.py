@@ -83,6 +83,18 @@ def test_move(path: Path, repo: Repository, old: str, new: str, packed: bool) ->
     assert rest(path) == []
 
 
+@pytest.mark.parametrize("text", ["{}", "{}\r\n", "{} \n\n", "{}\nby hand\n", "{} # by hand"])
+@pytest.mark.parametrize("upper", [False, True], ids=["lower", "upper"])
+def test_move_from_what_a_hand_wrote(
+    path: Path, repo: Repository, old: str, new: str, text: str, upper: bool
+) -> None:
+    """What git and libgit2 read as the old value is the old value, else the ref never moves."""
+    (path / ".git/refs/heads/main").write_text(text.format(old.upper() if upper else old))
+    assert git("rev-parse", "main", cwd=path) == repo.branch_tip("main") == old
+    assert move(repo, old, new)
+    assert git("rev-parse", "main", cwd=path) == new
+
+
 def test_a_lost_swap_changes_nothing(path: Path, repo: Repository, old: str, new: str) -> None:
     theirs = commit_files(path, {"a": "2\n"})
     before = git("reflog", "main", cwd=path)
