@@ -39,8 +39,9 @@ _BAD_NAME = re.compile(
     """,
     re.VERBOSE,
 )
-_HEADER = b"# pack-refs with: peeled fully-peeled sorted \n"
-_ENTRY = re.compile(rb"^[0-9a-f]{40} (\S+)\n(?:\^[0-9a-f]{40}\n)?", re.MULTILINE)
+_TRAITS = re.compile(rb"# pack-refs with:(.*)\n")
+_ALL_TRAITS = b"peeled fully-peeled sorted"
+_ENTRY = re.compile(rb"^[0-9a-fA-F]{40} (\S+)\n(?:\^[0-9a-fA-F]{40}\n)?", re.MULTILINE)
 _OURS = ("refs/heads/", records.OWN, records.NOTES)
 
 
@@ -256,15 +257,27 @@ def _pack(commondir: Path, refs: Mapping[str, str], suffix: str, wait: float) ->
     entries = {name.encode(): f"{oid} {name}\n".encode() for name, oid in refs.items()}
 
     def added(packed: bytes) -> bytes:
-        known = {match[1]: match[0] for match in _ENTRY.finditer(packed)} | entries
-        return _HEADER + b"".join(known[name] for name in sorted(known))
+        header = _TRAITS.match(packed)
+        lines = packed[header.end() :] if header else packed
+        known = {match[1]: match[0] for match in _ENTRY.finditer(lines)}
+        if sum(map(len, known.values())) != len(lines):
+            what = f"{commondir / 'packed-refs'} has a line that is no ref"
+            raise RepositoryFault(what, "`patchq fsck` says which")
+        # Whether tagged objects stand beside their tags is known to who wrote the file.
+        traits = header[1] if header else b"" if packed else _ALL_TRAITS
+        known |= entries
+        return b"# pack-refs with: %s \n%s" % (
+            b" ".join(sorted({*traits.split(), b"sorted"})),
+            b"".join(known[name] for name in sorted(known)),
+        )
 
     _repack(commondir, added, suffix, wait)
 
 
 def _unpack(commondir: Path, ref: str, suffix: str, wait: float) -> None:
     """Take a ref out of `packed-refs`, if it is there."""
-    entry = re.compile(rb"^[0-9a-f]{40} %s\n(?:\^[0-9a-f]{40}\n)?" % re.escape(ref.encode()), re.M)
+    name = re.escape(ref.encode())
+    entry = re.compile(rb"^[0-9a-fA-F]{40} %s\n(?:\^[0-9a-fA-F]{40}\n)?" % name, re.M)
     if entry.search(packed_refs(commondir)):
         _repack(commondir, lambda packed: entry.sub(b"", packed), suffix, wait)
 

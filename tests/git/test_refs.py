@@ -185,6 +185,40 @@ def test_staged_values_are_flushed_together(
     assert rest(path) == []
 
 
+@pytest.mark.parametrize("header", ["", "# pack-refs with: peeled \n", "git's"])
+def test_what_others_packed_stays_as_git_reads_it(
+    path: Path, repo: Repository, old: str, header: str
+) -> None:
+    """A file without the objects behind tags elsewhere, or in upper case, is one of other tools."""
+    git("tag", "-a", "-m", "m", "v1", cwd=path)
+    git("update-ref", "refs/other/tagged", "v1", cwd=path)
+    git("pack-refs", "--all", cwd=path)
+    packed = path / ".git/packed-refs"
+    if header != "git's":
+        lines = packed.read_text().splitlines(keepends=True)
+        refs_alone = "".join(line for line in lines if line[0] not in "#^")
+        packed.write_text(header + refs_alone.replace(f"{old} ", f"{old.upper()} "))
+    before = git("show-ref", "-d", cwd=path).splitlines()
+    mine = {f"refs/patchq/batches/b{n}": old for n in range(refs.MOST_LOOSE)}
+    refs.record(repo, mine, "m", WHO)
+    assert not (path / ".git/refs/patchq/batches").exists(), "not packed: this shows nothing"
+    ours = [f"{oid} {name}" for name, oid in mine.items()]
+    assert sorted(git("show-ref", "-d", cwd=path).splitlines()) == sorted([*before, *ours])
+    assert refs.delete(repo, "refs/patchq/batches/b3", old)
+    assert len(git("show-ref", "-d", cwd=path).splitlines()) == len(before) + len(ours) - 1
+
+
+def test_a_line_that_is_no_ref_is_not_lost(path: Path, repo: Repository, old: str) -> None:
+    git("pack-refs", "--all", cwd=path)
+    packed = path / ".git/packed-refs"
+    packed.write_text(f"{packed.read_text()}{old} refs/heads/zebra")  # cut off
+    before = packed.read_bytes()
+    with pytest.raises(RepositoryFault, match="no ref"):
+        refs.record(repo, {f"refs/patchq/batches/b{n}": old for n in range(30)}, "m", WHO)
+    assert packed.read_bytes() == before
+    assert rest(path) == []
+
+
 def test_refs_of_one_value_move_apart(path: Path, repo: Repository, old: str, new: str) -> None:
     value = refs.stage(repo, new)
     assert move(repo, old, value)
