@@ -12,7 +12,7 @@ from patchq.config import config_file
 from patchq.config.schema import Config
 from patchq.git import backup, records, sharing
 from patchq.git.repository import Repository
-from patchq.model.errors import UsageError
+from patchq.model.errors import ObjectDamaged, UsageError
 from patchq.pipeline.ground import Ground
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
@@ -130,7 +130,7 @@ def _target(repo: Repository, config: Config) -> str:
             "HEAD is on no branch that has a commit, so there is no default target",
             "check out a branch, or set `target` in .patchq.yaml",
         )
-    if repo.branch_tip(target) is None:
+    if _is_missing(repo, target):
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )
@@ -140,6 +140,15 @@ def _target(repo: Repository, config: Config) -> str:
             "check out another branch, or set `target` in .patchq.yaml",
         )
     return target
+
+
+def _is_missing(repo: Repository, target: str) -> bool:
+    """Whether there is no such branch; one whose commit cannot be read is there, and holds what is
+    for it."""
+    try:
+        return repo.branch_tip(target) is None
+    except ObjectDamaged:
+        return False
 
 
 def setup_log(args: Namespace, config: Config, file: Path | None = None) -> None:

@@ -187,7 +187,7 @@ class Repository:
         head = self._ref("HEAD")
         target = str(head.target) if head else ""
         name = target.removeprefix("refs/heads/")
-        return name if name != target and self.branch_tip(name) else None
+        return name if name != target and self.ref_target(target) else None
 
     def branch_tip(self, name: str) -> str | None:
         """The commit of `refs/heads/<name>`; None if it is missing or not a plain branch."""

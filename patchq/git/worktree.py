@@ -25,6 +25,7 @@ where line ends are converted.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import stat
@@ -41,8 +42,16 @@ from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.git.objects import BLOB, Leaf, is_regular, object_id
 from patchq.git.repository import Repository
 from patchq.git.reserve import Reserve
-from patchq.model.errors import DiskFault, Fault
+from patchq.model.errors import (
+    CannotFollow,
+    DiskFault,
+    Fault,
+    ObjectDamaged,
+    ObjectsGone,
+    RepositoryFault,
+)
 
+_LOG = logging.getLogger("patchq")
 Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
 
 _SUFFIX = ".index"
@@ -117,6 +126,13 @@ class Follow:
             found = self._paths_in_the_way()
             if not found:
                 found = self._begin()
+        except (ObjectDamaged, ObjectsGone):
+            self._free()
+            raise
+        except RepositoryFault as stuck:
+            self._free()
+            hint = f"see what keeps git from writing in {self.checkout.workdir}"
+            raise CannotFollow(stuck.message, stuck.hint or hint) from stuck
         except BaseException:
             self._free()
             raise
@@ -250,12 +266,21 @@ def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
             except _OutOfReach:
                 os.close(lock.fd)
                 continue
+            except RepositoryFault as stuck:  # it is in this one's way alone
+                os.close(lock.fd)
+                _tell_once(gitdir, stuck.message)
+                continue
             except BaseException:
                 os.close(lock.fd)  # the own file stays, for the next one who tries
                 raise
             concerned += [workdir] if workdir else []
             _remove(lock)
     return concerned
+
+
+@cache
+def _tell_once(gitdir: Path, why: str) -> None:
+    _LOG.warning("the work tree of %s stays as a patchq that died left it: %s", gitdir, why)
 
 
 class _OutOfReach(Exception):

@@ -21,7 +21,7 @@ from patchq.git.checkout import checkouts
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.objects import Identity
 from patchq.git.refs import Staged
-from patchq.model.errors import Busy, Fault, ObjectDamaged
+from patchq.model.errors import Busy, CannotFollow, Fault, ObjectDamaged
 from patchq.model.report import Report
 from patchq.pipeline.ground import flush
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -188,7 +188,7 @@ class _Move:
     value: Staged
     made: bool = False
     busy: Busy | None = None
-    damage: ObjectDamaged | None = None
+    damage: ObjectDamaged | CannotFollow | None = None
 
     @property
     def target(self) -> str:
@@ -205,7 +205,7 @@ class _Move:
             self.made = self._moved()
         except Busy as busy:
             self.busy = busy
-        except ObjectDamaged as damage:
+        except (ObjectDamaged, CannotFollow) as damage:
             self.damage = damage
 
     def _moved(self) -> bool:

@@ -21,7 +21,7 @@ from patchq.git import refs, unwritten, worktree
 from patchq.git.repository import Repository
 from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
-from patchq.model.errors import CannotSign, ObjectDamaged
+from patchq.model.errors import CannotFollow, CannotSign, ObjectDamaged
 from patchq.model.report import REPLACING, Report
 from patchq.model.values import Envelope, Problem
 from patchq.pipeline import traces
@@ -30,6 +30,7 @@ from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import Choice, Tips, World, recorded
 from patchq.queue import Claim
+from patchq.queue.troubles import Troubles
 from patchq.report import page
 
 GROUP = 256
@@ -118,11 +119,15 @@ def _waits_for_mending(claim: Claim, world: World) -> str | None:
     return waits_for_mending(report) if report and report["state"] == "held" else None
 
 
+_MENDED_BY_SOMEBODY = (ObjectDamaged.code, CannotFollow.code, deaths.CODE, CannotSign.code)
+
+
 def waits_for_mending(report: Report) -> str | None:
     """The code of the last word on a held batch, if that is one on the machine or the repository:
-    objects that cannot be read, processes that died, a key that does not sign."""
+    objects that cannot be read, a work tree that cannot follow, processes that died, a key that
+    does not sign."""
     last = report["problems"][-1]["code"] if report["problems"] else None
-    return last if last in (ObjectDamaged.code, deaths.CODE, CannotSign.code) else None
+    return last if last in _MENDED_BY_SOMEBODY else None
 
 
 def work(
@@ -270,8 +275,10 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
         try:
             commit = traces.moved_to(report, world.repo) if report else None
         except ObjectDamaged as damage:  # whether it landed cannot be told: the next start asks
-            _LOG.warning("%s: %s", claim.source.name, damage.message)
+            _doubt(report, damage, world)
             continue
+        if report:
+            Troubles(world.queue_root).over(f"claim.{report['id']}")
         if report and commit:
             landed.append((claim, _recorded(report, commit, world)))
         else:
@@ -286,6 +293,16 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
             )
         world.queue.publish(claim, report, page.to_markdown(report))
     return [report for _, report in landed], rest
+
+
+def _doubt(report: Report | None, damage: ObjectDamaged, world: World) -> None:
+    """Say once that a verdict waits for what git cannot read."""
+    id, troubles = report["id"] if report else "", Troubles(world.queue_root)
+    message = f"whether batch {id} landed before a crash cannot be told: {damage.message}"
+    if message not in (trouble.message for trouble in troubles.all()):
+        _LOG.warning("%s", message, extra={"batch": id})
+        cure = f"{damage.hint}; it gets its verdict by itself then"
+        troubles.note(f"claim.{id}", message, cure)
 
 
 def _recorded(intended: Report, commit: str, world: World) -> Report:

@@ -37,6 +37,12 @@ class ObjectDamaged(RepositoryFault):
     code = "repository.damaged"
 
 
+class CannotFollow(RepositoryFault):
+    """A work tree that has the branch checked out cannot be brought to what lands there."""
+
+    code = "worktree.unseen"
+
+
 class ObjectsGone(RepositoryFault):
     """Somebody's `git gc --prune=now` took new objects before a ref had them; a retry makes them
     again."""

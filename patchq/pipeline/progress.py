@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 from patchq import formats
 from patchq.git import records
-from patchq.model.errors import CannotSign, Fault, ObjectDamaged, disk_fault
+from patchq.model.errors import CannotFollow, CannotSign, Fault, ObjectDamaged, disk_fault
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED
 from patchq.model.values import (  # fmt: skip
@@ -98,9 +98,15 @@ class Decision(ResponseVerdict):
         problem = Problem(fault.code, fault.message, fault.hint, severity="warning")
         return self.ended("held", problem)
 
-    def damaged(self, damage: ObjectDamaged) -> Decision:
+    def damaged(self, damage: ObjectDamaged | CannotFollow) -> Decision:
         """The same batch, which waits until somebody restores what it needs."""
-        message = f"the batch needs what the repository cannot give: {damage.message}"
+        follows = isinstance(damage, CannotFollow)
+        what = (
+            "a work tree cannot follow"
+            if follows
+            else ("the batch needs what the repository cannot give")
+        )
+        message = f"{what}: {damage.message}"
         hint = (
             f"nothing to send: {damage.hint}; the batch is tried again by itself, and at once by "
             f"`patchq retry {self.id}`"

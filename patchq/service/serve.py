@@ -150,7 +150,7 @@ def _reloaded(world: World, load_config: Callable[[], Config]) -> World:
     try:
         config = load_config()
         target = config.target or world.target
-        if world.repo.branch_tip(target) is None:
+        if world.repo.ref_target(f"refs/heads/{target}") is None:
             raise UsageError(f"the target branch {target!r} does not exist")
     except UsageError as error:
         _LOG.error("the configuration is kept as it was: %s", error)

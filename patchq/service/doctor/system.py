@@ -19,9 +19,9 @@ from patchq.git.repository import Repository
 from patchq.git.signing import Signer
 from patchq.hooks.jail import can_jail, no_jail
 from patchq.hooks.trial import Trial
-from patchq.model.errors import CannotSign, Fault
+from patchq.model.errors import CannotSign, Fault, ObjectDamaged
 from patchq.pipeline.world import NOBODY
-from patchq.service.doctor import Finding, beside, writable
+from patchq.service.doctor import Finding, Level, beside, writable
 
 _EARLIEST = 1_700_000_000
 _AHEAD_SECONDS = 3600
@@ -176,6 +176,7 @@ def look_at_repository(repo: Repository, config: Config | None) -> Iterator[Find
     yield from _target(repo, config)
     yield _signing(repo, config or Config())
     yield from _links(repo)
+    yield from _packs(repo.commondir / "objects/pack")
     yield from _locks(repo.commondir)
     unseen = list(beside.work_trees(repo))
     ok = Finding("repository.worktrees", "ok", "every work tree can be seen and written")
@@ -210,7 +211,10 @@ def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
         target = (config.target if config else None) or repo.head_branch()
         tip = repo.branch_tip(target) if target else None
     except Fault as fault:
-        yield Finding("repository.target", "fatal", fault.message, fault.hint)
+        held = isinstance(fault, ObjectDamaged)  # and what is for other branches goes on
+        level: Level = "todo" if held else "fatal"
+        more = f"; batches for {target} are held" if held else ""
+        yield Finding("repository.target", level, fault.message + more, fault.hint)
         return
     what = f"there is no branch {target!r}" if target else "HEAD is on no branch that has a commit"
     if tip:
@@ -222,6 +226,21 @@ def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
             f"{what}, so there is no default target",
             "check out a branch, or set `target` in the configuration",
         )
+
+
+def _packs(folder: Path) -> Iterator[Finding]:
+    """Packs of which git sees nothing: half of each is gone."""
+    names = set(os.listdir(folder)) if folder.is_dir() else set()
+    stems = {name.rpartition(".")[0] for name in names if name.endswith((".pack", ".idx"))}
+    for stem in sorted(stems):
+        pack, index = folder / f"{stem}.pack", folder / f"{stem}.idx"
+        if index.name not in names:
+            cure = f"git index-pack '{pack}'"
+            yield Finding("repository.packs", "todo", f"{pack} has lost its index", cure)
+        elif pack.name not in names:
+            message = f"{index} has lost its pack, and git every object in it"
+            cure = f"restore {pack.name} from another clone or a backup"
+            yield Finding("repository.packs", "todo", message, cure)
 
 
 def _links(repo: Repository) -> Iterator[Finding]:
