@@ -371,7 +371,7 @@ class _Batch:
             if isinstance(result, Found) or result.why != "none" or not text.with_returns:
                 return result
         asked = self.proofs.asks(edit, on_base=on_base)
-        found = match(text, edit.op, replace(hints, asked=asked))
+        found = match(text, edit.op, hints if asked else replace(hints, asked=False))
         if asked and not self._stands(edit, file, found, on_base=on_base):
             found = match(text, edit.op, replace(hints, asked=False))
         return found
@@ -403,9 +403,10 @@ class _Batch:
         on_base = file.has_base(text)
         if found.already:
             return _placed(edit, found, on_base, "already_applied")
-        if problem := guards.mixed_encoding(edit, text, found.hunks):
+        changes = found.hunks
+        if problem := guards.mixed_encoding(edit, text, changes):
             raise Refused(problem)
-        if problem := elision.left_out(edit, self.rules, text, found.hunks):
+        if problem := elision.left_out(edit, self.rules, text, changes):
             raise Refused(problem)
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline
@@ -414,12 +415,12 @@ class _Batch:
         if (by_number or selection.is_by_number(text, edit.op)) and file.stated_by is None:
             self.deeds.blind.append(edit.path)
         done = _placed(edit, found, on_base)
-        if found.hunks and all(hunk.start == hunk.end for hunk in found.hunks):
+        if changes and done.op != "insert" and all(hunk.start == hunk.end for hunk in changes):
             done = replace(done, op="insert")
         if on_base:
             return self._put(edit, file, found, done)
         quoted = Hunk(*_quoted(text, found), b"")
-        needs = file.overlay.fold(edit.id, edit.format, found.hunks, quoted)
+        needs = file.overlay.fold(edit.id, edit.format, changes, quoted)
         if file.stated_by is not None and file.stated_by not in needs:
             needs = (file.stated_by, *needs)
         file.folded[edit.op] = replace(done, needs=needs)

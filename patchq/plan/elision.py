@@ -141,10 +141,11 @@ def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Pro
     old, new = halves(edit.op)
     if not rules.elision:
         return None
-    shown = _ShownCode(text, hunks)
+    shown = None
     for place, hunk in enumerate(hunks):
         if not _may_say(hunk.new.decode("utf-8", "surrogateescape")) or not _may_say(new):
             continue
+        shown = shown or _ShownCode(text, hunks)
         for line, count in _suspects(edit.path, text, hunks, place, shown):
             if not _is_known(line, old, text):
                 return _problem(edit, line, f", {count} lines of the file" if count else "")

@@ -13,7 +13,7 @@ from itertools import accumulate, chain
 from operator import add, attrgetter
 
 from patchq.model.values import Hunk
-from patchq.plan.patches import MOST_NAMED, Footprint, Patch, agreed, joint, names_of
+from patchq.plan.patches import MOST_NAMED, Footprint, Joint, Patch, agreed, joined, names_of
 from patchq.resolve.ladder import replaced
 from patchq.text.draft import Draft
 from patchq.text.lines import Text, plain_typography
@@ -86,7 +86,7 @@ class Overlay:
             grown, splices = 0, []
             for at in sorted(map(self._index, self._later)):
                 patch, begin = self._patches[at], self._begin(at) - grown
-                splices.append((begin, begin + patch.end - patch.start, patch.new or b""))
+                splices.append((begin, begin + patch.end - patch.start, patch.hunk.new))
                 grown += patch.growth
             for start, end, new in reversed(splices):
                 self._splice(start, end, new)
@@ -109,13 +109,14 @@ class Overlay:
 
     def hunks(self) -> Iterator[Hunk]:
         """The replacements, in the base's bytes and in order."""
-        for at, patch in enumerate(self._patches):
-            yield Hunk(patch.start, patch.end, self._new(at))
+        return map(self._hunk, range(len(self._patches)))
 
-    def _new(self, at: int) -> bytes:
-        """What a patch writes."""
-        new = self._patches[at].new
-        return self.now().part(self._begin(at), self._end(at)) if new is None else new
+    def _hunk(self, at: int) -> Hunk:
+        """A patch as one hunk, with the bytes that the text has."""
+        hunk = self._patches[at].hunk
+        if self._patches[at].joint is None:
+            return hunk
+        return Hunk(hunk.start, hunk.end, self.now().part(self._begin(at), self._end(at)))
 
     def removed(self) -> Iterator[tuple[int, int, str]]:
         """The runs of the base's bytes that are replaced, in order, each with an edit that does."""
@@ -305,9 +306,9 @@ class Overlay:
             return footprint
         span = footprint.start, footprint.end
         at = bisect_left(self._patches, span, key=_span)
-        while self._patches[at].claim is not footprint:
+        while not (there := self._patches[at].joint) or there.claim is not footprint:
             at += 1
-        return replace(footprint, hunks=(Hunk(*span, self._new(at)),), joined=False)
+        return replace(footprint, hunks=(self._hunk(at),), joined=False)
 
     def _occupy(self, footprint: Footprint) -> None:
         if footprint.meaning is not None:
@@ -356,7 +357,7 @@ class Overlay:
         if at and self._patches[-1].end >= hunk.start:
             at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
         self._unread.append(hunk)
-        patch = Patch.of(hunk, (edit,))
+        patch = Patch(hunk, (edit,))
         self._insert(at, at, patch)
         self._later.append(patch)
         self._note(edit)
@@ -440,7 +441,7 @@ class Overlay:
         else:
             shift = self._grown_before(last)
             moved = Hunk(hunk.start - shift, hunk.end - shift, hunk.new)
-            patch = Patch.of(moved, (edit,))
+            patch = Patch(moved, (edit,))
             self._occupy(Footprint(edit, format, (moved,)))
         self._insert(first, last, patch)
 
@@ -457,24 +458,20 @@ class Overlay:
         end = patches[-1].end + (right - self._end(last))
         size = right - left + len(hunk.new) - (hunk.end - hunk.start)
         for patch in patches:
-            if patch.claim is None:
+            if patch.joint is None:
                 for name in patch.edits:
                     self._meanings.difference_update(self._meant.pop(name, ()))
             else:
-                self._leave(patch.claim)
-        claim = Footprint(edit, format, (Hunk(start, end, b""),), joined=True)
-        self._occupy(claim)
-        return Patch(
-            start,
-            end,
+                self._leave(patch.joint.claim)
+        hunk = Hunk(start, end, b"")
+        joint = Joint(
+            Footprint(edit, format, (hunk,), joined=True),
             size,
-            size - (end - start),
             self._now.part(left, left + min(size, 2)).startswith((b"\n", b"\r\n")),
             size > 0 and self._now.part(left + size - 1, left + size) == b"\n",
-            joint(names_of(patches), edit, needs),
-            None,
-            claim,
         )
+        self._occupy(joint.claim)
+        return Patch(hunk, joined(names_of(patches), edit, needs), joint)
 
 
 def _begins_line(text: Text, at: int) -> bool:

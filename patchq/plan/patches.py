@@ -36,31 +36,52 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
-    """`size` bytes in place of the base's bytes `start:end`, and the edits that they come from."""
+class Joint:
+    """What several edits wrote that met: the text has the bytes, `size` of them; whether they begin
+    and end with the end of a line; and what they claim of the base."""
 
-    start: int
-    end: int
+    claim: Footprint
     size: int
-    growth: int
-    """How many bytes more it writes than it takes."""
     breaks: bool
-    """Whether it begins with the end of a line."""
     ends: bool
-    """Whether it ends with one."""
-    edits: tuple[str, ...]
-    new: bytes | None
-    """What it writes; None where several became one: the text has it."""
-    claim: Footprint | None = None
-    """What it claims of the base, where several became one."""
 
-    @classmethod
-    def of(cls, hunk: Hunk, edits: tuple[str, ...]) -> Patch:
-        new = hunk.new
-        growth = len(new) - (hunk.end - hunk.start)
-        breaks = new.startswith((b"\n", b"\r\n"))
-        ends = new.endswith(b"\n")
-        return cls(hunk.start, hunk.end, len(new), growth, breaks, ends, edits, new)
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One replacement of the base's bytes, and the edits that it comes from; the hunk of several
+    that met has no bytes of its own."""
+
+    hunk: Hunk
+    edits: tuple[str, ...]
+    joint: Joint | None = None
+
+    @property
+    def start(self) -> int:
+        return self.hunk.start
+
+    @property
+    def end(self) -> int:
+        return self.hunk.end
+
+    @property
+    def size(self) -> int:
+        return self.joint.size if self.joint else len(self.hunk.new)
+
+    @property
+    def growth(self) -> int:
+        """How many bytes more it writes than it takes."""
+        size = self.joint.size if self.joint else len(self.hunk.new)
+        return size - (self.hunk.end - self.hunk.start)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether it begins with the end of a line."""
+        return self.joint.breaks if self.joint else self.hunk.new.startswith((b"\n", b"\r\n"))
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends with one."""
+        return self.joint.ends if self.joint else self.hunk.new.endswith(b"\n")
 
 
 def names_of(patches: Iterable[Patch]) -> tuple[str, ...]:
@@ -68,7 +89,7 @@ def names_of(patches: Iterable[Patch]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(map(_EDITS, patches))))
 
 
-def joint(names: Sequence[str], edit: str, needs: Sequence[str]) -> tuple[str, ...]:
+def joined(names: Sequence[str], edit: str, needs: Sequence[str]) -> tuple[str, ...]:
     """The edits that a patch comes from, the last of them `edit`; of many the first, and those
     that it does not need itself."""
     if len(names) > MOST_NAMED:
