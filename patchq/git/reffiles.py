@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 
@@ -25,7 +26,7 @@ def ref_names(commondir: Path, prefix: str) -> list[str]:
         for name in files
         if not name.endswith(".lock")
     }
-    packed = re.compile(rb"^[0-9a-f]{40} (%s.+)$" % re.escape(os.fsencode(prefix)), re.M)
+    packed = re.compile(rb"^[0-9a-fA-F]{40} (%s.+)$" % re.escape(os.fsencode(prefix)), re.M)
     return sorted(names.union(map(os.fsdecode, packed.findall(packed_refs(commondir)))))
 
 
@@ -44,6 +45,16 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
 def _head(gitdir: Path) -> str:
     text = os.fsdecode((gitdir / "HEAD").read_bytes())
     return text[4:].strip() if text.startswith("ref:") else ""
+
+
+def gaps(commondir: Path, ref: str) -> Iterator[tuple[str, str]]:
+    """Where a line of the reflog does not start at the commit at which the one before it ended:
+    that commit, which was passed over, and the one that came instead."""
+    with suppress(FileNotFoundError):
+        lines = [line.split(b" ", 2) for line in (commondir / "logs" / ref).open("rb")]
+        for (_, before, _), (old, new, _) in pairwise(line for line in lines if len(line) == 3):
+            if old != before:
+                yield before.decode("ascii", "replace"), new.decode("ascii", "replace")
 
 
 def packed_refs(commondir: Path) -> bytes:

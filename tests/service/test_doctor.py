@@ -16,7 +16,7 @@ import pytest
 from patchq.hooks.jail import no_jail
 from patchq.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo
 
 
 @pytest.fixture
@@ -106,6 +106,33 @@ def test_work_tree_features_are_named(repo: Path) -> None:
 def test_no_target(repo: Path) -> None:
     git("checkout", "-q", "--detach", cwd=repo)
     assert doctor(repo, code=1)["repository.target"]["level"] == "fatal"
+
+
+def test_a_batch_that_git_passed_over(repo: Path) -> None:
+    """As `git commit` does it where `packed-refs` looks like the one that it has read."""
+    old = git("rev-parse", "main", cwd=repo)
+    for name in ("b", "c"):
+        (repo / f".patchq/inbox/{name}.md").write_text(
+            f"---\nid: {name}\n---\n{name}.txt\n```\n{name}\n```\n"
+        )
+    (repo / ".patchq.yaml").write_text("mode: auto\n")
+    patchq("run", cwd=repo)
+    landed = git("log", "--format=%H", "main", "^HEAD~2", cwd=repo).split()
+    commit_files(repo, {"d.txt": "d\n"}, "On top")
+    git("reset", "-q", "--hard", old, cwd=repo)
+    assert "repository.landed" not in doctor(repo, code=0), "a person took it back"
+    git("reset", "-q", "--hard", landed[0], cwd=repo)
+
+    (repo / ".git/refs/heads/main").write_text(f"{old}\n")
+    git("reset", "-q", "--hard", cwd=repo)
+    mine = commit_files(repo, {"a.txt": "mine\n"}, "Mine")
+    found = doctor(repo, code=1)["repository.landed"]
+    assert mine in found["message"]
+    out = patchq("doctor", cwd=repo, code=1).out
+    for oid in reversed(landed):
+        assert f"git cherry-pick {oid}" in out
+        git("cherry-pick", oid, cwd=repo)
+    assert "repository.landed" not in doctor(repo, code=0)
 
 
 def test_young_lock_of_another_program_is_no_reason_to_act(repo: Path) -> None:

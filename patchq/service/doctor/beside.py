@@ -1,5 +1,5 @@
 """What stands beside the queue and keeps something from working, for `status` too: work trees out
-of reach, and what processes noted (`queue.troubles`)."""
+of reach, landed batches that git passed over, and what processes noted (`queue.troubles`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patchq.config.schema import Config
+from patchq.git import records
 from patchq.git.checkout import registered
+from patchq.git.reffiles import gaps
 from patchq.git.repository import Repository
 from patchq.queue.troubles import Troubles
+from patchq.report.message import trailers
 from patchq.service.doctor import Finding
 
 
@@ -28,6 +31,31 @@ def work_trees(repo: Repository) -> Iterator[Finding]:
                 f"({checkout.unseen}){then}",
                 checkout.cure,
             )
+
+
+def passed_over(repo: Repository, branch: str) -> Iterator[Finding]:
+    """Each landed batch that a commit of git took back by an old value of the branch: the reflog
+    has a gap there, which a reset, a rebase or an amended commit does not leave."""
+    tip = repo.branch_tip(branch)
+    for lost, instead in gaps(repo.commondir, f"refs/heads/{branch}") if tip else ():
+        names = repo.resolve_commit(lost), repo.resolve_commit(instead)
+        if not tip or None in names or not repo.is_ancestor(instead, tip):
+            continue
+        there = {id for commit in repo.commits(tip, lost) for id in _batches(commit.message)}
+        for commit in repo.commits(lost, tip):
+            for id in _batches(commit.message):
+                if id not in there and repo.ref_target(records.LANDED + id):
+                    yield Finding(
+                        "repository.landed",
+                        "todo",
+                        f"the batch {id} landed on {branch} as {commit.oid}, and git's next "
+                        f"commit, {instead}, was made from an old value of the branch",
+                        f"git cherry-pick {commit.oid}",
+                    )
+
+
+def _batches(message: str) -> list[str]:
+    return trailers(message).get("Patchq-Batch", [])
 
 
 def noted(root: Path, config: Config | None) -> Iterator[Finding]:

@@ -217,8 +217,9 @@ def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
         yield Finding("repository.target", level, fault.message + more, fault.hint)
         return
     what = f"there is no branch {target!r}" if target else "HEAD is on no branch that has a commit"
-    if tip:
+    if target and tip:
         yield Finding("repository.target", "ok", f"batches are for {target}")
+        yield from beside.passed_over(repo, target)
     else:
         yield Finding(
             "repository.target",
