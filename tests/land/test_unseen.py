@@ -16,7 +16,7 @@ import pytest
 from patchq.git.repository import Repository
 from patchq.git.tidying import Tidying
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -174,6 +174,68 @@ def test_read_only_mount(repo: Path, place: str) -> None:
     assert (told["state"], codes(told)) == ("proposed", [("worktree.unseen", "warning")])
     assert "cannot be written" in told["problems"][0]["message"]
     assert tip(repo) == before
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="needs mount namespaces")
+def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
+    linked = repo.parent / "linked"
+    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+    drop(repo / ".patchq", {"x.md": EDIT, "y.md": block("b.txt", "b\n", "B\n")})
+    mount = f"mount --bind '{linked}/a.txt' '{linked}/a.txt'"
+    alone = ("unshare", "-r", "-m", "sh", "-c")
+    if subprocess.run([*alone, mount], capture_output=True).returncode:
+        pytest.skip("no mount can be made here")
+    run = f"'{sys.executable}' -m patchq -C '{repo}' run"
+    subprocess.run([*alone, f"{mount} && exec {run}"], check=True)
+    stuck, good = report(repo / ".patchq", "x"), report(repo / ".patchq", "y")
+    assert (stuck["state"], codes(stuck)) == ("held", [("worktree.unseen", "warning")])
+    assert str(linked) in stuck["problems"][0]["message"] + stuck["problems"][0]["hint"]
+    assert good["state"] == "applied"
+    assert (linked / "b.txt").read_text() == "B\n"
+    assert git("status", "--porcelain", cwd=linked) == ""
+    assert "worktree.unseen" in patchq("status", cwd=repo).out
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "x")["state"] == "applied"
+    assert git("status", "--porcelain", cwd=linked) == ""
+
+
+DIE = """
+import os, sys
+from pathlib import Path
+from patchq.git.checkout import checkouts
+from patchq.git.repository import Repository
+from patchq.git.worktree import Follow
+repo = Repository.open(Path(sys.argv[1]))
+(place,) = checkouts(repo, "main")
+follow = Follow(place, *sys.argv[2:4])
+assert follow.prepare() == []
+if sys.argv[4] == "moved":
+    follow.swap()
+    os.system(f"git -C {sys.argv[1]} update-ref refs/heads/main {sys.argv[3]}")
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("when", ["moved", "not moved"])
+def test_what_a_crash_left_waits_until_the_work_tree_is_seen(repo: Path, when: str) -> None:
+    linked, old = repo.parent / "linked", tip(repo)
+    git("checkout", "-q", "-b", "next", old, cwd=repo)
+    new = commit_files(repo, {"a.txt": "new\n"})
+    git("checkout", "-q", "elsewhere", cwd=repo)
+    subprocess.run([sys.executable, "-c", DIE, str(repo), old, new, when], check=False)
+    lock = repo / ".git/worktrees/linked/index.lock"
+    assert lock.exists()
+    hide(linked)
+    told = run(repo, "auto", CREATE)
+    assert (told["state"], codes(told)) == ("proposed", [("worktree.unseen", "warning")])
+    assert lock.exists()
+    show(linked)
+    patchq("run", cwd=repo)
+    assert not lock.exists()
+    assert (linked / "a.txt").read_text() == ("new\n" if when == "moved" else FILES["a.txt"])
+    assert git("status", "--porcelain", cwd=linked) == ""
+    patchq("accept", "x", cwd=repo)
+    assert (linked / "new.txt").read_text() == "new\n"
 
 
 def test_housekeeping_prunes_none(repo: Path) -> None:
