@@ -202,6 +202,11 @@ def test_units_start_what_there_is(name: str, repo: Path) -> None:
         assert line in text.splitlines()
     for key in ("RestrictNamespaces=", "PrivateUsers=", "ProtectKernelTunables=", "ProtectProc="):
         assert not re.search(f"^{key}", text, re.M), "hooks need namespaces and a whole /proc"
+    filters = " ".join(re.findall(r"^SystemCallFilter=(.*)$", text, re.M))
+    assert not filters or (filters.startswith("~") and "@mount" not in filters)
+    hiding = "PrivateTmp ProtectHome ProtectSystem=strict TemporaryFileSystem InaccessiblePaths"
+    for key in (*hiding.split(), "ReadOnlyPaths", "RootDirectory", "RootImage", "BindPaths"):
+        assert not re.search(f"^{key}", text, re.M), "work trees may be anywhere"
 
 
 # ---------------------------------------------------------------- the log
