@@ -44,6 +44,7 @@ from patchq.formats.marks.paths import (
 )
 from patchq.formats.marks.shell import ShellChange, changes_beside, may_command
 from patchq.formats.marks.shown_pairs import check_pairs
+from patchq.formats.marks.statements import Setting, check_statements
 from patchq.formats.marks.tags import (
     Tag,
     blank_channels,
@@ -52,6 +53,7 @@ from patchq.formats.marks.tags import (
     may_tag,
     stray,
 )
+from patchq.formats.marks.ties import paths_in
 from patchq.model.ops import MAKING, Rename, halves
 from patchq.model.values import Edit, Header, Problem, Quotation
 
@@ -224,6 +226,7 @@ class _ResponseReader:
             self._check_notations(unread)
         if self.found.edits and self.doc.open_fences.count > 1:
             self._check_pairs(unread)
+        self._check_statements(text, unread)
         if may_tag(text):
             self._check_drafts(unread)
         if may_command(text):
@@ -270,6 +273,26 @@ class _ResponseReader:
             prose,
             lambda quote: any(self.doc.holds(path, quote) for path in paths()),
             (halves(edit.op)[1] for edit in self.found.edits),
+        )
+
+    def _check_statements(self, text: str, prose: Sequence[tuple[int, str]]) -> None:
+        """Refuse a change that is stated in no form of edits."""
+        places, known = self._places(), self.doc.known
+        check_statements(
+            text,
+            prose,
+            Setting(
+                lambda path: known.base.has(as_meant(path, known)),
+                known.base.has_directory,
+                known.base.text,
+                lambda line: paths_in(line, known),
+                [
+                    run
+                    for run in self.doc.open_fences.closed
+                    if bisect_left(places, run.start) == bisect_left(places, run.stop)
+                ],
+                self.found.edits,
+            ),
         )
 
     def _check_drafts(self, prose: Sequence[tuple[int, str]]) -> None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from posixpath import basename, join, normpath
 from typing import Literal
 
@@ -39,7 +39,9 @@ _REMOVE = frozenset(
 _MOVE = frozenset(
     {"mv", "git mv", "move", "ren", "rename", "move-item", "rename-item", "mi", "rni"}
 )
-_COPY = frozenset({"cp", "copy", "copy-item", "cpi"})
+_COPY = frozenset({"cp", "copy", "copy-item", "cpi", "ln", "install"})
+_FETCH = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
+"""Programs that fetch a file, with the option before its path."""
 _IN_PLACE = {
     "sed": re.compile(r"-[a-zA-Z]*i|--in-place"),
     "gsed": re.compile(r"-[a-zA-Z]*i|--in-place"),
@@ -47,6 +49,9 @@ _IN_PLACE = {
     "ruby": re.compile(r"-[a-zA-Z]*i"),
     "awk": re.compile(r"-i\Z|--include=inplace"),
     "gawk": re.compile(r"-i\Z|--include=inplace"),
+    "yq": re.compile(r"-[a-zA-Z]*i|--inplace"),
+    **dict.fromkeys(("vi", "vim", "nvim"), re.compile(r"-[a-zA-Z]*[ces]|\+.")),
+    **dict.fromkeys(("ed", "ex", "sd", "sponge"), re.compile(r"")),
 }
 """Programs that rewrite files in place, with the option that makes them do so."""
 _NEVER = re.compile(r"(?!)")
@@ -58,7 +63,18 @@ _WRITE = frozenset(
 )
 _DEEDS = frozenset(
     name.removeprefix("git ")
-    for name in (*_REMOVE, *_MOVE, *_COPY, *_IN_PLACE, *_PATCH, *_WRITE, "truncate", "find")
+    for name in (
+        *_REMOVE,
+        *_MOVE,
+        *_COPY,
+        *_IN_PLACE,
+        *_PATCH,
+        *_WRITE,
+        *_FETCH,
+        "truncate",
+        "find",
+        "dd",
+    )
 )
 """What changes files, as a command's last word of its name."""
 _WORD = re.compile(r"[\w-]+")
@@ -303,6 +319,10 @@ def _deeds(words: Sequence[str], command: _Simple) -> Iterator[tuple[Deed, list[
         yield "rewrites", paths[-1:]
     elif verb == "truncate" or any(map(_IN_PLACE.get(verb, _NEVER).match, rest)):
         yield "rewrites", paths
+    elif verb in _FETCH:
+        yield "rewrites", [b for a, b in pairwise(rest) if a in _FETCH[verb]]
+    elif verb == "dd":
+        yield "rewrites", [word[3:] for word in rest if word.startswith("of=")]
     elif verb in _PATCH and (rest or command.heredoc or command.reads):
         yield "patches", []
     elif verb in _WRITE:
