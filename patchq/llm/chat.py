@@ -116,12 +116,12 @@ class Cache:
             _LOG.warning("an answer of the model could not be kept: %s", error.strerror)
             message = f"answers of the model cannot be kept in {self._shelf.root}: {error.strerror}"
             self._troubles.note(
-                "llm.answers",
+                "cache.answers",
                 message,
                 f"rm -r '{self._shelf.root}' (a cache), or make room; batches are corrected anyway",
             )
         else:
-            self._troubles.over("llm.answers")
+            self._troubles.over("cache.answers")
 
 
 def _check(text: str) -> str:

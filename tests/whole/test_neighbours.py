@@ -48,7 +48,7 @@ CAUSES = {
     "repository.worktrees": "git worktree prune",
     "hook.hangs": "timeout_seconds",
     "hook.push": "timeout_seconds",
-    "llm.answers": "rm -r",
+    "cache.answers": "rm -r",
     "fault.repository": "gpg.program",
 }
 """What is to be named, and a word of its cure."""

@@ -284,8 +284,8 @@ def _locks(commondir: Path) -> Iterator[Finding]:
                 "repository.locks",
                 "weaker",
                 f"{lock} was left by a patchq that died (it is a link to its own file)",
-                "nothing: the next `patchq watch` or `patchq run` removes it at its start, or once it "
-                "can see the work tree",
+                "nothing: the next `patchq watch` or `patchq run` removes it at its start, or once "
+                "it can see the work tree",
             )
         elif owner is None and age < _OLD_SECONDS:
             yield Finding(
