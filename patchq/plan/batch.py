@@ -170,7 +170,7 @@ class _Batch:
     def _comes_to(self, file: File, chain: Sequence[Edit]) -> bool:
         """Whether the edits of a chain come to the file's text as it is."""
         now, rungs = file.text.data, self.rules.rungs
-        for before in {taken_back(now, order, rungs) for order in (chain, chain[::-1])}:
+        for before in {taken_back(file.text, order, rungs) for order in (chain, chain[::-1])}:
             if before is not None and before != now:
                 tree = WithFile(self.files.tree, file.path, before)
                 changes = plan(chain, tree, self.rules, declared=True, diagnosed=False).changes
@@ -297,12 +297,12 @@ class _Batch:
             raise self._missed(edit, file, text, now)
         if isinstance(now, Missed) or now.already:
             return None
-        writers = file.overlay.writers(text.starts[now.start], text.starts[now.end])
+        writer = file.overlay.last_writer(*_quoted(text, now))
         asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
         literal = edit.called and now.rung == "exact"
-        if not (writers or asserts or literal):
+        if not (writer or asserts or literal):
             return None
-        self.followed[edit.id] = (writers or file.edits)[-1]
+        self.followed[edit.id] = writer or file.edits[-1]
         return now
 
     def _may_follow(self, edit: Edit, op: PartOp, file: File, base: Found | Missed) -> bool:

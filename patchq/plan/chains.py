@@ -76,10 +76,9 @@ def _spoken_of(edit: Edit) -> set[str]:
     return {line.strip() for half in both for line in half.split("\n") if _WORD.search(line)}
 
 
-def taken_back(data: bytes, chain: Sequence[Edit], rungs: Sequence[str]) -> bytes | None:
+def taken_back(text: Text, chain: Sequence[Edit], rungs: Sequence[str]) -> bytes | None:
     """The text without what the edits write, taken back in this order; None where one of them has
     no one place."""
-    text = Text(data)
     for edit in chain:
         match edit.op:
             case Replace(old, new) | PatchHunk(old, new) if old and new:

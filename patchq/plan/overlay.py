@@ -199,10 +199,11 @@ class Overlay:
             return not self._written.isdisjoint(sought)
         return any(line in self._letters for line in sought)
 
-    def writers(self, start: int, end: int) -> tuple[str, ...]:
-        """The edits that wrote some of the bytes `start:end` of `text()`, or took some there."""
-        inside = self._inside(Hunk(start, end, b""))
-        return names_of(inside)
+    def last_writer(self, start: int, end: int) -> str | None:
+        """The last of the edits that wrote some of the bytes `start:end` of `text()`, or took some
+        there."""
+        _, last = self._inside(Hunk(start, end, b""))
+        return self._patches[last - 1].edits[-1] if last else None
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
         """The replacements that overlap or border on `start:end` of the base."""
@@ -221,15 +222,21 @@ class Overlay:
             return not patch.ends and patch.start < end
         return not (patch.breaks and self.base.startswith((b"\n", b"\r\n"), patch.start))
 
-    def _inside(self, quoted: Hunk) -> list[Patch]:
-        """The patches that wrote some of the bytes `quoted.start:quoted.end` of `text()`, or took
-        some there."""
-        return [
-            self._patches[at]
-            for at in range(*self._touched(quoted))
-            if not self._patches[at].size
-            or (self._begin(at) < quoted.end and quoted.start < self._end(at))
-        ]
+    def _inside(self, quoted: Hunk) -> tuple[int, int]:
+        """Which patches (the first, and the one behind the last) wrote some of the bytes
+        `quoted.start:quoted.end` of `text()`, or took some there; (0, 0) if none did."""
+        first, last = self._touched(quoted)
+        while first < last and self._borders_on(quoted, first):
+            first += 1
+        while first < last and self._borders_on(quoted, last - 1):
+            last -= 1
+        return (first, last) if first < last else (0, 0)
+
+    def _borders_on(self, quoted: Hunk, at: int) -> bool:
+        """Whether a patch that is touched shares no byte with what is quoted."""
+        if not self._patches[at].size:
+            return False
+        return self._begin(at) >= quoted.end or quoted.start >= self._end(at)
 
     def _read(self) -> None:
         """Note the lines of the replacements that were made since."""
@@ -400,12 +407,14 @@ class Overlay:
     def fold(self, edit: str, format: str, hunks: Sequence[Hunk], quoted: Hunk) -> tuple[str, ...]:
         """Make replacements that are in the bytes of `text()`; returns the edits that wrote what
         the edit quotes there (the bytes `quoted.start:quoted.end`)."""
-        first, last = self._touched(quoted)
-        writers = self._inside(quoted) or self._patches[first:last]
-        needs = names_of(writers) if writers else self._everybody()
+        first, last = self._inside(quoted)
+        if not last:
+            first, last = self._touched(quoted)
+        every = first == last or last - first == len(self._patches)
+        needs = self._everybody() if every else names_of(self._patches[first:last])
         for hunk in reversed(hunks):
             self._fold_one(edit, format, hunk, needs)
-        if not writers:
+        if every:
             self._since.clear()
         self._note(edit)
         return needs

@@ -166,28 +166,32 @@ def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -
             f"its edits: {', '.join(needs) or 'none could be read'}",
         )
     if only is not None:
-        selected = set(only)
-        while missing := {need for edit in selected for need in needs[edit]} - selected:
-            selected |= missing
+        selected, more = set[str](), list(only)
+        while more:
+            edit = more.pop()
+            if edit not in selected:
+                selected.add(edit)
+                more += needs[edit]
         left: dict[str, str | None] = dict.fromkeys(needs.keys() - selected)
     else:
         left = dict.fromkeys(without)
-        while more := _in_need(edits, left):
-            left |= more
+        while more_left := _in_need(edits, left):
+            left |= more_left
     if not needs.keys() - left.keys():
         raise UsageError("no edit would be left", "to take none of them, `patchq discard` it")
     return Selection(frozenset(needs.keys() - left.keys()), left)
 
 
 def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
-    """The other edits that need one of those left out, with that one."""
-    return {
-        edit["id"]: need
-        for edit in edits
-        if edit["id"] not in left
-        for need in edit["needs"]
-        if need in left
-    }
+    """The other edits that need one of those left out, with that one; those that need one of these
+    too, if they stand behind it."""
+    more: dict[str, str] = {}
+    for edit in edits:
+        needs = [need for need in edit["needs"] if need in left]
+        needs = needs or [need for need in edit["needs"] if need in more]
+        if needs and edit["id"] not in left:
+            more[edit["id"]] = needs[-1]
+    return more
 
 
 def with_left_out(
