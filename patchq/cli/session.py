@@ -7,9 +7,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from patchq.cli import confirm, output, places
+from patchq.model.errors import Fault, disk_fault
 from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.service.serve import Control
@@ -17,6 +19,12 @@ from patchq.service.upkeep import Manager, Upkeep
 
 if TYPE_CHECKING:
     from patchq.cli.live import Bar, LiveLine
+
+
+def _release(world: World, kind: object, error: BaseException | None, trace: object) -> None:
+    """Let go of the queue, with a word on the fault that ends the work, if one does."""
+    fault = disk_fault(error) if isinstance(error, OSError) else error
+    world.queue.release(fault if isinstance(fault, Fault) else None)
 
 
 class Session:
@@ -32,7 +40,7 @@ class Session:
         self.control = Control()
         self.control.install()
         world.queue.acquire()
-        args.opened.callback(world.queue.release)
+        args.opened.push(partial(_release, world))
         self.site = places.find(args)
         self.upkeep = Upkeep(world, self.site.home, Manager() if lasting else Manager({}))
         self.world, self._say = world, say

@@ -58,6 +58,8 @@ def _overview(ground: Ground) -> dict[str, Any]:
         "troubles": [
             {"what": found.what, "why": found.message, "cure": found.cure}
             for found in (
+                *beside.ended(ground.queue_root),
+                *beside.short(ground.repo.commondir, ground.queue_root),
                 *beside.work_trees(ground.repo),
                 *beside.noted(ground.queue_root, ground.config),
             )

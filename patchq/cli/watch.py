@@ -61,6 +61,7 @@ def run(args: Namespace) -> int:
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""
         _LOG.error("%s: %s%s", fault.code, fault.message, hint)
+        world.queue.release(fault)
         return fault.exit_status
     return 130 if session.ended_early else 0
 

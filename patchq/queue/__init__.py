@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
+from patchq.model.errors import Fault
 from patchq.model.report import Report
 from patchq.model.values import Generation, Problem, Source
 
@@ -58,8 +59,9 @@ class QueueEngine(Protocol):
     def acquire(self) -> None:
         """Become the one who empties the inbox; raises `errors.QueueLocked` if somebody is."""
 
-    def release(self) -> None:
-        """Let go of the lock, and leave unfinished claims to whoever recovers them."""
+    def release(self, fault: Fault | None = None) -> None:
+        """Let go of the lock, and leave unfinished claims to whoever recovers them; `fault` is told
+        to who asks, if that is what ends the work."""
 
     def close(self) -> None:
         """Let go of everything else as well, as the end of the process would."""

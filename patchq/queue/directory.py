@@ -29,7 +29,7 @@ from typing import Any
 
 from patchq.git import files
 from patchq.git.sharing import make_directory, umask
-from patchq.model.errors import Busy, DiskFault, UsageError
+from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
 from patchq.queue import Claim, spool
@@ -135,8 +135,8 @@ class DirectoryQueue:
             raise spool.across_file_systems()
         self._lock.acquire()
 
-    def release(self) -> None:
-        self._lock.release()
+    def release(self, fault: Fault | None = None) -> None:
+        self._lock.release(fault)
         self._claims.tidy()
         self._live = {token: live for token, live in self._live.items() if live.lock is not None}
 

@@ -1,7 +1,8 @@
 """The queue lock: it belongs to whoever empties the inbox.
 
 The kernel's `flock` is the truth, since it ends with its process however that dies.  What the file
-says is for people only: nothing is ever decided by a pid.  The descriptor is not inherited, and a
+says is for people only, who holds it or of what fault the last one ended: nothing is ever decided
+by a pid.  The descriptor is not inherited, and a
 forked child closes it, so no child of a dead daemon keeps the lock.
 """
 
@@ -11,14 +12,17 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 from weakref import WeakSet
 
 from patchq.git.files import flock, opened
-from patchq.model.errors import QueueLocked
+from patchq.model.errors import Fault, QueueLocked
 from patchq.queue.spool import disk_faults
 
+_MOST_SAID = 16 << 10
 _ASKED_SECONDS = 0.05
 """For as long as somebody who only asks may hold it."""
 
@@ -31,6 +35,20 @@ class Owner:
     pid: int | None = None
     host: str | None = None
     since: float | None = None
+
+
+class Ended(TypedDict):
+    """Of which fault whoever held the lock last ended; `at` is in seconds since the epoch."""
+
+    at: float
+    code: str
+    message: str
+    hint: str | None
+
+
+def _last_words(fault: Fault) -> Ended:
+    message = " ".join(fault.message.split())
+    return Ended(at=time.time(), code=fault.code, message=message[:1000], hint=fault.hint)
 
 
 class Lock:
@@ -71,9 +89,17 @@ class Lock:
         except FileNotFoundError:
             return True
 
-    def release(self) -> None:
-        if self._fd is not None:
-            os.ftruncate(self._fd, 0)
+    def release(self, fault: Fault | None = None) -> None:
+        """Give it up; for `fault`, if that is what ends the work."""
+        if self._fd is None:
+            return
+        try:
+            # In place, and what was there stays until then: a full disk has no other room.
+            said = b"" if fault is None else json.dumps(_last_words(fault)).encode() + b"\n"
+            with suppress(OSError):
+                os.pwrite(self._fd, said, 0)
+            os.ftruncate(self._fd, len(said))
+        finally:
             os.close(self._fd)
             self._fd = None
 
@@ -105,6 +131,21 @@ def lock_owner(root: Path) -> Owner | None:
             # A shared lock, so that two who only ask do not see each other.
             return None if flock(fd, shared=True) else _read(path)
     except FileNotFoundError:
+        return None
+
+
+def last_words(root: Path) -> Ended | None:
+    """Of which fault the work on the queue under `root` ended, if nobody works there since."""
+    try:
+        with opened(root / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+            said = json.loads(os.read(fd, _MOST_SAID))
+        return Ended(
+            at=float(said["at"]),
+            code=str(said["code"]),
+            message=str(said["message"]),
+            hint=said["hint"] and str(said["hint"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from patchq.model.errors import Busy, DiskFault, QueueLocked
+from patchq.model.errors import Busy, DiskFault, Fault, QueueLocked
 from patchq.model.report import Report
 from patchq.model.values import Generation
 from patchq.queue import Claim, spool
@@ -56,7 +56,7 @@ class MemoryQueue:
             raise QueueLocked("another process works on this queue already")
         self.store.holder = self
 
-    def release(self) -> None:
+    def release(self, fault: Fault | None = None) -> None:
         if self.store.holder is self:
             self.store.holder = None
         self._own.clear()

@@ -1,20 +1,43 @@
 """What stands beside the queue and keeps something from working, for `status` too: work trees out
-of reach, landed batches that git passed over, and what processes noted (`queue.troubles`)."""
+of reach, landed batches that git passed over, disks without room, the fault that ended the work,
+and what processes noted (`queue.troubles`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from patchq.config.schema import Config
-from patchq.git import records
+from patchq.git import files, records
 from patchq.git.checkout import registered
 from patchq.git.reffiles import gaps
 from patchq.git.repository import Repository
+from patchq.model.errors import Fault
+from patchq.queue.lock import last_words, lock_owner
 from patchq.queue.troubles import Troubles
 from patchq.report.message import trailers
 from patchq.service.doctor import Finding
+
+
+def ended(root: Path) -> Iterator[Finding]:
+    """The fault of which the work on the queue ended, if nobody works there since."""
+    with suppress(Fault):
+        fault = last_words(root) if lock_owner(root) is None else None
+        if fault:
+            at = datetime.fromtimestamp(fault["at"], UTC).isoformat(timespec="seconds")
+            message = f"the work ended at {at} of {fault['code']}: {fault['message']}"
+            yield Finding("daemon.ended", "todo", message, fault["hint"] or "start it again")
+
+
+def short(*places: Path) -> Iterator[Finding]:
+    """The file systems that have no room or cannot be written, as far as they show it."""
+    there = [place for place in places if place.is_dir()]
+    for place in {place.stat().st_dev: place for place in there}.values():
+        if what := files.shortage(place):
+            cure = "make room, or make it writable; then start patchq again"
+            yield Finding("queue.space", "todo", f"{place} cannot be written: {what}", cure)
 
 
 def work_trees(repo: Repository) -> Iterator[Finding]:

@@ -51,6 +51,7 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
             "make it, for the user that runs patchq",
         )
     yield from _daemon(root)
+    yield from beside.ended(root)
     yield from beside.noted(root, config)
 
 
