@@ -43,7 +43,7 @@ from patchq.formats.marks.paths import (
     paths_named,
 )
 from patchq.formats.marks.shell import ShellChange, changes_beside, may_command
-from patchq.formats.marks.shown_pairs import check_pairs
+from patchq.formats.marks.shown_pairs import check_pairs, may_tell
 from patchq.formats.marks.statements import Setting, check_statements
 from patchq.formats.marks.tags import (
     Tag,
@@ -224,7 +224,8 @@ class _ResponseReader:
             self._check_disguises(unread)
         if may_note(text):
             self._check_notations(unread)
-        if self.found.edits and self.doc.open_fences.count > 1:
+        fences = self.doc.open_fences.count
+        if self.found.edits and fences and (fences > 1 or may_tell(text)):
             self._check_pairs(unread)
         self._check_statements(text, unread)
         if may_tag(text):
@@ -272,7 +273,7 @@ class _ResponseReader:
         check_pairs(
             prose,
             lambda quote: any(self.doc.holds(path, quote) for path in paths()),
-            (halves(edit.op)[1] for edit in self.found.edits),
+            [halves(edit.op) for edit in self.found.edits],
         )
 
     def _check_statements(self, text: str, prose: Sequence[tuple[int, str]]) -> None:

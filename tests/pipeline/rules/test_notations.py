@@ -219,6 +219,37 @@ PAIRS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", PAIRS, ids=lambda row: row.name)
+def under(label: str, text: str) -> str:
+    return f"{label}\n\n```python\n{text}\n```\n"
+
+
+TOLD_PLACES = [
+    *(
+        Row(f"{label} {what}", A, response, codes=UNREADABLE, says=("that no edit makes",))
+        for label, text in (
+            ("Replace lines 1-2 with:", "y = 9"),
+            ("**Change line 2 to this:**", "y = 9"),
+            ("Then, insert this after line 2:", "z = 9"),
+            ("### Add the following line before line 1", "z = 9"),
+            ("Delete this line:", "y = 2"),
+            ("Also remove the unused function:", "y = 2"),
+        )
+        for what, response in {
+            "behind": f"{BLOCK}\n{under(label, text)}",
+            "before": f"{under(label, text)}\n{BLOCK}",
+        }.items()
+    ),
+    Row("lines that the edit replaces", A, f"{BLOCK}\n{under('Replace line 1 with:', 'x = 3')}",
+        DONE),
+    Row("a line that the edit deletes", A, f"{under('Delete this line:', 'x = 1')}\n{BLOCK}",
+        DONE),
+    Row("a line of no file", A, f"{BLOCK}\n{under('Delete this line:', 'q = 9')}", DONE),
+    Row("a line of a listing", A, f"{BLOCK}\n{under('See line 2:', 'q = 9')}", DONE),
+    Row("what was removed", A, f"{BLOCK}\n{under('Removed the code of line 1:', 'x')}", DONE),
+    Row("what goes elsewhere", A, f"{BLOCK}\n{under('Add this to your profile:', 'z = 9')}", DONE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [*PAIRS, *TOLD_PLACES], ids=lambda row: row.name)
 def test_shown_pairs(bench: Bench, row: Row) -> None:
     check(bench, row)
