@@ -95,7 +95,8 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
     root = site.home / config.queue.path
     if not root.is_dir():
         site.keep_out_of_status(root)
-    directory.create(root, _group(config))
+    sharers = site.repo.commondir.stat().st_gid if sharing.is_on() else None
+    directory.create(root, _group(config), sharers)
     queue = DirectoryQueue(
         root,
         response_bytes=config.limits.response_bytes,

@@ -53,6 +53,10 @@ def unshare() -> None:
         _started_with = None
 
 
+def is_on() -> bool:
+    return _started_with is not None
+
+
 def childrens_umask() -> int:
     """For `subprocess`: the umask that this process was started with; -1 where it has that one."""
     return -1 if _started_with is None else _started_with
@@ -70,7 +74,7 @@ def beside(made: int, directory: int) -> int:
     it gives its group to what is in it, as wide for them."""
     if directory & stat.S_ISGID:
         return made | directory & 0o770
-    return made if _started_with is not None else made & directory
+    return made if is_on() else made & directory
 
 
 def make_directory(path: Path) -> None:
@@ -81,7 +85,7 @@ def make_directory(path: Path) -> None:
     with suppress(FileExistsError):
         path.mkdir()
         made, above = (stat.S_IMODE(at.stat().st_mode) for at in (path, path.parent))
-        shared = stat.S_ISGID if _started_with is not None else 0
+        shared = stat.S_ISGID if is_on() else 0
         mode = beside(made, above) | shared
         if mode != made:
             path.chmod(mode)

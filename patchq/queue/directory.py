@@ -44,11 +44,16 @@ PRIVATE = ("ids", "sources")
 
 
 @disk_faults
-def create(root: Path, readers: int | None = None) -> None:
+def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
     """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
-    nobody else but the owner and those who share the repository."""
+    nobody else but the owner; `sharers` is the group of a repository that is shared."""
     for name in (*PUBLIC, *PRIVATE):
         make_directory(root / name)
+    for path in (root, *(root / name for name in (*PUBLIC, *PRIVATE))):
+        status = path.stat()
+        if sharers is not None and status.st_gid != sharers and os.geteuid() in (0, status.st_uid):
+            with suppress(PermissionError):
+                os.chown(path, -1, sharers)
     if readers is not None:
         for path in (root, *(root / name for name in PUBLIC[1:])):
             _let_read(path, readers, alone=path != root)

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import grp
 import os
+import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pygit2
 import pytest
+from pygit2.enums import ConfigLevel
 
+from patchq.cli import main
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git
 
@@ -108,13 +113,14 @@ def test_directories_that_give_their_group_say_who_reads(tmp_path: Path) -> None
 
 
 @pytest.fixture
-def others(tmp_path: Path) -> None:
-    """Other users can come to the test's files, if only root can tell whether."""
+def others() -> Iterator[Path]:
+    """A directory to which other users can come, if only root can tell whether."""
     if os.geteuid():
         pytest.skip("only root can be somebody else")
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o011 != 0o011:
-            parent.chmod(mode(parent) | 0o011)
+    place = Path(tempfile.mkdtemp(prefix="patchq-others-"))
+    place.chmod(0o755)
+    yield place
+    shutil.rmtree(place)
 
 
 def can_read(path: Path, *groups: int) -> bool:
@@ -129,11 +135,9 @@ def can_read(path: Path, *groups: int) -> bool:
     return done.returncode == 0
 
 
-def test_the_configured_group_reads_and_others_do_not(
-    tmp_path: Path, others: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_configured_group_reads_and_others_do_not(others: Path) -> None:
     name, number = next((g.gr_name, g.gr_gid) for g in grp.getgrall() if 0 < g.gr_gid < NOBODY)
-    repo = make(tmp_path, 0o022, "")
+    repo = make(others, 0o022, "")
     text = f"queue: {{group: {name}}}\n"
     (repo / ".patchq.yaml").write_text(f"version: 1\nmode: auto\n{text}")
     drop(repo / ".patchq", {"more.md": block("a.txt", "ONE\n", "1\n"), "again.md": SECRET})
@@ -148,8 +152,8 @@ def test_the_configured_group_reads_and_others_do_not(
     assert "queue.group: expected a group of this machine" in said
 
 
-def test_nobody_else_reads_a_secret_or_what_is_not_decided(tmp_path: Path, others: None) -> None:
-    repo = make(tmp_path, 0o022, "")
+def test_nobody_else_reads_a_secret_or_what_is_not_decided(others: Path) -> None:
+    repo = make(others, 0o022, "")
     assert can_read(repo / ".patchq/done/good.md")
     assert can_read(repo / ".patchq/rejected/secret.report.md")
     assert not can_read(repo / ".patchq/rejected/secret.md")
@@ -158,3 +162,52 @@ def test_nobody_else_reads_a_secret_or_what_is_not_decided(tmp_path: Path, other
     patchq("run", cwd=repo, code=None)
     (body,) = (repo / ".patchq/active").glob("*.body")
     assert not can_read(body)
+
+
+def run_as(user: int, repo: Path) -> int:
+    """`patchq run` by a user with the group 64321 and the strictest umask; its exit code.  It is
+    this process's child, as others may not read the interpreter's files."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    code = 99
+    try:
+        os.umask(0o077)
+        if user:
+            os.setgroups([FREE_GROUP])
+            os.setgid(FREE_GROUP)
+            os.setuid(user)
+        code = main(["-C", str(repo), "-q", "run"])
+    finally:
+        os._exit(code)
+
+
+def test_two_users_share_a_repository(
+    others: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("config", "--global", "safe.directory", "*", cwd=home)
+    shutil.copy(home / ".gitconfig", others)
+    monkeypatch.setenv("HOME", str(others))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(others / ".gitconfig"))
+    pygit2.settings.search_path[ConfigLevel.GLOBAL] = str(others)
+    repo = others / "repo"
+    git("init", "-q", "--shared=group", str(repo), cwd=others)
+    commit_files(repo, {"a.txt": "one\n"})
+    git("checkout", "-q", "-b", "elsewhere", cwd=repo)
+    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
+    for path in (repo, *repo.rglob("*")):
+        os.chown(path, -1, FREE_GROUP)
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: main\n")
+    (repo / ".git").chmod(0o2775)
+    for path in (repo / ".git").rglob("*"):
+        if path.is_dir():
+            path.chmod(0o2775)
+    assert main(["-C", str(repo), "-q", "init"]) == 0
+    drop(repo / ".patchq", {"first.md": EDIT})
+    assert main(["-C", str(repo), "-q", "run"]) == 0, "and all that is needed is loaded"
+    for number, run in enumerate(("theirs", "mine", "theirs again")):
+        drop(repo / ".patchq", {f"{number}.md": block(f"{number}.txt", "", f"{run}\n")})
+        (repo / ".patchq/inbox" / f"{number}.md").chmod(0o644)
+        assert run_as(NOBODY if run.startswith("theirs") else 0, repo) == 0
+        assert report(repo / ".patchq", str(number))["state"] == "applied"
+    git("fsck", "--strict", "--no-dangling", cwd=repo)
