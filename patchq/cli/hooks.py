@@ -22,8 +22,11 @@ from patchq.hooks import shipped, wiring
 from patchq.hooks.wiring import HookFile
 from patchq.land import reports
 from patchq.model.errors import UsageError
+from patchq.review import doors
 
 RECORD = "patchq-hooks.json"
+_MOST_TOLD = 20
+"""Refusals that one check tells."""
 
 
 ARGUMENTS = (
@@ -36,7 +39,16 @@ ARGUMENTS = (
         "uninstall": ("put back what was there before `install`", ()),
         "check": (
             "judge what is staged, as git am is about to commit it",
-            (Argument("--message", metavar="FILE", type=Path, help="judge a message instead"),),
+            (
+                Argument("--message", metavar="FILE", type=Path, help="judge a message instead"),
+                Argument(
+                    "--push",
+                    nargs=3,
+                    metavar=("BRANCH", "OLD", "NEW"),
+                    help="judge what a push would bring to a branch instead",
+                ),
+                Argument("--remote", metavar="NAME", help="where that branch is, if not here"),
+            ),
         ),
         "observe": ("put down what was merged or rebased by hand", ()),
     },
@@ -127,6 +139,7 @@ def _wire(args: Namespace, site: Site) -> int:
             _record(site, "directories", directories)
         if wiring.install(place):
             installed.append(place)
+    _record(site, "directories", directories)  # its being there says that this one is guarded
     kept = [place for place in installed if place.before.exists()]
     answer = {
         "installed": [str(place.file) for place in installed],
@@ -193,17 +206,22 @@ def _put(path: Path, data: bytes) -> None:
 
 
 def _check(args: Namespace, site: Site) -> int:
-    if site.repo.workdir is None:
-        raise UsageError("a bare repository stages nothing", "run this in a work tree")
-    config = site.read_config()
     if args.message:
         data, _ = arguments.read_response(str(args.message))
-        lines = wiring.judge_message(config, data.decode("utf-8", "replace"))
+        found = doors.judge_message(data.decode("utf-8", "replace"))
     else:
-        lines = wiring.judge_staged(config, site.repo)
+        world = opening.open_world(args, targeted=False, writes=False)
+        if args.push:
+            branch, old, new = args.push
+            found = doors.judge_push(world, branch, old, new, args.remote)
+        else:
+            found = doors.judge_staged(world)
+    lines = [line for refusal in found[:_MOST_TOLD] for line in refusal.lines()]
+    if len(found) > _MOST_TOLD:
+        lines.append(f"and {len(found) - _MOST_TOLD} more")
     if lines or args.json:
         output.emit(args, {"refusals": lines}, *lines)
-    return 1 if lines else 0
+    return 1 if found else 0
 
 
 def _observe(args: Namespace, site: Site) -> int:

@@ -35,8 +35,8 @@ SUMMARIES = {
 
 GIT_SUMMARIES = {
     "applypatch-msg": "git am: the message holds no secret",
-    "pre-applypatch": "git am: the change passes the configured hooks",
-    "pre-push": "git push: no unreviewed proposal goes to a protected branch",
+    "pre-applypatch": "git am: the change passes the queue's checks and the configured hooks",
+    "pre-push": "git push: so does what goes to a protected branch; no unreviewed proposal does",
     "update": "a push to this repository: the same",
     "post-merge": "git merge, git pull: a proposal merged by hand counts as accepted at once",
     "post-rewrite": "git rebase, git commit --amend: the same",

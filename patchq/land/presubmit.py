@@ -25,7 +25,6 @@ from patchq.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.pipeline import stages
 from patchq.pipeline.progress import CandidateCommit, Decision, crashed
 from patchq.pipeline.world import World
-from patchq.plan import targets
 from patchq.report import document, logs
 from patchq.text import unified
 
@@ -36,12 +35,17 @@ def take(
     """The decision with the candidate made anew with the files as the hook left them, each named
     as an edit of the hook's; refused for what no response may do either."""
     changes = _changes(candidate, fixed, world)
-    if problem := _refusal(changes, candidate, hook, fixed, world):
+    if not changes:
+        problem = Problem(
+            "hook.refused",
+            f"the hook {hook} takes back everything that the batch changes",
+            "send what the hook leaves as it is",
+        )
         return decision.ended("rejected", problem)
     before, known = decision.state, candidate.paths
-    decision = stages.checked(decision, changes, world)
+    decision = stages.checked(decision, changes, candidate.parent, world)
     if not decision.lands:
-        return decision
+        return _of_hook(decision, hook, fixed)
     paths = stages.touched(changes)
     decision, follows = stages.ruled(
         decision,
@@ -126,39 +130,20 @@ def _changes(candidate: CandidateCommit, fixed: Fixed, world: World) -> tuple[Fi
     return tuple(changes[path] for path in sorted(changes))
 
 
-def _refusal(
-    changes: Sequence[FileChange],
-    candidate: CandidateCommit,
-    hook: str,
-    fixed: Fixed,
-    world: World,
-) -> Problem | None:
-    if not changes:
-        return Problem(
-            "hook.refused",
-            f"the hook {hook} takes back everything that the batch changes",
-            "send what the hook leaves as it is",
-        )
-    tree = world.repo.tree(candidate.parent)
-    for path in sorted(fixed):
-        try:
-            targets.check_spelling(path, world.rules, exists=tree.entry(path) is not None)
-        except targets.Refused as refused:
-            return Problem(
-                refused.problem.code,
-                f"the hook {hook} changes what no batch may: {refused.problem.message}",
-                "nothing to correct in the response: have the hook looked after",
-                path=refused.problem.path,
-            )
-    most = world.config.limits.files
-    if len(changes) > most:
-        return Problem(
-            "response.too_large",
-            f"with what the hook {hook} changes, the batch is about {len(changes)} files, more "
-            f"than `limits.files` ({most})",
-            "send the changes in several responses",
-        )
-    return None
+def _of_hook(decision: Decision, hook: str, fixed: Fixed) -> Decision:
+    """The refusal of a candidate for what a hook made of it: nothing in the response is wrong."""
+
+    def told(problem: Problem) -> Problem:
+        if problem.path in fixed and problem.code.startswith("path."):
+            message = f"the hook {hook} changes what no batch may: {problem.message}"
+            hint = "nothing to correct in the response: have the hook looked after"
+            return Problem(problem.code, message, hint, path=problem.path)
+        if problem.code == "response.too_large" and problem.path is None:
+            message = f"with what the hook {hook} changes, {problem.message}"
+            return replace(problem, message=message)
+        return problem
+
+    return replace(decision, problems=tuple(map(told, decision.problems)))
 
 
 _PULSE_SECONDS = 1.0

@@ -34,7 +34,7 @@ from patchq.model.values import (
     Plan,
     Problem,
 )
-from patchq.pipeline import base, traces
+from patchq.pipeline import base, gate, traces
 from patchq.pipeline.known import known_paths
 from patchq.pipeline.progress import (  # fmt: skip
     Aimed,
@@ -50,10 +50,9 @@ from patchq.pipeline.progress import (  # fmt: skip
 )
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World
-from patchq.plan import batch, guards, quotations, selection, syntax
+from patchq.plan import batch, guards, quotations, selection
 from patchq.report import logs, message, secrecy
 from patchq.resolve.readings import unescape
-from patchq.text import unified
 from patchq.text.quote import HIDDEN
 
 MOST_DELETED = 20
@@ -271,7 +270,7 @@ def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Itera
 def check_results(planned: Planned) -> Checked | Decision:
     """Whether there is anything to do, and whether every file still makes sense to its language."""
     changes = planned.plan.changes
-    decision = checked(planned.end("applied"), changes, planned.world)
+    decision = checked(planned.end("applied"), changes, planned.tip, planned.world)
     return (
         Checked(**vars(planned), decision=decision, paths=touched(changes))
         if decision.lands
@@ -284,35 +283,19 @@ def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
     return tuple(path for c in changes for path in (c.renamed_from, c.path) if path is not None)
 
 
-def checked(decision: Decision, changes: Sequence[FileChange], world: World) -> Decision:
-    """The decision with the changes' diff, ended where the results are not to be."""
-    most, validate = world.config.limits.file_bytes, world.config.validate_
-    for change in changes:
-        if change.after is not None and len(change.after) > most:
-            return decision.ended(
-                "rejected",
-                Problem(
-                    "response.too_large",
-                    f"{change.path} would have {len(change.after)} bytes, more than "
-                    f"`limits.file_bytes` ({most})",
-                    "put less into one file",
-                    path=change.path,
-                ),
-            )
-    decision = replace(decision, diff=unified.unified(changes))
+def checked(decision: Decision, changes: Sequence[FileChange], tip: str, world: World) -> Decision:
+    """The decision with the changes' diff, ended where the results are not to be; `tip` is the
+    commit that they change."""
     if not changes:
         return decision.ended("duplicate")
-    if secrets := [*secrecy.in_paths(changes), *secrecy.in_diff(decision.diff)]:
-        return decision.ended("rejected", *secrets)
-    if not validate.syntax:
-        return decision
-    began = perf_counter()
-    judged = [change for change in changes if not world.unparsed(change.path)]
-    flaws = list(filter(None, map(syntax.unparsable, judged)))
-    decision = replace(decision, timings=timed(decision.timings, "syntax_ms", began))
-    if wrong := [flaw for flaw in flaws if flaw.severity == "error"]:
-        return decision.ended("rejected", *wrong)
-    return replace(decision, problems=(*decision.problems, *flaws))
+    judgement = gate.judge(changes, world.repo.tree(tip), world)
+    decision = replace(decision, diff=judgement.diff)
+    if judgement.syntax_ms is not None:
+        timings = {**decision.timings, "syntax_ms": judgement.syntax_ms}
+        decision = replace(decision, timings=timings)
+    if judgement.refused:
+        return decision.ended("rejected", *judgement.problems)
+    return replace(decision, problems=(*decision.problems, *judgement.problems))
 
 
 def choose_mode(checked: Checked) -> Checked | Decision:
@@ -441,10 +424,7 @@ def commit(checked: Checked) -> Decision:
     # A clock that was set back makes no commit that is older than its parent.
     committer = replace(now, when=max(now.when, world.repo.time(checked.tip)))
     author = _author(checked, committer)
-    if secrets := [
-        *secrecy.in_text(text, "the commit message"),
-        *secrecy.in_text(f"{author.name} {author.email}", "the author"),
-    ]:
+    if secrets := gate.words(text, f"{author.name} {author.email}"):
         return decision.ended("rejected", *secrets)
     if checked.choice.dry_run:
         return decision

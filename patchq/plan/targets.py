@@ -97,6 +97,21 @@ def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
             more = f" (written out: {apart})" if apart != likely else ""
             hint = f"did you mean {likely}?{more}"
         raise _refuse("path.not_found", path, f"there is no file {named} in the base", hint)
+    _check_file(tree, path, entry)
+    return tree.read(path), entry
+
+
+def check_change(tree: Tree, path: str, rules: Rules) -> None:
+    """Raise `Refused` unless what stands at `path`, or nothing, may be changed, whoever asks."""
+    entry = tree.entry(path)
+    if entry is None:
+        check_new(tree, path, rules)
+    else:
+        check_spelling(path, rules, exists=True)
+        _check_file(tree, path, entry)
+
+
+def _check_file(tree: Tree, path: str, entry: Entry) -> None:
     if entry.kind != "file":
         raise _refuse(
             "path.not_a_file",
@@ -105,7 +120,6 @@ def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
             "edit a regular file",
         )
     _check_filter(tree, path)
-    return tree.read(path), entry
 
 
 def _check_filter(tree: Tree, path: str) -> None:

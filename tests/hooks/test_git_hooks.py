@@ -292,11 +292,15 @@ def gated(repo: Path) -> Path:
     ("files", "message", "said"),
     [
         ({"a.txt": "one\nTWO\n"}, "Good", None),
-        ({"a.py": "BAD is not looked for in Python\n"}, "Good", None),
+        ({"a.py": "BAD = 'not looked for in Python'\n"}, "Good", None),
         ({"a.txt": f"ghp_{RANDOM}\n"}, "x", "a.txt:1: looks like a GitHub token"),
         ({"LICENSE": "x\n"}, "x", "LICENSE: is protected"),
         ({"c.txt": "BAD\n"}, "x", "the hook no-bad (pre-commit) refused the batch"),
-        ({"c.txt": "ok\n"}, f"x\n\nghp_{RANDOM}", "the message, line 3: looks like a GitHub token"),
+        (
+            {"c.txt": "ok\n"},
+            f"x\n\nghp_{RANDOM}",
+            "the commit message, line 3: looks like a GitHub token",
+        ),
     ],
 )
 def test_git_am_passes_the_configured_hooks(
@@ -315,10 +319,80 @@ def test_git_am_passes_the_configured_hooks(
     git("am", "--abort", cwd=gated)
 
 
-def test_git_am_without_a_configuration_is_as_ever(repo: Path) -> None:
+GATE_CASES: list[tuple[dict[str, str], str, str | None]] = [
+    ({"c.txt": "fine\n", "d.py": "x = 1\n"}, "Good", None),
+    ({".env": "A=1\n"}, "x", "path.denied: .env may not be changed"),
+    ({".patchq.yaml": "mode: auto\n"}, "x", "path.denied: .patchq.yaml may not be changed"),
+    ({"A.txt": "x\n"}, "x", "path.exists: A.txt"),
+    ({"c.txt": f"ghp_{RANDOM}\n"}, "x", "edit.secret: c.txt:1: looks like a GitHub token"),
+    ({"c.txt": "x\n"}, f"x\n\nghp_{RANDOM}", "edit.secret: the commit message, line 3"),
+    ({"d.py": "x = (\n"}, "x", "result.syntax: the new file d.py does not parse"),
+    ({"big.txt": "x" * (4 << 20) + "x"}, "x", "response.too_large: big.txt would have"),
+    ({f"many/{n}.txt": "x\n" for n in range(201)}, "x", "response.too_large: 201 files"),
+    ({"link": "-> a.txt"}, "x", "path.not_a_file: link would be a symbolic link"),
+]
+"""What the queue's own checks say of a commit: its files, its message, and what is told of it."""
+
+
+def stage(repo: Path, files: dict[str, str]) -> None:
+    """Write and stage the files; one whose content is `-> X` is a link to X."""
+    write_files(repo, {name: text for name, text in files.items() if text[:3] != "-> "})
+    for name, text in files.items():
+        if text.startswith("-> "):
+            (repo / name).symlink_to(text[3:])
+    git("add", "-f", "--all", cwd=repo)
+
+
+@pytest.mark.parametrize(("files", "message", "said"), GATE_CASES)
+def test_what_no_batch_may_do_nobody_does_by_git_with_any_hooks_or_none(
+    files: dict[str, str], message: str, said: str | None, repo: Path, tmp_path: Path
+) -> None:
+    """What git's hooks ask, without a configuration and without a queue."""
+    before = git("rev-parse", "HEAD", cwd=repo)
+    stage(repo, files)
+    (tmp_path / "message").write_text(message)
+    asked = [["--message", str(tmp_path / "message")], []]
+    told = [patchq("hooks", "check", *words, cwd=repo, code=None) for words in asked]
+    git("commit", "-q", "-m", message, cwd=repo)
+    now = git("rev-parse", "HEAD", cwd=repo)
+    pushed = patchq("hooks", "check", "--push", "main", before, now, cwd=repo, code=None)
+    for codes, out in (([t.code for t in told], "".join(t.out for t in told)), (
+        [pushed.code], pushed.out,
+    )):  # fmt: skip
+        assert sum(codes) == (0 if said is None else 1), out
+        assert said is None or said in out
+        assert RANDOM not in out
+
+
+@pytest.mark.parametrize("door", ["am", "update", "pre-push"])
+def test_every_door_has_the_gate(door: str, repo: Path, tmp_path: Path) -> None:
+    clone, bare = tmp_path / "clone", tmp_path / "bare.git"
+    git("clone", "-q", "--bare", str(repo), str(bare), cwd=tmp_path)
+    git("clone", "-q", str(bare), str(clone), cwd=tmp_path)
+    guarded = bare if door == "update" else clone
+    patchq("hooks", "install", "--git", cwd=guarded)
+    start = git("rev-parse", "HEAD", cwd=repo)
+    if door == "am":
+        status, told = tried("am", cwd=clone, stdin=mail(repo, {".env": "A=1\n"}))
+    else:
+        stage(clone, {".env": "A=1\n"})
+        git("commit", "-q", "-m", "x", cwd=clone)
+        status, told = tried("push", "origin", "main", cwd=clone)
+    assert status != 0
+    assert "path.denied: .env may not be changed" in told
+    assert git("rev-parse", "main", cwd=clone if door == "am" else bare) == start
+
+
+def test_hooks_that_others_share_do_nothing_where_nothing_was_installed(
+    repo: Path, tmp_path: Path
+) -> None:
+    other = make_repo(tmp_path / "other", {"a.txt": "one\n"})
+    for each in (repo, other):
+        git("config", "core.hooksPath", str(tmp_path / "shared"), cwd=each)
     patchq("hooks", "install", "--git", cwd=repo)
-    status, told = tried("am", cwd=repo, stdin=mail(repo, {"c.txt": f"ghp_{RANDOM}\n"}))
-    assert status == 0, told
+    text = mail(other, {"c.txt": f"ghp_{RANDOM}\n"})
+    assert tried("am", cwd=other, stdin=text)[0] == 0
+    assert tried("am", cwd=repo, stdin=text)[0] != 0
 
 
 # ---------------------------------------------------------------- pushes and merges
@@ -445,3 +519,37 @@ def test_another_merge_changes_nothing(pushing: Path) -> None:
     git("checkout", "-q", "main", cwd=pushing)
     git("merge", "-q", "side", cwd=pushing)
     assert report(pushing / ".patchq", "fix")["state"] == "proposed"
+
+
+def test_a_push_passes_the_configured_hooks_and_each_of_its_commits_the_gate(repo: Path) -> None:
+    """Hooks that see a tree see the last one; a secret that a later commit removes is in the
+    history all the same; a merge brings what it merges, and what it makes itself."""
+    (repo / ".patchq.yaml").write_text(
+        f"{GATE}  - {{id: no-bad, stage: pre-commit, run: '! grep -l BAD $(git ls-files)'}}\n"
+    )
+    (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
+    start = git("rev-parse", "HEAD", cwd=repo)
+
+    def judged(*commits: dict[str, str], old: str = start, merge: str = "") -> str:
+        git("reset", "-q", "--hard", start, cwd=repo)
+        for number, files in enumerate(commits):
+            commit_files(repo, files, f"Change {number}")
+        if merge:
+            git("merge", "-q", "--no-ff", merge, cwd=repo)
+        now = git("rev-parse", "HEAD", cwd=repo)
+        done = patchq("hooks", "check", "--push", "main", old, now, cwd=repo, code=None)
+        assert done.code == bool(done.out), done.err
+        return done.out
+
+    told = judged({"c.txt": f"ghp_{RANDOM}\n"}, {"c.txt": "gone\n"})
+    assert f"commit {git('rev-parse', 'HEAD^', cwd=repo)[:12]}: edit.secret: c.txt:1" in told
+    assert "LICENSE: is protected" in judged({"LICENSE": "mine\n"})
+    assert "the hook no-bad (pre-commit) refused" in judged({"c.txt": "BAD\n"})
+    assert judged({"c.txt": "BAD\n"}, {"c.txt": "good\n"}) == ""
+    git("branch", "bad", commit_files(repo, {".env": "x\n"}), cwd=repo)
+    git("branch", "good", start, cwd=repo)
+    assert "path.denied: .env" in judged({"d.txt": "x\n"}, merge="bad")
+    assert judged({"d.txt": "x\n"}, merge="bad", old=git("rev-parse", "bad", cwd=repo)) == ""
+    git("branch", "-f", "landed", commit_files(repo, {".env": "y\n"}), cwd=repo)
+    git("update-ref", "refs/patchq/batches/b", "landed", cwd=repo)
+    assert "path.denied" not in judged(old=git("rev-parse", "landed^", cwd=repo), merge="landed")

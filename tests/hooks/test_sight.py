@@ -142,7 +142,7 @@ def agents(tmp_path: Path) -> Iterator[None]:
         listening.close()
 
 
-def test_a_batchs_code_reads_nothing_of_the_operators(
+def test_h13_a_batchs_code_reads_nothing_of_the_operators(
     there: Path, agents: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All attacks in one hook; what each printed, and whether the secret is in it."""
@@ -171,7 +171,7 @@ def test_a_batchs_code_reads_nothing_of_the_operators(
     assert last == "made of this"
 
 
-def test_what_a_batchs_code_read_is_not_shown_encoded(there: Path) -> None:
+def test_h13_what_a_batchs_code_read_is_not_shown_encoded(there: Path) -> None:
     """Where an operator showed too much, it is not repeated."""
     encode = "import base64; print(base64.b64encode(open('/etc/passwd', 'rb').read()).decode())"
     configure(there, {"run": f'python3 -c "{encode}"; exit 1'})
