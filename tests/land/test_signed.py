@@ -294,6 +294,35 @@ def test_a_key_that_cannot_sign_holds_the_batch(
     verified(repo)
 
 
+def test_what_waits_for_a_key_is_named_and_can_be_ended(repo: Path, ssh: str, home: Path) -> None:
+    key = git("config", "--global", "user.signingKey", cwd=home)
+    configure(home, "user.signingKey", "/nowhere/key")
+    lines = {"a": "one", "b": "2", "c": "3", "d": "4"}
+    send(repo, **{id: block("a.txt", f"{at}\n", f"{at}!\n") for id, at in lines.items()})
+    assert [state(repo, id)[0] for id in lines] == ["held"] * 4
+    for held in patchq("--json", "status", cwd=repo).json()["held"]:
+        assert (held["code"], "/nowhere/key" in held["why"]) == ("fault.repository", True)
+        assert held["hint"] in patchq("status", cwd=repo).out
+    findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
+    named = [f["message"] for f in findings if f["what"] == "fault.repository" and f["cure"]]
+    assert [f"batch {id} is held" in said for id, said in zip(lines, named, strict=True)] == [
+        True
+    ] * 4
+    patchq("discard", "a", cwd=repo)
+    patchq("run", cwd=repo)
+    assert [state(repo, id)[0] for id in lines] == ["discarded", "held", "held", "held"]
+    configure(home, "user.signingKey", key)
+    patchq("retry", "b", cwd=repo)
+    patchq("run", cwd=repo)
+    assert [state(repo, id)[0] for id in lines] == ["discarded", "superseded", "applied", "applied"]
+    subjects = git(
+        "log", "--format=%(trailers:key=Patchq-Batch,valueonly)", "main~3..main", cwd=repo
+    )
+    assert subjects.split() == ["d", "c", "b-2"]
+    for commit in ("main", "main~1", "main~2"):
+        verified(repo, commit)
+
+
 def test_a_passphrase_is_never_asked_for(
     repo: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
