@@ -91,10 +91,16 @@ def _partial(repo: pygit2.Repository) -> str:
         named = _PROMISOR.fullmatch(entry.name)
         if named and (named[1] != "promisor" or repo.config.get_bool(entry.name)):
             return f"it is a partial clone: {entry.name} is set"
-    packs = common_directory(Path(os.path.realpath(repo.path))) / "objects/pack"
-    with suppress(FileNotFoundError):
-        promised = next((name for name in os.listdir(packs) if name.endswith(".promisor")), None)
-        return f"it is a partial clone: {packs / promised} is there" if promised else ""
+    stores = [common_directory(Path(os.path.realpath(repo.path))) / "objects"]
+    for store in stores:  # and those whose objects it borrows
+        with suppress(OSError):
+            for name in os.listdir(store / "pack"):
+                if name.endswith(".promisor"):
+                    return f"it is a partial clone: {store / 'pack' / name} is there"
+        with suppress(OSError):
+            lines = os.fsdecode((store / "info/alternates").read_bytes()).split("\n")
+            others = (store / line for line in lines if line and line[0] != "#")
+            stores += [other for other in others if other not in stores]
     return ""
 
 

@@ -324,6 +324,10 @@ def test_partial_clone_is_refused_at_the_door(repo: Path, tmp_path: Path) -> Non
     for key in ("promisor", "partialclonefilter"):
         git("config", "--unset", f"remote.origin.{key}", cwd=partial)
     assert ".promisor is there" in patchq("run", cwd=partial, code=3).err
+    git("clone", "-q", "--no-checkout", f"file://{repo}", "borrower", cwd=tmp_path)
+    alternates = tmp_path / "borrower/.git/objects/info/alternates"
+    alternates.write_text(f"# {repo}\n{partial}/.git/objects\n")
+    assert ".promisor is there" in patchq("run", cwd=tmp_path / "borrower", code=3).err
 
 
 def test_full_clone_is_none(repo: Path, tmp_path: Path) -> None:
