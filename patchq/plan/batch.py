@@ -118,7 +118,9 @@ class _Batch:
         self.deeds = Deeds(edits, tree, rules, self.files)
         self.elsewhere = refusals.Elsewhere(tree)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
-        self.meanings: dict[Op, int] = {}
+        meanings: dict[Op, int] = {}
+        self.meaning = {id(e): meanings.setdefault(e.op, len(meanings)) for e in edits}
+        """What is equal for edits (by `id`) that mean one: a number, which is quick to compare."""
         self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
         self.in_order: dict[tuple[int, int], Found | Missed] = {}
         for edit in edits:
@@ -241,7 +243,7 @@ class _Batch:
         missed, texts = Missed("none"), list[Text]()
         for text in self._texts(file):
             texts.append(text)
-            result = self._match(edit, file, text, hints)
+            result = self._match(edit, op, file, text, hints)
             if file.has_base(text) and (now := self._in_sequence(edit, op, file, result, hints)):
                 return self._make(edit, file, file.now(), now)
             if isinstance(result, Found):
@@ -252,9 +254,9 @@ class _Batch:
                 raise self._missed(edit, file, text, result)
             if file.has_base(text):
                 missed = result
-            elif op in file.folded:
+            elif there := file.folded.get(self.meaning[id(edit)]):
                 file.edits.append(edit.id)
-                return replace(file.folded[op], id=edit.id, format=edit.format, at=edit.at)
+                return replace(there, id=edit.id, format=edit.format, at=edit.at)
         # What the batch itself writes shows nothing.
         if file.has_base(texts[0]) and (found := present(texts[0], op, hints)):
             if id(edit) in self.proofs.refuted:
@@ -307,7 +309,8 @@ class _Batch:
 
     def _may_follow(self, edit: Edit, op: PartOp, file: File, base: Found | Missed) -> bool:
         """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
-        if file.overlay.is_bare or op in file.said or op in file.folded:
+        meaning = self.meaning[id(edit)]
+        if file.overlay.is_bare or meaning in file.said or meaning in file.folded:
             return False
         if isinstance(op, InsertAt):
             return edit.called
@@ -359,11 +362,12 @@ class _Batch:
                     return False
         return True
 
-    def _match(self, edit: Edit, file: File, text: Text, hints: Hints) -> Found | Missed:
+    def _match(
+        self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints
+    ) -> Found | Missed:
         """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
-        assert not isinstance(edit.op, Create | DeleteFile | Rename | Write)
         on_base = file.has_base(text)
-        if isinstance(edit.op, PatchHunk) and on_base:
+        if isinstance(op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:
                 self._place_hunks(file, self.sections[_section(edit)], hints)
@@ -371,9 +375,9 @@ class _Batch:
             if isinstance(result, Found) or result.why != "none" or not text.with_returns:
                 return result
         asked = self.proofs.asks(edit, on_base=on_base)
-        found = match(text, edit.op, hints if asked else replace(hints, asked=False))
+        found = match(text, op, hints if asked else replace(hints, asked=False))
         if asked and not self._stands(edit, file, found, on_base=on_base):
-            found = match(text, edit.op, replace(hints, asked=False))
+            found = match(text, op, replace(hints, asked=False))
         return found
 
     def _place_hunks(
@@ -423,8 +427,9 @@ class _Batch:
         needs = file.overlay.fold(edit.id, edit.format, changes, quoted)
         if file.stated_by is not None and file.stated_by not in needs:
             needs = (file.stated_by, *needs)
-        file.folded[edit.op] = replace(done, needs=needs)
-        return file.folded[edit.op]
+        done = replace(done, needs=needs)
+        file.folded[self.meaning[id(edit)]] = done
+        return done
 
     def _put(self, edit: Edit, file: File, found: Found, done: EditOutcome) -> EditOutcome:
         if backed := selection.backed(edit, file, found):
@@ -434,14 +439,13 @@ class _Batch:
             raise conflicts.contradiction(edit, file, found, patch)
         if other := file.overlay.add(self._footprints(edit, found)):
             raise conflicts.overlap(edit, file, found, other)
-        file.said.add(edit.op)
+        file.said.add(self.meaning[id(edit)])
         if edit.format == INDEXED:
             file.indexed[edit.id] = tuple(run for run in found.runs if run)
         return done
 
     def _footprints(self, edit: Edit, found: Found) -> list[Footprint]:
-        # A number is quicker to compare.
-        meaning = self.meanings.setdefault(edit.op, len(self.meanings))
+        meaning = self.meaning[id(edit)]
         return [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
 
     def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:

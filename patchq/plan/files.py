@@ -62,10 +62,10 @@ class File:
     """The edits that say what it holds."""
     final_newline: bool | None = None
     """How the text ends, where an edit says it; None: as it did."""
-    folded: dict[object, EditOutcome] = field(default_factory=dict)
-    """The edits that were resolved on what earlier ones wrote."""
-    said: set[object] = field(default_factory=set)
-    """What edits of the base ask for."""
+    folded: dict[int, EditOutcome] = field(default_factory=dict)
+    """The edits that were resolved on what earlier ones wrote, by what they mean."""
+    said: set[int] = field(default_factory=set)
+    """What edits of the base mean."""
     indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
     """What indexed edits change of the base, in runs, by their ids."""
     overlay: Overlay = field(init=False)
@@ -149,6 +149,8 @@ class Files:
         placed = self.placed.get(path)
         if self.in_order and placed is not None:
             return (placed,)
+        if placed is None and path in self._base and path not in self.renames:
+            return (self._base[path],)
         files = [self.of_base(path)] if self.tree.entry(path) is not None else []
         coming = placed or self._coming(path)
         if coming is not None and coming not in files:

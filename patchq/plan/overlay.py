@@ -109,6 +109,8 @@ class Overlay:
 
     def hunks(self) -> Iterator[Hunk]:
         """The replacements, in the base's bytes and in order."""
+        if not self._is_folded:
+            return (patch.hunk for patch in self._patches)
         return map(self._hunk, range(len(self._patches)))
 
     def _hunk(self, at: int) -> Hunk:
@@ -207,7 +209,7 @@ class Overlay:
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
         """The replacements that overlap or border on `start:end` of the base."""
-        if not self._patches or self._patches[-1].end < start:
+        if not self._patches or self._patches[-1].hunk.end < start:
             return ()
         first = bisect_left(self._patches, start, key=_END)
         last = bisect_right(self._patches, end, key=_START)
@@ -361,7 +363,7 @@ class Overlay:
     def _replace(self, hunk: Hunk, edit: str) -> None:
         """Add a replacement of base bytes that no other one touches but for its borders."""
         at = len(self._patches)
-        if at and self._patches[-1].end >= hunk.start:
+        if at and self._patches[-1].hunk.end >= hunk.start:
             at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
         self._unread.append(hunk)
         patch = Patch(hunk, (edit,))
