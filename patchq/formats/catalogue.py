@@ -25,7 +25,7 @@ _BARE = "`~<{["
 _COMMENTS = "|/;%"
 """What else may lead a marker, and nothing else."""
 _TAGGED = "<[◁"
-_SHORT = 80
+_SHORT = 40
 _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign(
     "an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"
@@ -58,7 +58,7 @@ _LEAD = re.compile(r"(?:\[((?:\\[\"']|[\"'`<>{}\w])+)\]|[`~<>{}\w])(?![*?{+])")
 
 
 class Beginnings(dict[str, Beginning]):
-    """What may begin on each line of one text, remembered."""
+    """What begins on the lines of one text on which something may begin, remembered."""
 
     def __init__(self, begins: Callable[[str], Beginning]) -> None:
         super().__init__()
@@ -145,12 +145,13 @@ class Catalogue(dict[str, Format]):
 
     def begins(self, line: str) -> Beginning:
         """What may begin on a line; `NOTHING` itself for prose."""
-        if not self.may_begin(line):
-            return NOTHING
+        return self.begun(line) if self.may_begin(line) else NOTHING
+
+    def begun(self, line: str) -> Beginning:
+        """The same for a line on which something may begin at a glance."""
         return self._recent(line) if len(line) < _SHORT else self._begun(line)
 
     def _begun(self, line: str) -> Beginning:
-        """The same for a line on which something may begin at a glance."""
         letter = line.lstrip()[0]
         if letter in _COMMENTS and not may_mark(line):
             return NOTHING

@@ -29,8 +29,8 @@ _KEY = re.compile(
 
 
 class Looker:
-    """Looks into fences; `begins` tells what may begin on a line, `may_begin` at a glance whether
-    anything may."""
+    """Looks into fences; `may_begin` tells at a glance whether anything may begin on a line,
+    `begins` what does on such a one."""
 
     def __init__(
         self, begins: Callable[[str], Beginning], may_begin: Callable[[str], object]

@@ -108,7 +108,7 @@ def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading
     """
     if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
         text = text.replace("\r\n", "\n")
-    begins = Beginnings(formats.begins).__getitem__
+    begins = Beginnings(formats.begun).__getitem__
     doc = Document(text.split("\n"), known, header.file, header.whole_files)
     reader = _ResponseReader(doc, formats, begins)
     try:
@@ -129,7 +129,7 @@ class _ResponseReader:
         self.formats = formats
         doc.look = Looker(begins, formats.may_begin)
         self.begins = begins
-        """What may begin on a line, remembered."""
+        """What begins on a line on which something may begin, remembered."""
         self.carried = CarriedLines(doc.lines)
         self.found = Reading()
         self.first: int | None = None

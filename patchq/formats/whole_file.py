@@ -35,6 +35,7 @@ from patchq.formats.marks.lines import (
     Fence,
     OpenFences,
     fence,
+    fences_from,
     joined,
     line_above,
     next_line,
@@ -107,10 +108,10 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
     """What stands in the fence of line `i` under a path, in a form that quotes as often as it
     writes: a file under a path line where the front matter says so, else a quotation."""
     mark = fence(doc.lines[i])
-    if doc.look is None or mark is None:
+    if doc.look is None or mark is None or not doc.memory[_FencesBehind].opens(i):
         return None
     tie = tie_of(doc, i, mark)
-    if tie is None or _holds_other(doc, i, tie) or not doc.memory[_FencesBehind].opens(i):
+    if tie is None or _holds_other(doc, i, tie):
         return None
     if doc.whole_files and tie.kind == "path" and not tie.in_info and _may_replace(mark):
         return _fenced(doc, i, mark, replace(tie, kind="name"))
@@ -153,9 +154,8 @@ class _FencesBehind:
         """Whether the fence line `i` opens a fence, seen from the last edit on."""
         if self.end < self.doc.low:
             self.fences, self.end = OpenFences(), self.doc.low
-        for j in range(self.end, i + 1):
-            if mark := fence(self.doc.lines[j]):
-                self.fences.read(j, mark)
+        for j, mark in fences_from(self.doc.lines, self.end, i + 1):
+            self.fences.read(j, mark)
         self.end = max(self.end, i + 1)
         return self.fences.opened(i)
 

@@ -38,8 +38,11 @@ _ENDS = {
     "DELETE": ("DELETE",),
 }
 _PAIRS = {"<": ">", "-": "+"}
-_OPENERS, _CLOSERS = frozenset(_PAIRS), frozenset(_PAIRS.values())
-_HEADS = _OPENERS | _CLOSERS | {"="}
+_OPENERS = frozenset(5 * kind for kind in _PAIRS)
+_CLOSERS = frozenset(5 * kind for kind in _PAIRS.values())
+_DIVIDES = 5 * "="
+_HEADS = _OPENERS | _CLOSERS | {_DIVIDES}
+"""How the markers begin."""
 _SHORT = 40
 _BLANKS = " \t\r"
 
@@ -81,12 +84,12 @@ class Block:
 
 def opening(line: str) -> BlockMarker | None:
     """The line as the marker that opens a block, or None."""
-    return _marker(_OPEN, line) if line[:1] in _OPENERS else None
+    return _marker(_OPEN, line) if line[:5] in _OPENERS else None
 
 
 def ends_block(line: str, marker: BlockMarker) -> bool:
     """Whether the line is the marker that closes the block of an opening one."""
-    found = _marker(_CLOSE, line) if line[:1] in _CLOSERS else None
+    found = _marker(_CLOSE, line) if line[:5] in _CLOSERS else None
     ends = found is not None and (found.kind, found.length) == (_PAIRS[marker.kind], marker.length)
     return ends and found is not None and found.word in _ENDS[marker.word]
 
@@ -172,10 +175,10 @@ def _scan(lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSki
             i = end
             continue
         line = lines[i]
-        head = line[:1]
+        head = line[:5]
         if head not in _HEADS:
             continue
-        if head == "=" and _DIVIDER.fullmatch(line.rstrip(_BLANKS)):
+        if head == _DIVIDES and _DIVIDER.fullmatch(line.rstrip(_BLANKS)):
             scan.dividers.append(i)
         elif found := opening(line):
             if (found.kind, found.length) == (marker.kind, marker.length):

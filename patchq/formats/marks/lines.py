@@ -103,9 +103,12 @@ _recent = lru_cache(256)(_read)
 """A text has few different fence lines, and every form asks for each of them."""
 
 
-def fences_from(lines: Sequence[str], start: int) -> Iterator[tuple[int, Fence]]:
-    """The fence lines from line `start` (an index) on, and their indices, as they are asked for."""
-    indices = range(start, len(lines))
+def fences_from(
+    lines: Sequence[str], start: int, end: int | None = None
+) -> Iterator[tuple[int, Fence]]:
+    """The fence lines from line `start` (an index) on, up to line `end` if there is one, and their
+    indices, as they are asked for."""
+    indices = range(start, len(lines) if end is None else end)
     for i in compress(indices, map(_MAY_FENCE, map(lines.__getitem__, indices))):
         if mark := fence(lines[i]):
             yield i, mark

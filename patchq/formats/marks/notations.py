@@ -39,25 +39,33 @@ _OF_GIT = re.compile(
 _WHAT = r"(?:[_-]\w+|str|string|text|code|content|lines)?"
 _OLD = rf"(?:old|original){_WHAT}|before|find|search"
 _NEW = rf"(?:new|updated|modified){_WHAT}|after|replace(?:ment|[_-]?with)?"
+_CALL = (
+    r"(?:\w+_)*(?:write|create|edit|insert|apply|replace|delete|remove|rename|move|update"
+    r"|modify|patch|append|overwrite|save)(?:_\w+)+|(?:dyad|lov|bolt)-?(?:write|delete|rename|action)"
+    r"|(?:write|create|edit|delete|rename|move|update|insert|patch)(?:file|code|content)s?"
+)
+_API = r"(?:antml:)?invoke|tool_call|tool_use|function"
+_NAME = r"[A-Za-z][\w.:-]*"
+_HOLDER = (
+    rf"<(?P<holder>{_NAME})\s[^<>\n]*\b(?:path|file|file_?path|(?:file_?)?name|title)\s*=\s*"
+    r"[\"'](?P<path>[^\"'\s<>]+)[\"'][^<>\n]*(?<!/)>[ \t\r]*$"
+)
 _TAG = re.compile(
     rf"</(?P<old>{_OLD})\s*>|<(?P<new>{_NEW})(?:\s[^<>]*)?>"
-    r"|<(?P<call>(?:\w+_)*(?:write|create|edit|insert|apply|replace|delete|remove|rename|move|update"
-    r"|modify|patch|append|overwrite|save)(?:_\w+)+|(?:dyad|lov|bolt)-?(?:write|delete|rename|action)"
-    r"|(?:write|create|edit|delete|rename|move|update|insert|patch)(?:file|code|content)s?)"
-    r"(?:\s[^<>]*)?>[ \t\r]*(?=\Z|<)"
-    r"|<(?P<api>(?:antml:)?invoke|tool_call|tool_use|function)(?:[\s=][^<>]*)?>"
-    r"|<(?P<holder>[A-Za-z][\w.:-]*)\s[^<>]*\b(?:path|file|file_?path|(?:file_?)?name|title)\s*=\s*"
-    r"[\"'](?P<path>[^\"'\s<>]+)[\"'][^<>]*(?<!/)>[ \t\r]*\Z"
-    r"|</(?P<closed>[A-Za-z][\w.:-]*)\s*>",
+    rf"|<(?P<call>{_CALL})(?:\s[^<>]*)?>[ \t\r]*(?=$|<)"
+    rf"|<(?P<api>{_API})(?:[\s=][^<>]*)?>|{_HOLDER}|</(?P<closed>{_NAME})\s*>",
     re.IGNORECASE,
 )
+_ENDS = re.compile(rf"</({_NAME})", re.IGNORECASE)
+_TELLS = re.compile(rf"{_OLD}|{_CALL}|{_API}", re.IGNORECASE)
+_HOLDS = re.compile(_HOLDER, re.IGNORECASE | re.MULTILINE)
+"""What one of the tags that count is closed by, or opens with where any name will do."""
 _READS = re.compile(r"(?:read|view|list|search|find|grep|glob|get|open|ls)(?:_|\b)", re.IGNORECASE)
 _NAMED = re.compile(r"(?:name|function)\s*=\s*[\"']?(\w+)", re.IGNORECASE)
-_SPAN = re.compile(r"`[^`]*`")
+_SPAN = re.compile(r"`[^`\n]*`")
 _SEND = "send the change as a SEARCH/REPLACE block, with the markers as they are written there"
 
 _DASHES = re.compile(r"-{5,9} ?[A-Z]{2}")
-_CLOSING = re.compile(r"</[A-Za-z]")
 
 
 def may_note(text: str) -> bool:
@@ -71,7 +79,13 @@ def _may_mark(text: str) -> bool:
 
 
 def _may_tag(text: str) -> bool:
-    return "<" in text and _CLOSING.search(text) is not None
+    return "<" in text and _ENDS.search(text) is not None
+
+
+def _may_tell(text: str) -> bool:
+    """Whether tags that count may stand in a text, and close."""
+    names = set(_ENDS.findall(text))
+    return any(map(_TELLS.fullmatch, names)) or (bool(names) and _HOLDS.search(text) is not None)
 
 
 def check_notations(
@@ -87,8 +101,13 @@ def check_notations(
     is the path of a file that is not only shown.
     """
     lines = list(prose)
-    _check_markers(lines, headed)
-    _check_tags(lines, edits, is_file)
+    text = "\n".join([line for _, line in lines])
+    if "<<<<<" in text or "-----" in text:
+        _check_markers(lines, headed)
+    text = _SPAN.sub("", text) if "`" in text else text
+    if _may_tell(text):
+        numbers = [number for number, _ in lines]
+        _check_tags(zip(numbers, text.split("\n"), strict=True), edits, is_file)
 
 
 def _check_markers(lines: Iterable[tuple[int, str]], headed: Callable[[int], bool]) -> None:
@@ -123,7 +142,7 @@ def _check_tags(
     old = 0
     opened: dict[str, int] = {}
     for number, line in lines:
-        for tag in _TAG.finditer(_SPAN.sub("", line)) if "<" in line else ():
+        for tag in _TAG.finditer(line) if "<" in line else ():
             if tag["old"]:
                 old = old or number
             elif tag["new"] and old:

@@ -54,6 +54,8 @@ _PAIR = re.compile(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁�
 """A tag and its other half, with nothing between them on their line but other such pairs."""
 _LEFT = re.compile(r"<(?!>)|\]|▷|-->")
 """Where a tag may stand once pairs are taken off."""
+_TAGGED = re.compile(r"[<\]▷]|-->|&lt;")
+"""What stands on every line with a tag."""
 _DEPTH = 3
 
 _CHANNEL = re.compile(
@@ -186,7 +188,8 @@ def check_drafts(prose: Iterable[tuple[int, str]], edits: Sequence[int]) -> None
     """Raise `UnreadableEdit` where a pair of unknown tags in the prose (numbers and lines) holds
     some of the edits, which begin on the lines `edits` (numbers), and others stand outside; or
     where a thinking block ends behind an edit and begins nowhere."""
-    if not edits:
+    prose = list(prose)
+    if not edits or not _may_part(prose, edits):
         return
     opened: dict[tuple[str, str], list[int]] = {}
     edits = sorted(edits)
@@ -206,6 +209,19 @@ def check_drafts(prose: Iterable[tuple[int, str]], edits: Sequence[int]) -> None
                     raise _draft(first, number, line[tag.start : tag.end])
             elif before and tag.thinks:
                 raise stray(number - 1)
+
+
+def _may_part(prose: Sequence[tuple[int, str]], edits: Sequence[int]) -> bool:
+    """Whether tags in lines (number, text) may stand on both sides of an edit, or speak of
+    thoughts."""
+    first = next((number for number, line in prose if _TAGGED.search(line)), None)
+    if first is None:
+        return any(_BARE_FINAL in line for _, line in prose)
+    last = next(number for number, line in reversed(prose) if _TAGGED.search(line))
+    if any(first <= at <= last for at in edits):
+        return True
+    text = "\n".join([line for _, line in prose]).lower()
+    return any(word in text for word in (*_THOUGHTS, _BARE_FINAL))
 
 
 def _without_pairs(prose: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

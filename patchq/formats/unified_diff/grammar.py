@@ -115,7 +115,9 @@ def may_begin(line: str) -> bool:
         return _INDENTED.match(line) is not None
     if line.startswith("From"):
         return may_open_mail(line)
-    starts = line.startswith((GIT, "--- ", "+++ ")) or HUNK.match(line)
+    if line[:1] in ("-", "+"):
+        return line[:4] in ("--- ", "+++ ")
+    starts = line.startswith(GIT) or HUNK.match(line)
     return bool(starts or _OTHER.fullmatch(line))
 
 
