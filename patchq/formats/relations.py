@@ -52,12 +52,14 @@ def related(
                 message = f"expected the id of another edit in `dependsOn`, found {other!r}"
                 raise UnreadableEdit(edits[i].at[0] - 1, message, _CORRECT, CODE)
     for i, edit in enumerate(edits):
-        depends_on = (*stated.get(i, Stated()).depends_on, *needs.get(edit.id or "\0", ()))
+        own = stated[i].depends_on if i in stated else ()
+        depends_on = (*own, *needs.get(edit.id or "\0", ()))
         backs = edit.id if edit.format == CONTEXTUAL and edit.id in indexed else None
         if depends_on or backs:
             depends_on = tuple(dict.fromkeys(depends_on))
             edits[i] = replace(edit, depends_on=depends_on, fallback_of=backs)
-    _check_cycles(edits)
+    if any(edit.depends_on for edit in edits):
+        _check_cycles(edits)
     return _numbered(edits), tuple(warnings)
 
 

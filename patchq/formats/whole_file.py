@@ -108,10 +108,10 @@ def read_quoting(doc: Document, i: int) -> Piece | None:
     """What stands in the fence of line `i` under a path, in a form that quotes as often as it
     writes: a file under a path line where the front matter says so, else a quotation."""
     mark = fence(doc.lines[i])
-    if doc.look is None or mark is None or not doc.memory[_FencesBehind].opens(i):
+    if doc.look is None or mark is None:
         return None
     tie = tie_of(doc, i, mark)
-    if tie is None or _holds_other(doc, i, tie):
+    if tie is None or _holds_other(doc, i, tie) or not doc.memory[_FencesBehind].opens(i):
         return None
     if doc.whole_files and tie.kind == "path" and not tie.in_info and _may_replace(mark):
         return _fenced(doc, i, mark, replace(tie, kind="name"))

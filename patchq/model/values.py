@@ -93,9 +93,11 @@ class Edit:
         id: str | None = None,
         at: tuple[int, int] | None = None,
         section: int | None = None,
+        *,
+        called: bool = False,
     ) -> Edit:
-        """The same with another id, place or section.  Every edit of a response gets one, and
-        `replace` takes three times as long."""
+        """The same with another id, place or section, or as a call.  Every edit of a response gets
+        one, and `replace` takes three times as long."""
         return Edit(
             self.id if id is None else id,
             self.format,
@@ -107,7 +109,7 @@ class Edit:
             self.depends_on,
             self.fallback_of,
             self.section if section is None else section,
-            self.called,
+            called or self.called,
         )
 
 

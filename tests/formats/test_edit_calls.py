@@ -167,6 +167,8 @@ def test_reason_and_confidence_are_kept() -> None:
         pytest.param({"command": "view", "path": "a.py"}, id="command view"),
         pytest.param({"path": "/users", "content": "x", "sha": "y"}, id="other JSON"),
         pytest.param({"file_path": "no path here", "content": "x"}, id="no path"),
+        pytest.param({"name": "read", "arguments": "notes.txt"}, id="arguments that are a text"),
+        pytest.param({"name": "run", "arguments": "{cut"}, id="arguments that are no JSON"),
     ],
 )
 def test_is_no_edit(value: Any) -> None:

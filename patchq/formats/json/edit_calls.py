@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NoReturn
 
 from patchq.formats import v4a
@@ -100,6 +101,7 @@ class Tool:
     takes_line_end: bool = False
 
     @classmethod
+    @lru_cache(64)
     def named(cls, name: str) -> Tool:
         words = frozenset(word.lower() for word in _WORD.findall(name))
         return cls(words, _SERVER.sub("", name) in _TAKE_LINE_ENDS)

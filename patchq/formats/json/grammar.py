@@ -214,7 +214,9 @@ class _JsonReader:
         """A named call with its arguments."""
         first = len(self.edits)
         self._call(call, place)
-        self.edits[first:] = [replace(edit, called=True) for edit in self.edits[first:]]
+        for k, edit in enumerate(self.edits[first:], first):
+            if not edit.called:
+                self.edits[k] = edit.but(called=True)
 
     def _call(self, call: ToolCall, place: JsonPlace) -> None:
         arguments = call.arguments
@@ -226,9 +228,9 @@ class _JsonReader:
             return
         with written_as(edit_calls.NAME):
             edits = edit_calls.of_call(call.name, arguments, place)
-        self.add(edits, arguments, place)
-        if not edits and is_object:
-            self.shell += edit_calls.shell_changes(arguments, place)
+        if is_object:
+            self.add(edits, arguments, place)
+            self.shell += () if edits else edit_calls.shell_changes(arguments, place)
 
     def object(self, node: Node, place: JsonPlace) -> None:
         """An object that is no named call."""
@@ -299,7 +301,7 @@ class _JsonReader:
         for edit in filter(None, edits or ()):
             self.stated[len(self.edits)] = Stated(*relations, self.first_of_object)
             called = edit.format == edit_calls.NAME
-            self.edits.append(replace(edit, called=True) if called else edit)
+            self.edits.append(edit.but(called=True) if called else edit)
 
 
 def _item(

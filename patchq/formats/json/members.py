@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from patchq.formats.format import UnreadableEdit
@@ -32,6 +33,7 @@ _MARKER = re.compile(
     re.MULTILINE,
 )
 _SIGNS = re.compile(r"[^a-z0-9]")
+_SHORT = 40
 
 
 SEND_LIST = "send `edits` as a list of objects, one for every edit"
@@ -216,7 +218,15 @@ def whole(value: Any) -> int | None:
 
 def plain_key(key: str) -> str:
     """A key without case and signs."""
+    return (_recent if len(key) < _SHORT else _plain)(key)
+
+
+def _plain(key: str) -> str:
     return _SIGNS.sub("", key.lower())
+
+
+_recent = lru_cache(256)(_plain)
+"""Calls have few different keys, and many of each."""
 
 
 def holds_edit(node: Node) -> bool:
