@@ -41,6 +41,7 @@ class CannotFollow(RepositoryFault):
     """A work tree that has the branch checked out cannot be brought to what lands there."""
 
     code = "worktree.unseen"
+    exit_status = 1
 
 
 class ObjectsGone(RepositoryFault):

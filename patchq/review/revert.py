@@ -21,7 +21,7 @@ from patchq.formats.envelope.opening import open_response
 from patchq.git.objects import EXECUTABLE, Leaf, is_regular
 from patchq.git.repository import Repository
 from patchq.land import reports, worker
-from patchq.model.errors import UsageError
+from patchq.model.errors import CannotFollow, UsageError
 from patchq.model.names import batch_id
 from patchq.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.model.values import Envelope, FileChange, Problem, Source
@@ -34,7 +34,7 @@ from patchq.queue import Claim
 from patchq.report import document
 from patchq.report.message import subject
 from patchq.review import from_git, restack
-from patchq.review.decide import Decided
+from patchq.review.decide import Decided, discard
 from patchq.text import unified
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import is_utf8, split_lines
@@ -76,6 +76,11 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     verdicts: list[Report] = []
     worker.work([world.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:
+        if verdict["state"] == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
+            discard(world, verdict["id"])  # else it would land when nobody sees it any more
+            why = verdict["problems"][-1]
+            hint = f"see to that, then `patchq revert {id}` again"
+            return Decided(report, (Problem(CannotFollow.code, why["message"], hint),))
         tell(verdict)
         if verdict["state"] == "applied" and has_commit(verdict):
             marked = _mark(world, report, verdict["id"], verdict["commit"])

@@ -197,6 +197,19 @@ def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     patchq("run", cwd=repo)
     assert report(repo / ".patchq", "x")["state"] == "applied"
     assert git("status", "--porcelain", cwd=linked) == ""
+    before = tip(repo)
+    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: review\n")
+    drop(repo / ".patchq", {"z.md": block("a.txt", "three\n", "3\n")})
+    patchq("run", cwd=repo)
+    for words in ("revert x", "accept z"):
+        command = f"{mount} && exec {run.removesuffix('run')}{words}"
+        done = subprocess.run([*alone, command], capture_output=True, text=True)
+        assert (done.returncode, "worktree.unseen" in done.stdout + done.stderr) == (1, True)
+        assert tip(repo) == before
+        assert git("status", "--porcelain", cwd=linked) == ""
+    assert patchq("--json", "status", cwd=repo).json()["held"] == []
+    patchq("revert", "x", cwd=repo)
+    assert (linked / "a.txt").read_text() == FILES["a.txt"]
 
 
 DIE = """
