@@ -138,6 +138,16 @@ def repository(repo: Path) -> Iterator[str]:
         yield f"left behind: {sorted(str(p.relative_to(gitdir)) for p in left)}"
 
 
+def left_behind(repo: Path) -> Iterator[str]:
+    """Locks and temporary files of a process that ended in order."""
+    gitdir, queue = repo / ".git", repo / ".patchq"
+    left = [p for p in gitdir.rglob("*") if LITTER.fullmatch(p.name)]
+    left += [p for p in queue.rglob("*") if p.name.endswith(".tmp") and p.parent.name != "inbox"]
+    left += list((queue / "tries").glob("*"))
+    if left:
+        yield f"left behind: {sorted(str(p.relative_to(repo)) for p in left)}"
+
+
 def work_tree(repo: Path) -> Iterator[str]:
     """It shows its branch, and a person can go on in it."""
     status = git(repo, "status", "--porcelain")

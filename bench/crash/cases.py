@@ -142,6 +142,28 @@ def _content(repo: Path, report: Report) -> Iterator[str]:
         yield f"the commit of {report['id']} changes {found} instead of {wanted}"
 
 
+class Many(Case):
+    """One response that makes so many files that their objects are written as a pack."""
+
+    def responses(self, repo: Path) -> dict[str, bytes]:
+        base = git(repo, "rev-list", "--max-parents=0", self.target)
+        new = (
+            f"many/{n}/x.txt\n<<<<<<< SEARCH\n=======\n{n}\n>>>>>>> REPLACE\n" for n in range(40)
+        )
+        return {"many.md": f"---\nbase: {base}\n---\n{''.join(new)}".encode()}
+
+    def _damage(self, repo: Path) -> None:
+        """None: nothing of it would be written anew."""
+
+    def violations(self, repo: Path) -> Iterator[str]:
+        told = aftermath.reports(repo / ".patchq")
+        if [report["state"] for report in told] != list(self.landed):
+            yield f"the verdicts are {told}"
+        yield from aftermath.history(repo, self.target, told)
+        yield from aftermath.repository(repo)
+        yield from aftermath.work_tree(repo)
+
+
 def blob(text: str) -> str:
     """The id of the object that holds the text."""
     data = text.encode()

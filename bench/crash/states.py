@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.crash import children, power, strace
+from bench.crash import aftermath, children, power, strace
 from bench.crash.aftermath import GitFailed
 from bench.crash.cases import CASES, Case
 from bench.crash.strace import ERRORS, Point
@@ -27,6 +27,7 @@ END = "end"
 Points = Mapping[str, Sequence[Point]]
 """The points of each case."""
 _SIGKILL = -9
+_ORDERLY = (0, 1, 3)
 _KEPT_OUTPUT = 1500
 
 
@@ -87,6 +88,11 @@ def all_states(points: Points, systems: Sequence[str], rng: random.Random) -> It
                 yield from (State(case, "power", row, flush, system) for row in twice)
 
 
+def _lasting(state: State) -> bool:
+    """Whether the error goes on, or is one of removing: then something has to stay behind."""
+    return state.how.endswith("+") or state.points[0].startswith(("unlink", "rmdir"))
+
+
 @dataclass(slots=True)
 class Outcome:
     """What came of a state: the sentences that accuse, whether its points were met at all, and
@@ -137,6 +143,8 @@ class Room:
             for number, point in enumerate(state.points):
                 words = case.words(repo) if number == 0 else ["-C", str(repo), "run"]
                 code = self._crash(words, state, point)
+                if state.kind == "error" and code in _ORDERLY and not _lasting(state):
+                    outcome.violations += aftermath.left_behind(repo)
                 met = code == _SIGKILL or state.kind == "error" or point == END
                 outcome.met = outcome.met and (met or number > 0)
                 if disk is not None:

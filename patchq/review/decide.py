@@ -68,8 +68,8 @@ def accept(
             return Decided(report, left)
         log = f"patchq: {id}: {decision.subject}"
         value, who = refs.stage(world.repo, candidate.commit), world.identity()
-        flush(world)
         try:
+            flush(world)
             with reports.locked(world):
                 _check_that_it_waits(world, id)
                 moved = landing.move_target(world, target, tip, value, log, who)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def test_g12_g14_g15_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None
     names = [
         "auto/kill/renameat:3,link:1",
         "checkout/error/syncfs:1/EIO",
+        "accept/error/openat:40/EMFILE",
         "review/error/write:4/ENOSPC+",
         "accept/kill/rename:2",
     ]
@@ -43,6 +45,17 @@ def test_g12_g14_g15_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
     assert "VIOLATED                                0" in done.stdout
     assert "points that were not met" not in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_g14_a_small_disk_is_named_and_left_in_order(tmp_path: Path) -> None:
+    """A hook's tree, a work tree that follows, or a pack does not fit; the sweep tries all."""
+    words = ["--case", "checkout", "--case", "many", "--only", "pages", "--at", "40", "--at", "65"]
+    done = bench("crash.full", *words, cwd=tmp_path)
+    if done.returncode == 3:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("{'3': 2}") == 2, "nothing was short"
 
 
 @pytest.mark.usefixtures("traced")
