@@ -49,6 +49,7 @@ _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
 _NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
+_TITLE = re.compile(r"\b(?:title|file|file_?name|path)\s?=\s?[\"']?([^\s\"'}]+)")
 _SHORT = 120
 _LANGUAGE = re.compile(r"[\w+#.-]*")
 PREFIXES = ("a/", "b/")
@@ -277,11 +278,15 @@ def _asked(known: Known) -> KnownPaths:
 def path_of_info(info: str, known: Known) -> str | None:
     """The path in a fence's info: `python path`, `python:path`, or a path alone.
 
-    A language's name alone never is one, nor is an attribute (`title=path`).
+    A language's name alone never is one.  An attribute (`title="path"`) is one only if the base has
+    it: it may as well be a heading.
     """
     info = info.strip().removesuffix(":")
     if not info or info.isalnum():
         return None
+    if "=" in info and (titles := set(_TITLE.findall(info))):
+        path = titles.pop()
+        return path if not titles and known(path) else None
     label, colon, rest = info.partition(":")
     if colon and _LANGUAGE.fullmatch(label) and (rest := undress(rest)[0]):
         return rest if known(rest) or not _IMPOSSIBLE.search(rest) else None

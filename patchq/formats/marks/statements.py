@@ -115,6 +115,11 @@ def _sign(what: str, needles: str, pattern: str, *, outside: bool = False) -> _S
 
 
 _SIGNS = (
+    _sign("a file in a fence with a title", "=",
+          rf"^(?:`{{3,}}|~{{3,}})[^\n]*\b(?:title|file|file_?name|path)\s?=\s?[\"']?{_PATH}"),
+    _sign("a new file in a fence, by a comment", "<!--␣/*␣--",
+          r"^(?:`{3,}|~{3,})[^\n]*\n[ \t]*(?:--|<!--|/\*)[ \t]*(?:file ?(?:path|name)?:[ \t]*)?"
+          rf"{_PATH.replace('<path>', '<made>')}[ \t]*(?:-->|\*/)?[ \t]*$"),
     _sign("a file that a notebook writes", "%%", rf"^%%(?:write)?file\s+(?:-a\s+)?{_PATH}"),
     _sign("an editor's command", "%s",
           r"^\s*:(?:%|\d+(?:,(?:\d+|\$))?|g!?/[^/\n]*/)?(?:s([/#|!])[^\n]+\1|d\s*$|normal\b)"),

@@ -33,7 +33,10 @@ _SUGGESTED = re.compile(r"suggestion:")
 """The info of a review's suggestion for some lines, which it does not name."""
 _CROWDED = re.compile(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
 _LISTED = re.compile(r"\s*[-*+>]\s")
-_COMMENT = re.compile(r"\s*(?:#|//)[ \t]*([^\s#!/]\S*)\s*")
+_COMMENT = re.compile(
+    r"\s*(?:#|//)[ \t]*(?:(?i:file ?path|file ?name|file|path)[ \t]*:[ \t]*(?=\S)|(?![/#!]))"
+    r"([^\s#!:]\S*)\s*"
+)
 _FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z][A-Za-z0-9]{0,9}")
 _ABBREVIATION = re.compile(r"\w\.[A-Za-z]")
 

@@ -37,6 +37,12 @@ CODE = {
     "JavaScript": fenced("js", "fs.writeFileSync('src/b.py', 'p = 9\\n');"),
     "a removal": fenced("python", "os.remove('src/b.py')"),
     "C#": fenced("csharp", 'File.WriteAllText("src/b.py", "p = 9");'),
+    "a title": fenced('python title="src/b.py"', "p = 9\nq = 9"),
+    "a title of a new file": fenced('python title="src/new.py"', "p = 9\nq = 9"),
+    "an attribute": fenced("{.python file=src/b.py}", "p = 9\nq = 9"),
+    "a comment with a label": fenced("python", "# filepath: src/b.py\np = 9\nq = 9"),
+    "a comment with File": fenced("python", "# File: src/b.py\np = 9\nq = 9"),
+    "a comment of HTML": fenced("html", "<!-- src/new.html -->\n<p>\n</p>"),
     "a notebook": fenced("python", "%%writefile src/b.py\np = 9"),
 }
 CALLED = {
@@ -97,7 +103,7 @@ TOLD = {
 SHELL = {"ed in a shell", "ex", "yq", "sd", "sponge", "curl", "a link"}
 """Alone, commands are only talked of."""
 STATED = [
-    Row(f"{name}: {how}", A, response, codes=UNREADABLE, says=("line ",))
+    Row(f"{name}: {how}", A, response, codes=UNREADABLE)
     for name, text in {**CODE, **CALLED, **RECORDS, **OTHERS, **TOLD}.items()
     for how, response in {
         "behind": f"{BLOCK}\n{text}",
@@ -120,6 +126,9 @@ SHOWN = {
         '[{"filename": "src/b.py", "fix": {"edits": [{"content": "import a\\n"}]}, '
         '"message": "unused"}]',
     ),
+    "a title that is no path": fenced('python title="How to"', "p = 9"),
+    "a file that is shown under its title": fenced('python title="src/b.py"', "p = 1\nq = 2"),
+    "a comment of SQL": fenced("sql", "-- all.of them\nselect 1"),
     "coverage": fenced("json", '{"files": {"src/b.py": {"summary": {"lines": 2}}}}'),
     "a manifest": fenced("json", '{"files": ["src/b.py"], "main": "src/b.py"}'),
     "a workflow": fenced("yaml", "on:\n  paths:\n    - src/b.py\nwith:\n  path: src/b.py"),
@@ -151,6 +160,10 @@ PROSE = [
         Row(f"{name}: {how}", A, response, DONE)
         for name, text in SHOWN.items()
         for how, response in {"behind": f"{BLOCK}\n{text}", "before": f"{text}\n{BLOCK}"}.items()
+    ),
+    *(
+        Row(f"a block under {info}", A, f"```{info}\n{BLOCK.partition(chr(10))[2]}```\n", DONE)
+        for info in ('python title="src/a.py"', "python file=src/a.py", "{.python file=src/a.py}")
     ),
     Row(
         "the use of what an edit writes",
