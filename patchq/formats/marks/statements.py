@@ -101,7 +101,7 @@ _DATA = (".json", ".yaml", ".yml", ".toml")
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A line that states a change: one of `needles` stands in it, which begins with a letter that
+    """A line that states a change of the file `path`, or of a new one, `made`: one of `needles` stands in it, which begins with a letter that
     is sought as fast as a text is read; `outside` of fences alone."""
 
     what: str
@@ -187,10 +187,10 @@ class Setting:
         )
 
 
-def check_statements(text: str, prose: Sequence[tuple[int, str]], ground: Setting) -> None:
+def check_statements(text: str, prose: Sequence[tuple[int, str]], setting: Setting) -> None:
     """Raise `UnreadableEdit` for the first statement of a change in the lines (number, text), which
     make `text`."""
-    reader = _Statements(text, prose, ground)
+    reader = _Statements(text, prose, setting)
     found = min(reader.found(), default=None)
     if found is not None:
         number, what = found
@@ -203,7 +203,7 @@ def check_statements(text: str, prose: Sequence[tuple[int, str]], ground: Settin
 class _Statements:
     text: str
     prose: Sequence[tuple[int, str]]
-    ground: Setting
+    setting: Setting
     _records: dict[int, bool] = field(default_factory=dict)
 
     def found(self) -> Iterator[tuple[int, str]]:
@@ -214,11 +214,11 @@ class _Statements:
         for sign in _SIGNS:
             if any(needle[0] in text and needle in text for needle in sign.needles):
                 yield from self._signed(sign)
-        for run in self.ground.fences:
+        for run in self.setting.fences:
             mark = fence(self._lines.get(run.start, ""))
             if mark and mark.info.lower() in _EDITORS:
                 yield run.start, "an editor's commands"
-        if self.ground.edits and _ARROW.search(text):
+        if self.setting.edits and _ARROW.search(text):
             yield from self._told()
 
     @cached_property
@@ -229,7 +229,7 @@ class _Statements:
         return self.prose[self.text.count("\n", 0, at)][0]
 
     def _fence(self, number: int) -> range | None:
-        return next((run for run in self.ground.fences if number in run), None)
+        return next((run for run in self.setting.fences if number in run), None)
 
     def _info(self, run: range) -> str:
         mark = fence(self._lines.get(run.start, ""))
@@ -259,7 +259,7 @@ class _Statements:
     def _calls(self) -> Iterator[tuple[int, str]]:
         for pattern in (_ARGUMENT, _NAMED_ARGUMENT):
             for match in pattern.finditer(self.text):
-                if self.ground.may_be_made(match["path"]) and self._is_written_by(match):
+                if self.setting.may_be_made(match["path"]) and self._is_written_by(match):
                     number = self._number(match.start())
                     if not self._is_output(number):
                         yield number, f"code that changes {match['path']}, and is not run"
@@ -290,14 +290,14 @@ class _Statements:
         if not _CHANGER.fullmatch(name):
             return False
         called = f"{last}("  # it may be the edits' own
-        return not any(called in half for one in self.ground.edits for half in halves(one.op))
+        return not any(called in half for one in self.setting.edits for half in halves(one.op))
 
     # ------------------------------------------------------------ records
 
     def _in_records(self) -> Iterator[tuple[int, str]]:
         for pattern in (*_PATH_KEYS, _MAP):
             for match in pattern.finditer(self.text):
-                if not self.ground.is_file(match["path"].rstrip(",;")):
+                if not self.setting.is_file(match["path"].rstrip(",;")):
                     continue
                 before = self.text[max(match.start() - 30, 0) : match.start()]
                 if pattern is not _MAP and not _KEY_NAME.search(before):
@@ -318,8 +318,8 @@ class _Statements:
 
     def _names_data(self) -> bool:
         """Whether the prose names a file of data that the base has."""
-        named = (path for _, line in self.prose for path in self.ground.named(line))
-        return any(path.endswith(_DATA) and self.ground.has(path) for path in named)
+        named = (path for _, line in self.prose for path in self.setting.named(line))
+        return any(path.endswith(_DATA) and self.setting.has(path) for path in named)
 
     def _is_record(self, window: str, *, fenced: bool) -> bool:
         if _OLD_KEY.search(window) and _NEW_KEY.search(window):
@@ -333,10 +333,15 @@ class _Statements:
     def _signed(self, sign: _Sign) -> Iterator[tuple[int, str]]:
         for match in sign.pattern.finditer(self.text):
             groups = match.groupdict()
-            path, call = groups.get("path"), groups.get("call")
+            path, made, call = groups.get("path"), groups.get("made"), groups.get("call")
             at = match.start() + len(match[0]) - len(match[0].lstrip())
             number = self._number(at)
-            if path is not None and not self.ground.may_be_made(path):
+            made = groups.get("made")
+            if made is not None and (
+                self.setting.is_file(made) or not self.setting.may_be_made(made)
+            ):
+                continue
+            if path is not None and not self.setting.may_be_made(path):
                 continue
             if call is not None and (name := _NAME.search(call)) and _READS.match(_any(name)):
                 continue
@@ -348,14 +353,14 @@ class _Statements:
 
     def _told(self) -> Iterator[tuple[int, str]]:
         """Words that tell of a change of a file that no edit is of."""
-        edited = {edit.path for edit in self.ground.edits}
+        edited = {edit.path for edit in self.setting.edits}
         for number, line in self.prose:
             if not _ARROW.search(line) or not _VERB.search(line):
                 continue
-            paths = [path for path in self.ground.named(line) if self.ground.has(path)]
+            paths = [path for path in self.setting.named(line) if self.setting.has(path)]
             if len(paths) != 1 or paths[0] in edited or _HEDGE.search(line):
                 continue
-            text = self.ground.text(paths[0]) or ""
+            text = self.setting.text(paths[0]) or ""
             for match in _CHANGED.finditer(line):
                 if match["old"] in text and match["new"] not in text and not self._fence(number):
                     yield number, f"words that tell of a change of {paths[0]}"
