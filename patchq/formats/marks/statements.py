@@ -101,8 +101,9 @@ _DATA = (".json", ".yaml", ".yml", ".toml")
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A line that states a change of the file `path`, or of a new one, `made`: one of `needles` stands in it, which begins with a letter that
-    is sought as fast as a text is read; `outside` of fences alone."""
+    """A line that states a change, of the file `path`, or of a new one, `made`.  One of `needles`
+    stands in it, which begins with a letter that is sought as fast as a text is read; `outside` of
+    fences alone."""
 
     what: str
     needles: tuple[str, ...]
