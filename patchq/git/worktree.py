@@ -3,7 +3,8 @@
 Moving only the ref would make the person's next commit silently revert the batch.  So the work
 tree goes first, under git's own `index.lock`, then the index, then the ref:
 
-    lock -> check -> note "begun" -> reserve room to undo it -> git read-tree -m -u on a copy of the index   (prepare)
+    lock -> check -> note "begun" -> reserve room for the way back
+    -> git read-tree -m -u on a copy of the index                                 (prepare)
     -> the caller flushes and locks the ref ->
     rename the copy to the index                                                  (swap)
     -> the caller moves the ref ->
