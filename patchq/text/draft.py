@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from operator import attrgetter
 from typing import overload
 
@@ -28,14 +28,21 @@ _FEW = 64
 class _LineBlock:
     """Whole lines that stand together; `home` is a number that stays when they change."""
 
-    def __init__(self, data: bytes, home: int) -> None:
+    def __init__(self, data: bytes, home: int, counts: tuple[int, int] | None = None) -> None:
         self.data = data
         self.home = home
         self.size = len(data)
-        self.count = data.count(b"\n")
-        self.returns = data.count(b"\r")
+        self.count, self.returns = counts or (data.count(b"\n"), data.count(b"\r"))
         self.crlf = self.returns and data.count(b"\r\n")
         self._read: dict[Normalise, list[bytes]] = {}
+
+    def spliced(self, start: int, end: int, new: bytes) -> _LineBlock:
+        """The same with `new` in place of the bytes `start:end`."""
+        gone = self.data[start:end]
+        lines = self.count + new.count(b"\n") - gone.count(b"\n")
+        returns = self.returns + new.count(b"\r") - gone.count(b"\r")
+        data = b"".join([self.data[:start], new, self.data[end:]])
+        return _LineBlock(data, self.home, (lines, returns))
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -44,6 +51,12 @@ class _LineBlock:
     @cached_property
     def starts(self) -> list[int]:
         return list(accumulate(map(len, self.lines), initial=0))
+
+    def lines_at(self, start: int, end: int) -> list[bytes]:
+        """The lines, without their `\\n`, that share a byte with `start:end`, or border on it."""
+        first = self.data.rfind(b"\n", 0, start) + 1
+        last = self.data.find(b"\n", end) + 1 or len(self.data)
+        return _bare_lines(self.data[first:last])
 
     @cached_property
     def is_utf8(self) -> bool:
@@ -59,10 +72,14 @@ class _LineBlock:
 
     @cached_property
     def _bare(self) -> list[bytes]:
-        return bare_lines(self.data)
+        return _bare_lines(self.data)
 
 
-def bare_lines(data: bytes) -> list[bytes]:
+def _joined(blocks: Sequence[_LineBlock]) -> _LineBlock:
+    return _LineBlock(b"".join([block.data for block in blocks]), blocks[0].home)
+
+
+def _bare_lines(data: bytes) -> list[bytes]:
     """The lines of a text whose every line is ended, without their `\\n`."""
     return data[:-1].split(b"\n") if data else []
 
@@ -223,32 +240,35 @@ class Draft(Text):
         if start < self.offset:
             return super().spliced(start, end, new)
         first, last = self._at(start), self._at(end)
-        head = self._blocks[first].data[: start - self._offsets[first]]
-        ended = (new or head)[-1:] in (b"", b"\n")
-        if first < last and ended and end == self._offsets[last]:
-            last -= 1
-        tail = self._blocks[last].data[end - self._offsets[last] :]
-        data = head + new + tail
-        if data[-1:] not in (b"", b"\n") or (not self._offsets[first] and data.startswith(BOM)):
-            return super().spliced(start, end, new)
+        at = self._offsets[first]
+        if first < last and end == self._offsets[last]:
+            # What stands behind it begins a line still?
+            ended = (new or self.part(at, start))[-1:] in (b"", b"\n")
+            last -= ended
         here = self._blocks[first : last + 1]
-        cut = [data]
-        if data.count(b"\n") >= 2 * _LINES:
-            lines = split_lines(data)
-            cut = [b"".join(lines[k : k + _LINES]) for k in range(0, len(lines), _LINES)]
-        cut += [b""] * (len(here) - len(cut))
-        next_home = self._known.next_home
-        homes = [*(block.home for block in here), *range(next_home, next_home + len(cut))]
-        made = [_LineBlock(piece, home) for piece, home in zip(cut, homes, strict=False)]
+        whole = here[0] if len(here) == 1 else _joined(here)
+        block = whole.spliced(start - at, end - at, new)
+        if block.data[-1:] not in (b"", b"\n") or (not at and block.data.startswith(BOM)):
+            return super().spliced(start, end, new)
+        made = [block]
+        if block.count >= 2 * _LINES or len(here) > 1:
+            made = list(self._cut(block, here))
         blocks = self._blocks.copy()
         blocks[first : last + 1] = made
-        # In a single block only these lines are new.
-        fresh = head[head.rfind(b"\n") + 1 :] + new + tail[: tail.find(b"\n") + 1]
-        for block in made:
-            bare = bare_lines(fresh) if len(made) == 1 else block.read(None)
-            for known in self._known.homes.values():
-                known.note(block.home, bare)
+        for known in self._known.homes.values():
+            if len(made) > 1:
+                for block in made:
+                    known.note(block.home, block.read(None))
+            else:
+                known.note(block.home, block.lines_at(start - at, start - at + len(new)))
         return Draft(self._bom, blocks, self._known.behind(blocks, first, here, len(made)))
+
+    def _cut(self, block: _LineBlock, here: Sequence[_LineBlock]) -> Iterator[_LineBlock]:
+        """The lines of a block in blocks of the usual size, as many as those `here` at least."""
+        homes = chain((block.home for block in here), count(self._known.next_home))
+        pieces = [b"".join(block.lines[k : k + _LINES]) for k in range(0, len(block.lines), _LINES)]
+        pieces += [b""] * (len(here) - len(pieces))
+        return map(_LineBlock, pieces, homes)
 
     # ------------------------------------------------------------ as any other text
 
