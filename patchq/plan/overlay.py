@@ -204,8 +204,9 @@ class Overlay:
     def last_writer(self, start: int, end: int) -> str | None:
         """The last of the edits that wrote some of the bytes `start:end` of `text()`, or took some
         there."""
-        _, last = self._inside(Hunk(start, end, b""))
-        return self._patches[last - 1].edits[-1] if last else None
+        first, last = self._inside(Hunk(start, end, b""))
+        some = self._patches[max(first, last - MOST_NAMED) : last]
+        return names_of(some)[-1] if some else None
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
         """The replacements that overlap or border on `start:end` of the base."""
