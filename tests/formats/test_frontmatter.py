@@ -205,7 +205,7 @@ def test_what_opens_front_matter(text: str, body: str | None, first_line: int) -
         (["id: a", 'message: "open'], "value", 4, "column 1"),
         (["agent: @ada"], "value", 2, "column 8"),
         (["agent: *bold*"], "value", 2, "column 13"),
-        (['message: "Fix" the loop'], "value", 2, "column 16"),
+        (['agent: "Fix" the loop'], "value", 2, "column 14"),
         (["message:", "id: a"], "value", 2, "`message`: expected text, got nothing"),
         (["id: !!python/name:os.system"], "value", 2, "tag"),
         (["id:"], "value", 2, "`id`: expected text, got nothing"),

@@ -14,6 +14,7 @@ signs that mean something else to YAML.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,8 +61,12 @@ _EDIT = re.compile(
 )
 """A line on which an edit of any form may begin, fences aside."""
 _MESSAGE = re.compile(r"message[ \t]*:(?:[ \t]+(.*)|)")
-_SCALAR = re.compile(r"[\"']|[|>][-+0-9]*(?:[ \t]+#.*)?\Z")
-"""How a scalar begins that is quoted, or stands in lines of its own."""
+_SCALAR = re.compile(
+    r"\"(?:[^\"\\]|\\.)*(?:\"\s*(?:#.*)?)?\Z|'(?:[^']|'')*(?:'\s*(?:#.*)?)?\Z"
+    r"|[|>][-+0-9]*(?:[ \t]+#.*)?\Z",
+    re.DOTALL,
+)
+"""A scalar that is quoted, and ends there or goes on below, or stands in lines of its own."""
 _AUTHOR = re.compile(r"[^<>]*[^<>\s][^<>]* <[^<>\s]+>")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _HINT_KEYS = f"The keys are {', '.join(f'`{key}`' for key in KEYS)}."
@@ -188,11 +193,14 @@ class _Block:
             return bool(named)
         if not lines:
             return not wrapped
+        if _is_object_of_ours("\n".join(lines)):
+            return True
         return _shaped(lines) and any(key[0].islower() and _near(key) for key in _keys(lines))
 
 
 def _block(lines: Iterator[_Line], indent: str, wrapper: Fence | None) -> _Block:
     block: list[str] = []
+    whole: list[str] = []
     closing = edit = None
     begin: int | None = None
     for line in lines:
@@ -205,11 +213,23 @@ def _block(lines: Iterator[_Line], indent: str, wrapper: Fence | None) -> _Block
             break
         if mark and wrapper and wrapper.closed_by(mark):
             break
+        whole.append(line.text.removeprefix(indent))
         if edit is None and (mark or _EDIT.match(line.text)):
             edit = line
         if edit is None and not line.blank:
             block.append(line.text.removeprefix(indent).translate(_LOOKALIKES))
+    if closing and edit and not block and _is_object_of_ours("\n".join(whole)):
+        block, edit = [line for line in whole if line.strip()], None
     return _Block(tuple(block), closing, edit)
+
+
+def _is_object_of_ours(text: str) -> bool:
+    """Whether a text is one JSON object of our keys: YAML as well, and no edit."""
+    try:
+        value = json.loads(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and bool(value) and value.keys() <= {*KEYS}
 
 
 def _shaped(lines: Iterable[str]) -> bool:
@@ -295,6 +315,9 @@ def _misplaced(line: int, how: str) -> Problem:
 def unmarked(text: str, first_line: int = 1) -> Problem | None:
     """The problem of front matter that begins a text without the two lines that make it so: keys of
     ours in a paragraph, or a fence, of their own, or above a line like a marker."""
+    begin, _, behind = text.lstrip("\n").partition("\n")
+    if begin.startswith("{") and behind.strip() and _is_object_of_ours(begin):
+        return _misplaced(first_line, "does not stand between two lines `---`")
     lines = _lines(text)
     opening = _filled(lines) if _may_open(text) else None
     mark = fence(opening.text) if opening else None
