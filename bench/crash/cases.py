@@ -20,7 +20,9 @@ from bench.crash.aftermath import Report, git
 Files = Mapping[str, str | None]
 _TEXT = "".join(f"line {number}\n" for number in range(1, 30))
 _BEFORE = {f"{name}.txt": f"{name}\n{_TEXT}" for name in ("one", "two", "three", "old", "gone")}
-_HOOK = "hooks:\n  - id: look\n    stage: pre-commit\n    run: test -s one.txt\n"
+_HOOK = (
+    "hooks:\n  - id: look\n    stage: pre-commit\n    run: test -s one.txt\n    unconfined: true\n"
+)
 
 
 def _edit(path: str, old: str, new: str) -> str:

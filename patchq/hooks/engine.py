@@ -316,6 +316,9 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
         return Verdict(run, (_refusal(step, run),))
     if not step.fixes:
         return Verdict(run)
+    if end.jail and obstacle(Path(end.root), str(warm.gitdir / MESSAGE).lstrip("/")):
+        # What it put there would lead whoever follows the path to files of the machine.
+        return Verdict(run, (_disliked(step, "moved its own work tree"),))
     if step.git:
         written = _content(Path(f"{end.root}{warm.gitdir}"), MESSAGE)
         text = written[0].decode("utf-8", "replace") if written else message
@@ -324,17 +327,16 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
         tree = Path(f"{end.root}{warm.tree}")
         fixed = {path: _content(tree, path) for path in warm.changed(end.jail)}
     except ValueError as error:
-        return Verdict(
-            run,
-            (
-                Problem(
-                    "hook.refused",
-                    f"the hook {step.id} {error}, which no batch may",
-                    "nothing to correct in the response: have the hook looked after",
-                ),
-            ),
-        )
+        return Verdict(run, (_disliked(step, str(error)),))
     return Verdict(run, fixed=fixed)
+
+
+def _disliked(step: Step, what: str) -> Problem:
+    return Problem(
+        "hook.refused",
+        f"the hook {step.id} {what}, which no batch may",
+        "nothing to correct in the response: have the hook looked after",
+    )
 
 
 def _content(there: Path, path: str) -> tuple[bytes, bool] | None:

@@ -37,6 +37,8 @@ _OTHERS = ("/usr/home", "/usr/src", "/usr/local/etc", "/usr/local/home", "/usr/l
            "/usr/local/var", "/etc/static/ssh")  # fmt: skip
 """What of them is not the system's own."""
 
+_RUNNING = ("/dev", "/proc", "/run/user", "/sys")
+
 _KEY_DIRECTORIES = frozenset(
     {".aws", ".azure", ".docker", ".git", ".gnupg", ".kube", ".password-store", ".ssh"}
 )
@@ -115,7 +117,7 @@ def unfit(place: str, own: Iterable[Path]) -> str | None:
     for directory in map(os.path.realpath, own):
         if _is_below(directory, real) or _is_below(real, directory):
             return "holds the repository's git directory, or the queue"
-    if _is_below(real, "/run/user") or _is_below(real, "/proc") or _is_below(real, "/dev"):
+    if any(_is_below(real, place) for place in _RUNNING) and not _is_below(real, "/dev/shm"):
         return "belongs to running programs"
     if any(part in _KEY_DIRECTORIES for part in Path(real).parts) or _is_key(real):
         return "holds keys"
@@ -170,7 +172,8 @@ def _base(above: str) -> list[str]:
     except (OSError, UnicodeDecodeError):
         return []
     settings = (line.partition("=") for line in lines)
-    return [value.strip() for key, _, value in settings if key.strip() == "home"]
+    homes = [value.strip() for key, _, value in settings if key.strip() == "home"]
+    return [home for home in homes if os.path.basename(home) in _PROGRAMS]
 
 
 def _targets(directory: str) -> Iterator[str]:

@@ -96,7 +96,8 @@ def judge_push(
 
     Raises `HookFault` for a hook that cannot be started.
     """
-    git = Git(directory=world.repo.workdir or world.repo.gitdir)
+    # Who pushes may push replacements, too, by which a commit would seem to be another.
+    git = Git(options=("--no-replace-objects",), directory=world.repo.workdir or world.repo.gitdir)
     known = ["--remotes"] if remote is not None else []
     if old.strip("0"):
         known = [old, *known]

@@ -486,6 +486,8 @@ def test_update_keeps_what_waits_here_from_the_target(
     status, said = tried("push", "origin", "main", cwd=clone)
     assert status == 1
     assert "main would get proposals that nobody has accepted:" in said
+    status, said = tried("push", "origin", "main:refs/patchq/batches/mine", cwd=clone)
+    assert "refs/patchq/batches/mine is patchq's own" in said
     git("push", "-q", "origin", "main:side", cwd=clone)
     git("reset", "-q", "--hard", "HEAD^", cwd=clone)
     commit_files(clone, {"c.txt": "x\n"})

@@ -181,6 +181,18 @@ def test_h13_what_a_batchs_code_read_is_not_shown_encoded(there: Path) -> None:
     assert base64.b64encode(b"root:x")[:8].decode() not in json.dumps(verdict)
 
 
+def test_h13_a_work_tree_that_was_moved_leads_nobody_astray(there: Path) -> None:
+    """What a fixing hook made is read from outside, where a link would lead somewhere else."""
+    own = next((d for d in ("/tmp", "/var/tmp", "/dev/shm") if there.is_relative_to(d)), None)
+    if own is None:
+        pytest.skip("nothing above the work tree is the hook's")
+    top = "/".join(str(there).split("/")[: own.count("/") + 2])
+    configure(there, {"run": f"mv {top} {top}-2 && ln -s {top}-2 {top}", "fixes": True})
+    (problem,) = told(there, "r", code=1)["problems"]
+    assert problem["code"] == "hook.refused"
+    assert "moved its own work tree" in problem["message"]
+
+
 # ---------------------------------------------------------------- what it does see
 
 
