@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.speed import growth
+from bench.speed.matching import RULES, OneFile
+from patchq.plan import batch
 from tests.helpers.benches import bench
 
 BEFORE = "def one():\n    return 1\n"
@@ -200,3 +203,11 @@ def test_daemon_bench_measures_nothing_that_did_not_happen(tmp_path: Path) -> No
     done = bench("speed.daemon", "--responses", "5", *words, cwd=tmp_path)
     assert done.returncode == 3
     assert "bench.speed.daemon: " in done.stderr
+
+
+@pytest.mark.parametrize("shape", growth.SHAPES)
+def test_every_shape_of_a_batch_can_be_placed(shape: str) -> None:
+    edits, text = growth.made(shape, 4)
+    plan = batch.plan(edits, OneFile(text), RULES)
+    assert {outcome.state for outcome in plan.edits} <= {"applied", "already_applied"}
+    assert plan.changes
