@@ -32,8 +32,9 @@ import shutil
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath
+from subprocess import CompletedProcess
 
 from patchq.git import files
 from patchq.git.backup import keep
@@ -181,13 +182,12 @@ class Follow:
             raise
         self._torn = True
         try:
-            error = self._switch(self.old, self.new)
+            fault = self._switch(self.old, self.new)
         except (Fault, OSError):
             self._go_back()
             raise
-        if error is None:
+        if fault is None:
             return []
-        fault = failure(f"cannot update {workdir}", error, workdir)
         self._go_back()
         found = self._paths_in_the_way()
         if not found:
@@ -220,17 +220,26 @@ class Follow:
     def _paths_in_the_way(self) -> list[str]:
         return dirty(self.checkout, self.old, self.checkout.repo.changes(self.old, self.new))
 
-    def _switch(self, here: str, there: str) -> str | None:
+    def _switch(self, here: str, there: str) -> Fault | None:
         """Let git update files and copy.  It checks everything before it writes anything, by the
-        times in the index; only if these are stale is the content looked at.  Returns git's
-        complaint, or None if it did it."""
+        times in the index; only if these are stale is the content looked at.  Returns why git
+        did not do it, or None if it did."""
         command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
         # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
-        done = self.checkout.git.run(*command, index=self._copy, keep=(self._lock.fd,))
-        if done.returncode:
-            _refresh(self.checkout, sorted(self.checkout.repo.changes(here, there)), self._copy)
-            done = self.checkout.git.run(*command, index=self._copy, keep=(self._lock.fd,))
-        return complaint(done) or f"git gave {done.returncode}" if done.returncode else None
+        switch = partial(self.checkout.git.run, *command, index=self._copy, keep=(self._lock.fd,))
+        fault = self._why(switch())
+        if fault is None or isinstance(fault, DiskFault):
+            return fault
+        changes = sorted(self.checkout.repo.changes(here, there))
+        short = self._why(_refresh(self.checkout, changes, self._copy))
+        return short if isinstance(short, DiskFault) else self._why(switch())
+
+    def _why(self, done: CompletedProcess[bytes]) -> Fault | None:
+        """The fault of a git that failed."""
+        if not done.returncode:
+            return None
+        workdir, said = self.checkout.workdir, complaint(done) or f"git gave {done.returncode}"
+        return failure(f"cannot update {workdir}", said, workdir)
 
     def _free(self) -> None:
         if self._torn:
@@ -361,11 +370,12 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
     return checkout.git.run("hash-object", "--", path).stdout.decode().strip() in oids
 
 
-def _refresh(checkout: Checkout, paths: list[str], index: Path) -> None:
+def _refresh(checkout: Checkout, paths: list[str], index: Path) -> CompletedProcess[bytes]:
     """Renew the times of the paths' entries in the index where the content is the same."""
     there = _pathspec([path for path in paths if (checkout.workdir / path).is_file()])
     everything = ("update-index", "-q", "--refresh")
-    checkout.git.run(*(("add", "--refresh", "--", *there) if there else everything), index=index)
+    words = ("add", "--refresh", "--", *there) if there else everything
+    return checkout.git.run(*words, index=index)
 
 
 def _delete(workdir: Path, path: str) -> None:

@@ -16,7 +16,7 @@ from patchq.git.checkout import Checkout, checkouts
 from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.git.worktree import Follow, recover
-from patchq.model.errors import Busy, RepositoryFault
+from patchq.model.errors import Busy, Fault, RepositoryFault
 from patchq.model.values import FileChange
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
 
@@ -305,7 +305,7 @@ def test_a_change_at_the_last_moment_is_kept(
 ) -> None:
     whole = Follow._switch
 
-    def late(self: Follow, here: str, there: str) -> str | None:
+    def late(self: Follow, here: str, there: str) -> Fault | None:
         write_files(path, {"README": "mine\n"})
         return whole(self, here, there)
 
