@@ -38,6 +38,7 @@ from patchq.formats.marks.blocks import (
     FenceSkip,
     block_at,
     is_suspect,
+    may_mark,
     opening,
     several_dividers,
 )
@@ -350,7 +351,7 @@ FORMAT = Format(
         Opening(
             read,
             (r"[<>*+\d\u200b-\u200d\ufeff•|#/;%-]",),
-            lambda line: opening(line) or is_suspect(line),
+            lambda line: may_mark(line) and (opening(line) or is_suspect(line)),
         ),
     ),
 )

@@ -36,8 +36,16 @@ _ITEM = re.compile(rf"(?:{_BULLET})")
 def prefix_of(line: str) -> str | None:
     """What stands before the beginning of an edit, or of a fence, on a line; None if nothing, or
     nothing such, does."""
-    match = _CARRIED.match(line)
+    match = _CARRIED.match(line) if _may_carry(line) else None
     return (match[match.lastgroup or 0] or None) if match else None
+
+
+def _may_carry(line: str) -> bool:
+    """Whether a beginning behind a prefix may stand on a line, as prose has none."""
+    fences = "```" in line or "~~~" in line
+    markers = "<<<<<" in line or "--- " in line or "-----" in line or BEGIN_PATCH in line
+    names = "FILE:" in line or "FIND" in line or GIT in line
+    return fences or markers or names or (">" in line and ("{" in line or "[" in line))
 
 
 class CarriedLines:

@@ -60,7 +60,7 @@ _CROWDED = re.compile(
     r" {0,3}(?:[-*+>][ \t]+|#{1,6}[ \t]*)?[*_]{0,2}"
     r"(?:(?P<find>FIND)|REPLACE(?:[ \t_-]*WITH)?)[*_]{0,2}[ \t]*(?:\(|:[*_]{0,2}[ \t]*\S)"
 )
-_MAY_LABEL = re.compile(r"[\s\d.)#*_`>+-]*[CcFfRr]")
+_MAY_LABEL = re.compile(r"[\s\d.)#*_`>+-]*+[CcFfRr]")
 _LONGEST_HALF = 40
 _INDENTED = ("    ", "\t")
 

@@ -75,7 +75,7 @@ rename it. Never leave lines out with `...`.
 """
 
 _INDENTED = re.compile(
-    r"[\s>]+(?:diff --git \S|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+{3} (?:[ab]/|/dev/null))"
+    r"[\s>]++(?:diff --git \S|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+{3} (?:[ab]/|/dev/null))"
 )
 _OTHER = re.compile(
     r"\*{3} \d+(?:,\d+)? \*{4}\s*|@@@+ -\d.*|(?:Binary f|F)iles \S.* differ\s*", re.DOTALL
