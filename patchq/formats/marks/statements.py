@@ -12,9 +12,11 @@ if the base has that file, or its directory; what reads or merely shows does not
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.lines import fence
@@ -227,7 +229,12 @@ class _Statements:
         return dict(self.prose)
 
     def _number(self, at: int) -> int:
-        return self.prose[self.text.count("\n", 0, at)][0]
+        return self.prose[bisect_right(self._starts, at) - 1][0]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where the lines begin in the text."""
+        return [0, *accumulate(len(line) + 1 for _, line in self.prose)]
 
     def _fence(self, number: int) -> range | None:
         return next((run for run in self.setting.fences if number in run), None)
@@ -268,8 +275,9 @@ class _Statements:
     def _is_written_by(self, match: re.Match[str]) -> bool:
         """Whether the call whose argument is a path changes that file."""
         text, start = self.text, match.start()
-        line = text.rfind("\n", 0, start) + 1
-        before = text[max(line, start - 200) : start]
+        near = max(start - 200, 0)
+        line = text.rfind("\n", near, start) + 1
+        before = text[max(line, near) : start]
         if match.re is _ARGUMENT:
             found = _BEFORE.search(before)
             name = found[0] if found else ""
