@@ -175,7 +175,7 @@ class Setting:
     named: Callable[[str], Sequence[str]]
     """The paths that a line names."""
     fences: Sequence[range]
-    """From line to line (numbers), the fences that hold no edit."""
+    """From line to line (numbers) and in their order, the fences that hold no edit."""
     edits: Sequence[Edit]
 
     def is_file(self, token: str) -> bool:
@@ -237,7 +237,9 @@ class _Statements:
         return [0, *accumulate(len(line) + 1 for _, line in self.prose)]
 
     def _fence(self, number: int) -> range | None:
-        return next((run for run in self.setting.fences if number in run), None)
+        fences = self.setting.fences
+        k = bisect_right(fences, number, key=lambda run: run.start) - 1
+        return fences[k] if k >= 0 and number in fences[k] else None
 
     def _info(self, run: range) -> str:
         mark = fence(self._lines.get(run.start, ""))
