@@ -51,6 +51,7 @@ from patchq.formats.marks.paths import (
     path_of_sentence,
     word_line,
 )
+from patchq.formats.marks.ties import paths_in
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
 from patchq.text.grammars import is_code
@@ -278,7 +279,7 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     sentences: list[tuple[int, str]] = []
     titles: list[tuple[int, str]] = []
     if not named:
-        paths = [(i, path_of_sentence(lines[i], known)) for i in over]
+        paths = [(i, _path_in_words(lines[i], known)) for i in over]
         named = sentences = [(i, as_meant(path, known)) for i, path in paths if path][:1]
         titles = _title_above(doc, sentences[0][0]) if sentences else []
     path = _one_path(doc, block, [*titles, *named] if titles else named)
@@ -288,6 +289,14 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     kept = sorted([*unnamed, *[i for i, _ in sentences]])
     stated = any(":" in lines[i] for i, path in infos if path)
     return Heading(path, top, named_on, tuple(kept), stated)
+
+
+def _path_in_words(line: str, known: Known) -> str | None:
+    """The only path of a sentence: in backticks, or bare before a colon where the base has it."""
+    if "`" in line or not line.rstrip().endswith(":"):
+        return path_of_sentence(line, known)
+    named = paths_in(line.rstrip()[:-1], known)
+    return named[0] if len(named) == 1 and known(named[0]) else None
 
 
 def _title_above(doc: Document, end: int) -> list[tuple[int, str]]:

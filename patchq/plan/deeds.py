@@ -209,7 +209,7 @@ def _exists(path: str, message: str, there: bytes = b"") -> Refused:
         Problem(
             "path.exists",
             message,
-            "quote the lines to change in the SEARCH part, or choose another path",
+            "send an edit that quotes the lines to change, or choose another path",
             path=path,
             excerpt=(1, lines) if lines else None,
         )

@@ -68,7 +68,7 @@ UNREADABLE = [
     bad("rename-to-prose", "src/b.py\n<<<<<<< RENAME\nto c.py\n>>>>>>> RENAME\n", 2, "new path"),
     # paths
     bad("two-paths-in-prose", f"From `src/a.py` to `src/b.py`:\n{BLOCK}", 2, "expected a path"),
-    bad("other-path-in-prose", f"Then in src/b.py do:\n{BLOCK}", 2, "expected a path"),
+    bad("other-path-in-prose", f"Then in src/none.py do:\n{BLOCK}", 2, "expected a path"),
     bad("unknown-path-in-prose", f"Then in utils.py:\n{BLOCK}", 2, "expected a path"),
     bad("path-not-right-above", f"src/b.py:\nx\n{BLOCK}", 3, "expected a path"),
     bad("dressed-word-created", f"**Justfile**\n{CREATION}", 2, "expected a path"),
@@ -175,7 +175,7 @@ def test_first_block_needs_a_path(text: str) -> None:
 
 
 def test_default_path_is_not_taken_under_another_one() -> None:
-    parsed = read(f"Change src/b.py:\n{BLOCK}", "src/a.py")
+    parsed = read(f"Change src/none.py:\n{BLOCK}", "src/a.py")
     assert [problem.code for problem in parsed.problems] == ["response.unreadable_edit"]
 
 

@@ -49,6 +49,8 @@ _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
 _NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
+_AT_LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")
+"""What cites a line behind the path of a file."""
 _TITLE = re.compile(r"\b(?:title|file|file_?name|path)\s?=\s?[\"']?([^\s\"'}]+)")
 _SHORT = 120
 _LANGUAGE = re.compile(r"[\w+#.-]*")
@@ -101,6 +103,9 @@ class KnownPaths:
     def meant(self, path: str) -> str:
         """The path as git has it; one that names nothing stays as it is, but for `./`."""
         path = self.spelled(path)
+        if ":" in path and not self._has(path):
+            plain = _AT_LINE.sub("", path)
+            path = plain if self._has(plain) else path
         if path[:2] in PREFIXES and not self._has(path) and self._has(path[2:]):
             self.prefixes.add(path[:2])
             return path[2:]

@@ -143,6 +143,19 @@ READ = [
         )
     ),
     Row("a link to another file", A, f"[src/a.py](src/b.py)\n{BARE}", codes=("path.not_found",)),
+    *(
+        Row(f"a path as {line}", A, f"{line}\n{text}", DONE)
+        for line in ("In src/a.py:", "Then, change src/a.py so:", "src/a.py:1", "`src/a.py:1-2`")
+        for text in (BARE, f"```python\n{BARE}```\n")
+    ),
+    Row("two paths in words", A, f"Not src/b.py but src/a.py:\n{BARE}", codes=UNREADABLE),
+    Row("a path in words that is no file", A, f"In src/n.py:\n{BARE}", codes=UNREADABLE),
+    Row(
+        "a file with a number",
+        {**A, "src/a.py:1": "x = 1\n"},
+        f"src/a.py:1\n{BARE}",
+        {"src/a.py:1": "x = 3\n"},
+    ),
     Row("a path in tags", A, f"<path>src/a.py</path>\n{BARE}", DONE),
 ]
 SHOWN = [
