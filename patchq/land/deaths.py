@@ -11,12 +11,14 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 from patchq.model.errors import DiskFault, disk_fault
 from patchq.model.values import Problem
@@ -34,6 +36,10 @@ _OWN = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIG
 """What a process does to itself.  The others come from outside: SIGKILL from a person, or from the
 kernel that is short of memory, SIGBUS from a disk that cannot give what is mapped of it."""
 _PDEATHSIG = 1
+_PULSE_SECONDS = 0.1
+LONGEST_SECONDS = 120
+"""So long a child may take for one response.  What it forked from had other threads: it may hang
+for what they had in hand, as for a disk that does not answer."""
 _HINT = (
     "nothing to send: the batch is tried again at each start and every `queue.hold_seconds`; "
     "`patchq retry` tries it at once, `patchq discard` ends it"
@@ -97,8 +103,12 @@ def judged(claims: Sequence[Claim], world: World, died: Mapping[str, int]) -> li
     return judged
 
 
-def _ended(number: int) -> Problem:
-    """Why the response is refused, or held, on which a child ended by this signal."""
+def _ended(number: int | None) -> Problem:
+    """Why the response is refused, or held, on which a child ended by this signal; None: not."""
+    if number is None:
+        how = f"did not end within {LONGEST_SECONDS} s"
+        message = f"the process that decided on this response alone {how}; nothing was applied"
+        return Problem(CODE, message, _HINT, severity="warning")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if number in _OWN:
         return Problem(
@@ -132,23 +142,25 @@ def _alone(world: World) -> Callable[[Claim], object]:
 
 def _tried_out(
     claims: Sequence[Claim], decide: Callable[[Claim], object], pulse: Callable[[], None]
-) -> dict[str, int]:
+) -> dict[str, int | None]:
     """Decide on the claims in children; of each on which one died, its token and the signal (0:
-    there was none)."""
-    ends: dict[str, int] = {}
+    there was none; None: it did not end)."""
+    ends: dict[str, int | None] = {}
     left = list(claims)
     while left:
         done, status = _child(left, decide, pulse)
         if done < len(left):
-            ends[left[done].token] = max(0, -os.waitstatus_to_exitcode(status))
+            ended = None if status is None else max(0, -os.waitstatus_to_exitcode(status))
+            ends[left[done].token] = ended
         del left[: done + 1]
     return ends
 
 
 def _child(
     claims: Sequence[Claim], decide: Callable[[Claim], object], pulse: Callable[[], None]
-) -> tuple[int, int]:
-    """How many of the claims a child decided on before it ended, and how it ended."""
+) -> tuple[int, int | None]:
+    """How many of the claims a child decided on before it ended, and how it ended, unless it had to
+    be ended."""
     try:
         reads, writes = os.pipe()
         pid = os.fork()
@@ -158,15 +170,19 @@ def _child(
         os.close(reads)
         _decide_and_end(claims, decide, writes)
     os.close(writes)
-    done = 0
+    done, until, ended = 0, monotonic() + LONGEST_SECONDS, False
     try:
-        while said := os.read(reads, 1):
-            done += len(said)
-            pulse()  # a child that hangs says nothing, and then nor does this
+        while not ended and monotonic() < until:
+            pulse()
+            if select.select([reads], [], [], _PULSE_SECONDS)[0]:
+                ended = not os.read(reads, 1)
+                done, until = done + (not ended), monotonic() + LONGEST_SECONDS
     finally:
+        if not ended:
+            os.kill(pid, signal.SIGKILL)
         os.close(reads)
         _, status = os.waitpid(pid, 0)
-    return done, status
+    return done, status if ended else None
 
 
 def _decide_and_end(claims: Sequence[Claim], decide: Callable[[Claim], object], tell: int) -> None:

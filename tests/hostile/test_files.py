@@ -189,16 +189,19 @@ def test_f15_f18_a_link_in_the_place_of_a_directory_is_not_followed(repo: Path, 
 
 KILLED = """
 import os, signal, sys
-from patchq.land import landing, worker
+from patchq.land import deaths, landing, worker
 from patchq.pipeline import stages
 from patchq.cli import main
 place, number, whose = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 room = {"parse": stages, "land": landing}[place]
 whole, main_process = getattr(room, place), os.getpid()
+if number == signal.SIGSTOP:
+    deaths.LONGEST_SECONDS = 1
 def deadly(first, *rest):
     own = os.getpid() == main_process
     named = not isinstance(first, list) and first.claim.source.name == "deadly.md"
-    if (named or first) and (own or whose == "any") and (named or place == "land"):
+    meant = {"any": True, "main": own, "child": not own}[whose]
+    if (named or first) and meant and (named or place == "land"):
         os.kill(os.getpid(), number)
     return whole(first, *rest)
 setattr(room, place, deadly)
@@ -207,8 +210,8 @@ sys.exit(main(["run"]))
 
 
 def killed(repo: Path, place: str, number: int, whose: str = "any") -> int:
-    """The end of a run that is killed where it parses, or lands: `any` process, or the `main` one
-    alone."""
+    """The end of a run that is killed where it parses, or lands: `any` process, the `main` one
+    alone, or its `child`."""
     command = [sys.executable, "-c", KILLED, place, str(int(number)), whose]
     return subprocess.run(command, cwd=repo, check=False).returncode
 
@@ -261,6 +264,17 @@ def test_p10_what_ends_every_process_is_held_behind_the_others(repo: Path) -> No
     patchq("retry", "deadly", cwd=repo)
     assert told_of(repo / ".patchq", "deadly-2")["state"] == "proposed"
     assert patchq("--json", "status", cwd=repo).json()["held"] == []
+
+
+def test_p10_a_child_that_hangs_holds(repo: Path) -> None:
+    drop(repo / ".patchq", {"deadly.md": "---\nid: named\n---\n" + EDIT})
+    assert killed(repo, "parse", signal.SIGKILL) == -signal.SIGKILL
+    drop(repo / ".patchq", {"good.md": new_file(1)})
+    assert killed(repo, "parse", signal.SIGSTOP, "child") == 0
+    held = told_of(repo / ".patchq", "named")
+    assert (held["state"], held["problems"][-1]["code"]) == ("held", "fault.crashed")
+    assert "did not end within 1 s" in held["problems"][-1]["message"]
+    assert told_of(repo / ".patchq", "good")["state"] == "proposed"
 
 
 def test_p10_a_child_that_is_killed_from_outside_holds(repo: Path) -> None:
