@@ -34,7 +34,7 @@ AFTER = {
     "pkg/total.py": BEFORE["pkg/total.py"]
     .replace("value * 2", "value * 22")
     .replace("value * 6\n    print(name, part)", "value + 6\n    print(name, part, limit)"),
-    "pkg/names.toml": BEFORE["pkg/names.toml"].replace("size = 7\n", "size = 77\nage = 1\n"),
+    "pkg/names.toml": BEFORE["pkg/names.toml"].replace("size = 7\n", "size = 77\nage = 'a & b'\n"),
     "docs/guide.txt": BEFORE["docs/guide.txt"]
     .replace("Line 11 ", "Line eleven ")
     .replace("Line 30 of the guide says 900.\n", ""),
