@@ -40,15 +40,17 @@ _WHAT = r"(?:[_-]\w+|str|string|text|code|content|lines)?"
 _OLD = rf"(?:old|original){_WHAT}|before|find|search"
 _NEW = rf"(?:new|updated|modified){_WHAT}|after|replace(?:ment|[_-]?with)?"
 _CALL = (
-    r"(?:\w+_)*(?:write|create|edit|insert|apply|replace|delete|remove|rename|move|update"
-    r"|modify|patch|append|overwrite|save)(?:_\w+)+|(?:dyad|lov|bolt)-?(?:write|delete|rename|action)"
+    r"(?=(?:\w+_)?(?:write|create|edit|insert|apply|replace|delete|remove|rename|move|update"
+    r"|modify|patch|append|overwrite|save)_\w)\w++|(?:dyad|lov|bolt)-?(?:write|delete|rename|action)"
     r"|(?:write|create|edit|delete|rename|move|update|insert|patch)(?:file|code|content)s?"
 )
+"""Names of calls; a text that is none is told from them in proportion to its length."""
 _API = r"(?:antml:)?invoke|tool_call|tool_use|function"
 _NAME = r"[A-Za-z][\w.:-]*"
 _HOLDER = (
-    rf"<(?P<holder>{_NAME})\s[^<>\n]*\b(?:path|file|file_?path|(?:file_?)?name|title)\s*=\s*"
-    r"[\"'](?P<path>[^\"'\s<>]+)[\"'][^<>\n]*(?<!/)>[ \t\r]*$"
+    rf"<(?P<holder>{_NAME})\s(?=[^<>\n]*(?<!/)>[ \t\r]*$)"
+    r"[^<>\n]*\b(?:path|file|file_?path|(?:file_?)?name|title)\s*=\s*"
+    r"[\"'](?P<path>[^\"'\s<>]+)[\"'][^<>\n]*>"
 )
 _TAG = re.compile(
     rf"</(?P<old>{_OLD})\s*>|<(?P<new>{_NEW})(?:\s[^<>]*)?>"

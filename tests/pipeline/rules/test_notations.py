@@ -170,6 +170,8 @@ SHOWN = [
         ("XML with a path", '```xml\n<module file="src/b.py">\n  <v>1</v>\n</module>\n```\n'),
         ("a tag in a sentence", "Neither `<old>` nor <new> is needed.\n"),
         ("words alone", "<summary>\nOld and new.\n</summary>\n"),
+        ("a tag of many words", f"<{'a_' * 100}a>\n</{'a_' * 100}a>\n"),
+        ("a tag of many paths", "<a " + "path='x' " * 20_000 + "\n</a>\n"),
     ]
 ]
 
