@@ -105,6 +105,8 @@ class Overlay:
 
     def text(self) -> bytes:
         """Its bytes."""
+        if self._later and not self._is_folded:
+            return replaced(self.base, self.hunks(), 0, len(self.base))
         return self.now().data
 
     def hunks(self) -> Iterator[Hunk]:
