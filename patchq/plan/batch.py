@@ -293,7 +293,7 @@ class _Batch:
             return None
         text = file.now()
         asked = self.proofs.asks(edit, on_base=False)
-        now = match(text, op, replace(hints, asked=asked))
+        now = match(text, op, hints if asked else replace(hints, asked=False))
         if edit.called and isinstance(now, Missed) and now.why == "unwritable":
             self.barred = True
             raise self._missed(edit, file, text, now)

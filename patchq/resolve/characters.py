@@ -115,7 +115,9 @@ def resolve(
 ) -> Found | Missed:
     """Where `op` belongs in `text`; `Missed("count")` tells how many places there are instead of
     the stated number.  `asked` as in `ladder.resolve`."""
-    wanted = replace(_wanted(text, op), asked=asked)
+    wanted = _wanted(text, op)
+    if not asked:
+        wanted = replace(wanted, asked=False)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
     if outcome is not None and not _may_mean_lines(wanted, outcome):

@@ -41,12 +41,13 @@ class _LineBlock:
         gone = self.data[start:end]
         lines = self.count + new.count(b"\n") - gone.count(b"\n")
         returns = self.returns + new.count(b"\r") - gone.count(b"\r")
-        data = b"".join([self.data[:start], new, self.data[end:]])
+        own = memoryview(self.data)
+        data = b"".join([own[:start], new, own[end:]])
         return _LineBlock(data, self.home, (lines, returns))
 
     @cached_property
     def lines(self) -> list[bytes]:
-        return split_lines(self.data)
+        return [self.data] if self.count == 1 else split_lines(self.data)
 
     @cached_property
     def starts(self) -> list[int]:
@@ -274,7 +275,9 @@ class Draft(Text):
 
     @cached_property
     def data(self) -> bytes:  # type: ignore[override]
-        return b"".join([self._bom, *(block.data for block in self._blocks)])
+        # One piece alone is not copied.
+        bom = [self._bom] if self._bom else []
+        return b"".join(bom + [block.data for block in self._blocks])
 
     @cached_property
     def whole(self) -> bytes:
