@@ -55,6 +55,9 @@ _IN_PLACE = {
 }
 """Programs that rewrite files in place, with the option that makes them do so."""
 _NEVER = re.compile(r"(?!)")
+_PACKAGES = frozenset({"npm", "pnpm"})
+_FIELDS = (["pkg", "set"], ["pkg", "delete"])
+"""Programs that change `package.json`, and the words with which they do."""
 _PATCH = frozenset({"patch", "git apply", "git am"})
 _STATES = frozenset({"", ":", "true", "echo", "printf", "cat", "type", "write-output"})
 """What writes the text that the command itself states, or nothing, where its output goes."""
@@ -72,6 +75,7 @@ _DEEDS = frozenset(
         *_WRITE,
         *_FETCH,
         "truncate",
+        "pkg",
         "find",
         "dd",
     )
@@ -92,7 +96,7 @@ _TAKES = ("-c", "-lc", "-ec", "/c", "-command")
 _DRY = frozenset({"--dry-run", "--check", "--stat", "--numstat", "--summary", "-whatif"})
 _VERB = (
     r"(?:sudo[ ])?(?:rm|mv|git (?:-C \S+ )?(?:rm|mv|apply|am)|g?sed|perl|cat|tee|echo|printf|touch"
-    r"|patch|del|(?i:remove|move|rename)-[Ii]tem)[ ]"
+    r"|p?npm pkg|patch|del|(?i:remove|move|rename)-[Ii]tem)[ ]"
 )
 _LED = re.compile(_VERB)
 _LOOSE = re.compile(rf"\s*(?:\$\s|<(?:command|cmd|bash|shell|run)>)|{_VERB}")
@@ -323,6 +327,8 @@ def _deeds(words: Sequence[str], command: _Simple) -> Iterator[tuple[Deed, list[
         yield "rewrites", [b for a, b in pairwise(rest) if a in _FETCH[verb]]
     elif verb == "dd":
         yield "rewrites", [word[3:] for word in rest if word.startswith("of=")]
+    elif verb in _PACKAGES and paths[:2] in _FIELDS and len(paths) > 2:
+        yield "rewrites", ["package.json"]
     elif verb in _PATCH and (rest or command.heredoc or command.reads):
         yield "patches", []
     elif verb in _WRITE:

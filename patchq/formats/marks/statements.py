@@ -1,5 +1,6 @@
 """Changes that a response states in no form of edits: code that writes a file, a tool's call in a
-model's raw tokens, records of old and new texts, commands of an editor, files in other markup.
+model's raw tokens or in a tag that closes itself, records of old and new texts, commands of an
+editor, files in other markup.
 
     Path("src/a.py").write_text("x = 2")      file = "src/a.py"       :%s/x = 1/x = 2/
     print(default_api.write_file(path=...))   old = "x = 1"           %%writefile src/a.py
@@ -15,7 +16,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 from patchq.formats.format import UnreadableEdit
@@ -55,6 +56,8 @@ _CHANGER = re.compile(
     re.IGNORECASE,
 )
 """Functions that change the file whose path they get."""
+_PREFIXED = re.compile(r"[./\\]*[ab][/\\]|/")
+"""A path that may tell that the response has a diff's prefixes, whatever is called with it."""
 _FIRST = re.compile(
     r"\s*(?:>>> |print\(|await |return |const |let |var |\w+ ?= ?|<[^<>]*>)*[\w.:]*\Z"
 )
@@ -154,6 +157,23 @@ _SIGNS = (
 _NAME = re.compile(r"\"name\"\s*:\s*\"(\w+)|functions\.(\w+)|\A\W*([A-Za-z]\w+)")
 _EDITORS = frozenset({"ed", "ex"})
 
+_FIELD = r"\s++[\w:-]++\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')"
+_EMPTY = re.compile(
+    rf"<(?P<name>[A-Za-z][\w.:-]{{0,60}}+)(?P<fields>(?:{_FIELD}){{1,12}}+)"
+    r"\s*+(?:/>|[^\s>/][^>]{0,2000}?/>)"
+)
+"""A tag that closes itself, with what may follow its first fields: quotes in quotes, braces."""
+_VALUE = re.compile(r"=\s*(?:\"([^\"\s<>]{1,200})\"|'([^'\s<>]{1,200})')")
+_DOES = re.compile(
+    r"(?<![a-z])(?:over)?(?:write|create|edit|insert|replace|delete|remove|rename|move|update"
+    r"|modify|patch|append|copy|unlink|rm|mv)(?![a-z])",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_DEED_FIELD = re.compile(r"\b(?:name|action|op|operation|command|type|tool)\s*=\s*[\"'](\w{1,60})")
+_PLAIN = frozenset({"", "xml", "text", "txt", "plaintext", "tool", "tool_call", "tool_code"})
+"""Fences in which a tag is no part of a page or of a program."""
+
 _CHANGED = re.compile(r"`(?P<old>[^`\n]+)`\s*(?:to|with|by|into|→|->|=>|⇒)\s*`(?P<new>[^`\n]+)`")
 _VERB = re.compile(r"\b(?:chang|replac|renam|updat|swap|turn)\w*\b|:\s*`", re.IGNORECASE)
 _HEDGE = re.compile(
@@ -221,6 +241,8 @@ class _Statements:
             mark = fence(self._lines.get(run.start, ""))
             if mark and mark.info.lower() in _EDITORS:
                 yield run.start, "an editor's commands"
+        if "/>" in text:
+            yield from self._in_tags()
         if self.setting.edits and _ARROW.search(text):
             yield from self._told()
 
@@ -269,27 +291,37 @@ class _Statements:
     def _calls(self) -> Iterator[tuple[int, str]]:
         for pattern in (_ARGUMENT, _NAMED_ARGUMENT):
             for match in pattern.finditer(self.text):
-                if self.setting.may_be_made(match["path"]) and self._is_written_by(match):
+                path = match["path"]
+                if not _may_write(name := self._called(match)) and not _PREFIXED.match(path):
+                    continue
+                if self.setting.may_be_made(path) and self._is_written_by(match, name):
                     number = self._number(match.start())
                     if not self._is_output(number):
-                        yield number, f"code that changes {match['path']}, and is not run"
+                        yield number, f"code that changes {path}, and is not run"
 
-    def _is_written_by(self, match: re.Match[str]) -> bool:
-        """Whether the call whose argument is a path changes that file."""
-        text, start = self.text, match.start()
-        near = max(start - 200, 0)
-        line = text.rfind("\n", near, start) + 1
-        before = text[max(line, near) : start]
+    def _called(self, match: re.Match[str]) -> str:
+        """The name of the call whose argument is a path."""
+        before = self._before(match.start())
         if match.re is _ARGUMENT:
             found = _BEFORE.search(before)
             name = found[0] if found else ""
         else:
             calls = _CALLS.findall(before) if _ARGUMENT_NAME.search(before) else []
             name = calls[-1] if calls else ""
-        name = name.removesuffix(".call")
+        return name.removesuffix(".call")
+
+    def _before(self, start: int) -> str:
+        """What stands before a place on its line."""
+        near = max(start - 200, 0)
+        line = self.text.rfind("\n", near, start) + 1
+        return self.text[max(line, near) : start]
+
+    def _is_written_by(self, match: re.Match[str], name: str) -> bool:
+        """Whether the call of that name, whose argument is a path, changes that file."""
+        text, start = self.text, match.start()
         number = self._number(start)
         run = self._fence(number)
-        if not name or (run is None and not _FIRST.match(before.partition("(")[0])):
+        if not name or (run is None and not _FIRST.match(self._before(start).partition("(")[0])):
             return False
         behind = text[match.end() : match.end() + 80].partition("\n")[0]
         last = re.split(r"[.:]", name)[-1]
@@ -362,6 +394,21 @@ class _Statements:
                 continue
             yield number, sign.what
 
+    def _in_tags(self) -> Iterator[tuple[int, str]]:
+        """Tags that close themselves, and would change a file: `<delete_file path="src/a.py"/>`."""
+        for match in _EMPTY.finditer(self.text):
+            line = self.text.rfind("\n", 0, match.start()) + 1
+            if not _is_deed(match) or self.text.count("`", line, match.start()) % 2:
+                continue
+            paths = (_any(value) for value in _VALUE.finditer(match["fields"]))
+            path = next(filter(self.setting.may_be_made, paths), None)
+            number = self._number(match.start())
+            run = self._fence(number)
+            shown = run is not None and (self._info(run) not in _PLAIN or self._is_output(number))
+            if path is not None and not shown:
+                yield number, f"a tool's call in a tag, of {path}"
+                return
+
     def _told(self) -> Iterator[tuple[int, str]]:
         """Words that tell of a change of a file that no edit is of."""
         edited = {edit.path for edit in self.setting.edits}
@@ -375,6 +422,23 @@ class _Statements:
             for match in _CHANGED.finditer(line):
                 if match["old"] in text and match["new"] not in text and not self._fence(number):
                     yield number, f"words that tell of a change of {paths[0]}"
+
+
+@lru_cache(256)
+def _may_write(name: str) -> bool:
+    """Whether a function of that name may change the file whose path it gets."""
+    last = re.split(r"[.:]", name)[-1]
+    return last in ("open", "Path") or _CHANGER.fullmatch(name) is not None
+
+
+def _is_deed(tag: re.Match[str]) -> bool:
+    """Whether a tag's name, or else its field of what to do, is of a change."""
+    field = _DEED_FIELD.search(tag["fields"])
+    names = [tag["name"], *([field[1]] if field else [])]
+    return any(
+        _DOES.search(_CAMEL.sub("_", name).replace("_", " ")) and not _READS.match(name)
+        for name in names
+    )
 
 
 def _any(match: re.Match[str]) -> str:

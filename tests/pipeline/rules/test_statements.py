@@ -56,6 +56,19 @@ CALLED = {
     "an agent's command": "str_replace_editor create --path src/b.py --file_text 'p = 9'\n",
     "an agent's lines": fenced("", "edit 1:1\np = 9\nend_of_edit"),
 }
+TAGS = {
+    "a tag that deletes": '<delete_file path="src/b.py"/>\n',
+    "a tag that renames": '<rename_file from="src/b.py" to="src/c.py" />\n',
+    "a tag that writes": '<write_file path="src/b.py" content="if p > 1:\n    p = 9\n"/>\n',
+    "a tag that makes a file": "I add it: <createFile path='src/c.py' content='p = 9'/>\n",
+    "a tag that moves": '<move\n  source="src/b.py"\n  target="src/c.py"\n/>\n',
+    "a tag with a prefix": '<fs:remove path="src/b.py"/>\n',
+    "a tag with quotes in quotes": r'<write_file path="src/b.py" content="f(\"x\")"/>' + "\n",
+    "a tag that names the call": '<tool name="delete_file" path="src/b.py"/>\n',
+    "a tag with an action": '<file path="src/b.py" action="delete"/>\n',
+    "a tag in a fence": fenced("", '<delete_file path="src/b.py"/>'),
+    "a tag in a fence of XML": fenced("xml", '<delete_file path="src/b.py"/>'),
+}
 RECORDS = {
     "TOML": fenced("toml", 'file = "src/b.py"\nold = "p = 1"\nnew = "p = 9"'),
     "YAML": fenced("yaml", "file: src/b.py\nsearch: p = 1\nreplace: p = 9"),
@@ -80,6 +93,8 @@ OTHERS = {
     "ex": fenced("bash", "ex -sc '1c|p = 9' -cx src/b.py"),
     "vim": fenced("", ":%s/p = 1/p = 9/g\n:wq"),
     "yq": fenced("bash", "yq -i '.version = \"9\"' package.json"),
+    "npm's fields": fenced("bash", "npm pkg set version=9"),
+    "npm's fields in words": "Then `npm pkg delete version` does the rest.\n",
     "sd": fenced("bash", "sd 'p = 1' 'p = 9' src/b.py"),
     "sponge": fenced("bash", "jq '.version = 9' package.json | sponge package.json"),
     "curl": fenced("bash", "curl -o src/b.py https://example.org/b.py"),
@@ -100,11 +115,21 @@ TOLD = {
     "words of the past": "I changed `p = 1` to `p = 9` in src/b.py, too.\n",
     "an arrow": "src/b.py: `p = 1` → `p = 9`\n",
 }
-SHELL = {"ed in a shell", "ex", "yq", "sd", "sponge", "curl", "a link"}
+SHELL = {
+    "npm's fields",
+    "npm's fields in words",
+    "ed in a shell",
+    "ex",
+    "yq",
+    "sd",
+    "sponge",
+    "curl",
+    "a link",
+}
 """Alone, commands are only talked of."""
 STATED = [
     Row(f"{name}: {how}", A, response, codes=UNREADABLE)
-    for name, text in {**CODE, **CALLED, **RECORDS, **OTHERS, **TOLD}.items()
+    for name, text in {**CODE, **CALLED, **TAGS, **RECORDS, **OTHERS, **TOLD}.items()
     for how, response in {
         "behind": f"{BLOCK}\n{text}",
         "before": f"{text}\n{BLOCK}",
@@ -133,10 +158,20 @@ SHOWN = {
     "a manifest": fenced("json", '{"files": ["src/b.py"], "main": "src/b.py"}'),
     "a workflow": fenced("yaml", "on:\n  paths:\n    - src/b.py\nwith:\n  path: src/b.py"),
     "an API's body": fenced("http", '[{"op": "replace", "path": "/name", "value": "x"}]'),
-    "commands": fenced("bash", "npm install\nvim src/a.py\nyq .a package.json\ncurl https://x.org"),
+    "commands": fenced(
+        "bash",
+        "npm install\nnpm pkg get version\nvim src/a.py\nyq .a package.json\ncurl https://x.org",
+    ),
     "an editor's tip": "In vim, `:%s/a/b/g` does that; `Path('src/b.py').write_text('')`.\n",
     "tokens in words": "It begins with `[TOOL_CALLS]`, or with `Action Input:`.\n",
     "a call that reads": '[TOOL_CALLS]read_file[ARGS]{"path": "src/b.py"}\n',
+    "a tag that reads": '<read_file path="src/b.py"/>\n<open_file path="src/b.py"/>\n',
+    "a tag in backticks": 'Not by `<delete_file path="src/b.py"/>`.\n',
+    "a tag that is not closed": '<move path="src/b.py" slow>\n\nA line <br/>.\n',
+    "a tag of no file": '<delete_file path="other/b.py"/>\n<move to="left"/>\n',
+    "a tag of HTML": '<img src="src/b.py"/>\n<input type="file" name="src/b.py"/>\n<br/>\n',
+    "tags of HTML": fenced("html", '<edit path="src/b.py"/>\n<script src="src/b.py"/>'),
+    "tags of JSX": fenced("jsx", '<DeleteFile path="src/b.py" />\n<Move to="src/b.py" />'),
     "an action": "Action: deploy\n\nThen look at the log.\n",
     "a report": fenced("text", "===== src/b.py =====\n2 passed\n-- src/b.py --"),
     "a session": "=============== test session starts ===============\n",
