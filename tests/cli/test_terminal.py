@@ -33,16 +33,16 @@ def good(count: int) -> dict[str, str]:
 
 
 def test_run_shows_a_bar(repo: Path) -> None:
-    drop(repo / ".patchq", good(300))
+    drop(repo / ".patchq", good(100))
     with on_a_terminal(repo, "run") as terminal:
         text = terminal.read_all()
         assert terminal.process.wait(WAIT_SECONDS) == 0
     lines = plain(text)
     bars = [re.search(r"responses .* (\d+)/(\d+)", line) for line in lines]
     counts = [(int(bar[1]), int(bar[2])) for bar in bars if bar]
-    assert counts[-1] == (300, 300)
-    assert any(done < total == 300 for done, total in counts), counts
-    assert sum(line.startswith("proposed   r") for line in lines) == 300
+    assert counts[-1] == (100, 100)
+    assert any(done < total == 100 for done, total in counts), counts
+    assert sum(line.startswith("proposed   r") for line in lines) == 100
     assert text.endswith(("\r\n", "\x1b[?25h"))  # the cursor is back
 
 

@@ -680,7 +680,7 @@ def test_killed_at_any_system_call_each_response_gets_one_verdict(
 ) -> None:
     worker = [sys.executable, "-c", _WORKER]
     first = {"openat": 150, "write": 2}.get(call, 1)
-    for nth in range(first, first + 40, 5):
+    for nth in range(first, first + 40, 8):
         root = tmp_path / f"{call}-{nth}"
         create(root)
         for number in (0, 1, 2, 5):
