@@ -100,12 +100,9 @@ class Decision(ResponseVerdict):
 
     def damaged(self, damage: ObjectDamaged | CannotFollow) -> Decision:
         """The same batch, which waits until somebody restores what it needs."""
-        follows = isinstance(damage, CannotFollow)
-        what = (
-            "a work tree cannot follow"
-            if follows
-            else ("the batch needs what the repository cannot give")
-        )
+        what = "the batch needs what the repository cannot give"
+        if isinstance(damage, CannotFollow):
+            what = "a work tree cannot follow"
         message = f"{what}: {damage.message}"
         hint = (
             f"nothing to send: {damage.hint}; the batch is tried again by itself, and at once by "

@@ -301,13 +301,13 @@ def test_links_of_the_path_are_followed_and_homes_are_not(
     home = tmp_path / "home"
     write_files(home, {
         "bin/x": "", "share/pipx/tool/bin/tool": "", "share/pipx/tool/pyvenv.cfg": "",
-        "sdk/bin/go": "", "sdk/go.env": "", "work/bin/w": "", "work/lib/w": "", "work/notes": "",
+        "sdk/bin/go": "", "sdk/go.env": "", "venv/bin/w": "", "venv/lib/w": "", "venv/notes": "",
     })  # fmt: skip
     (home / "bin/tool").symlink_to(home / "share/pipx/tool/bin/tool")
     monkeypatch.setenv("HOME", str(home))
-    seen = sight.seen(f"{home}/bin:{home}/sdk/bin:{home}/work/bin:{home}:relative")
+    seen = sight.seen(f"{home}/bin:{home}/sdk/bin:{home}/venv/bin:{home}:relative")
     own = {word[1:].removeprefix(f"{home}/") for word in seen if str(home) in word}
     there = {name for name in own if (home / name).exists()}
     assert there == {
-        "bin", "share/pipx/tool/bin", "share/pipx/tool", "sdk/bin", "sdk", "work/bin", "work/lib",
+        "bin", "share/pipx/tool/bin", "share/pipx/tool", "sdk/bin", "sdk", "venv/bin", "venv/lib",
     }  # fmt: skip
