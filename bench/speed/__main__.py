@@ -14,13 +14,13 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from statistics import median
 
 from bench.console import command_line
 from bench.git import BenchError, find_command
+from bench.speed.goal import Goal
 from bench.speed.measure import floor, git_am, latencies, patchq, patchq_checked_out, start_up
 from bench.speed.repos import FUNCTIONS, Site, changes, mailbox
 
@@ -40,27 +40,6 @@ ROWS = {
     "rss": "peak resident memory, MiB",
 }
 PARTS = ("rates", "latency", "waiting")
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A limit and what was measured, round by round."""
-
-    name: str
-    values: list[float]
-    limit: float
-    at_least: bool
-
-    @property
-    def met(self) -> bool:
-        value = median(self.values)
-        return value >= self.limit if self.at_least else value <= self.limit
-
-    def line(self) -> str:
-        sign = ">=" if self.at_least else "<="
-        rounds = " ".join(f"{value:.3g}" for value in self.values)
-        verdict = "met   " if self.met else "MISSED"
-        return f"{verdict} {self.name}: {median(self.values):.3g} ({sign} {self.limit:g}; {rounds})"
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -1,0 +1,93 @@
+"""Measure what may not grow, and compare each ratio with its goal.
+
+Each part measures one cost at several sizes, in rounds whose contenders run in turn.  Exit 0 when
+every goal is met, 1 when one is missed, 2 when it cannot be used, 3 when it could not measure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from bench.console import command_line, say
+from bench.git import BenchError, find_command
+from bench.speed.cost.ground import Ground, Part
+from bench.speed.cost.starting import starting
+from bench.speed.goal import Goal
+
+PARTS: dict[str, Part] = {
+    "starting": starting,
+}
+
+
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = command_line("bench.speed.cost", __doc__)
+    add = parser.add_argument
+    add("--only", metavar="PART", action="append", choices=PARTS, help="of %(choices)s")
+    add("--rounds", type=int, default=3, metavar="N")
+    add("--quick", action="store_true", help="small sizes, one round; its verdicts say little")
+    add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
+    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
+    add("--json", type=Path, metavar="OUT", help="write every number there")
+    args = parser.parse_args(words)
+    if args.quick:
+        args.rounds = 1
+    return args
+
+
+def measure(args: argparse.Namespace, command: list[str]) -> dict[str, list[Goal]]:
+    """The goals of each part, in a place of its own that is gone afterwards."""
+    found: dict[str, list[Goal]] = {}
+    for name in args.only or PARTS:
+        with tempfile.TemporaryDirectory(prefix=f"patchq-{name}-", dir=args.work) as place:
+            room, home = Path(place), Path(place) / "home"
+            home.mkdir()
+            found[name] = []
+            for goal in PARTS[name](Ground(room, home, command, args.rounds, args.quick)):
+                say(f"{name}: {goal.line()}")
+                found[name].append(goal)
+    return found
+
+
+def table(found: dict[str, list[Goal]]) -> str:
+    lines = [f"{'part':10} {'what':60} {'ratio':>8} {'goal':>8}  verdict"]
+    for part, goals in found.items():
+        for goal in goals:
+            limit = f"{'>=' if goal.at_least else '<='} {goal.limit:g}"
+            verdict = "met" if goal.met else "MISSED"
+            lines.append(
+                f"{part:10} {goal.name:60} {median(goal.values):8.3g} {limit:>8}  {verdict}"
+            )
+    return "\n".join(lines)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    args = arguments(words)
+    try:
+        command = find_command(args.command)
+    except BenchError as error:
+        print(f"cost: {error}", file=sys.stderr)
+        return 2
+    try:
+        found = measure(args, command)
+    except (BenchError, OSError) as error:
+        print(f"cost: {error}", file=sys.stderr)
+        return 3
+    print(table(found))
+    if args.json:
+        rows = [
+            {"part": part, "what": goal.name, "rounds": goal.values, "goal": goal.limit}
+            for part, goals in found.items()
+            for goal in goals
+        ]
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0 if all(goal.met for goals in found.values() for goal in goals) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
