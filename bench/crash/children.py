@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 PATIENCE = 120.0
 """Seconds for one run; longer is a violation."""
@@ -163,11 +162,11 @@ def _no_healing() -> None:
 
     write = Unwritten.write_to
 
-    def sparing(unwritten: Unwritten, repo: Any, objects: Path, flush: Callable[[], None]) -> None:
+    def sparing(unwritten: Unwritten, objects: Path, flush: Callable[[], None]) -> None:
         on_disk = pygit2.Odb(str(objects))
         for oid in [oid for oid in unwritten._objects if on_disk.exists(oid)]:
             del unwritten._objects[oid]
-        write(unwritten, repo, objects, flush)
+        write(unwritten, objects, flush)
 
     _replace(Unwritten, "write_to", sparing)
 

@@ -96,12 +96,16 @@ def tree_items(raw: bytes) -> Iterator[tuple[str, Leaf]]:
 
 
 def graft(
-    read: Callable[[str], bytes], keep: Callable[[bytes], str], base: str | None, node: Node
+    read: Callable[[str], bytes],
+    keep: Callable[[bytes, str | None], str],
+    base: str | None,
+    node: Node,
 ) -> str | None:
     """The id of the tree `base` (None: empty) with the changes; None when nothing is left in it.
 
-    `read` gives a tree's bytes, `keep` stores them and gives their id.  What does not change stays
-    byte for byte.  `RepositoryFault` for a new name that no file can have.
+    `read` gives a tree's bytes, `keep` stores them, made of the tree with that id, and gives their
+    own.  What does not change stays byte for byte.  `RepositoryFault` for a new name that no file
+    can have.
     """
     items: dict[bytes, bytes] = {
         name: item for item, name in _NAMED_ITEM.findall(read(base) if base else b"")
@@ -121,7 +125,7 @@ def graft(
         items[key] = item = b"%o %b\0%b" % (child[0], key, bytes.fromhex(child[1]))
         moved = moved or not there or _is_tree(there) != _is_tree(item)
     ordered = sorted(items.values(), key=_place) if moved else [*items.values()]
-    return keep(b"".join(ordered)) if ordered else None
+    return keep(b"".join(ordered), base) if ordered else None
 
 
 def _place(item: bytes) -> bytes:
@@ -168,12 +172,13 @@ def differences(
 def leaves(
     base: Callable[[str], Leaf | None],
     changes: Iterable[FileChange],
-    blob: Callable[[bytes], str],
+    blob: Callable[[bytes, str | None], str],
 ) -> dict[str, Leaf | None]:
     """What shall stand at each path that the changes name, a rename's old one included.
 
-    `base` looks a path up in the tree that is changed, `blob` stores a content and gives its id.
-    `RepositoryFault` if the changes were made for another tree, or meet at one path.
+    `base` looks a path up in the tree that is changed, `blob` stores a content, made of the blob
+    with that id, and gives its own.  `RepositoryFault` if the changes were made for another tree,
+    or meet at one path.
     """
     changes = tuple(changes)
     gone = {c.path for c in changes if c.after is None}
@@ -195,7 +200,7 @@ def leaves(
         if found.get(change.path):
             raise RepositoryFault(f"{change.path} is written twice")
         mode = EXECUTABLE if change.executable else FILE
-        found[change.path] = mode, blob(change.after)
+        found[change.path] = mode, blob(change.after, was[1] if was else None)
     return found
 
 

@@ -365,7 +365,7 @@ class Repository:
         `flush` makes them, and whatever else it covers, durable before they get their names.
         """
         try:
-            self.unwritten.write_to(self.raw_repository, self.commondir / "objects", flush)
+            self.unwritten.write_to(self.commondir / "objects", flush)
         except (OSError, pygit2.GitError) as error:
             raise fault("cannot write objects", error) from None
 

@@ -21,8 +21,10 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import ObjectType
 
+from patchq.git import files
 from patchq.git.linklock import LinkLock, leftovers
 from patchq.git.objects import object_id, referred
+from patchq.git.pack import New, pack
 from patchq.git.sharing import make_directory
 
 MOST_LOOSE = 24
@@ -45,9 +47,11 @@ class Unwritten(pygit2.OdbBackend):
     def __init__(self) -> None:
         super().__init__()
         self._objects: dict[pygit2.Oid, tuple[int, bytes]] = {}
+        self._origins: dict[str, str] = {}
+        """What an object was made of, both in hex."""
         self._kept: list[LinkLock] = []
 
-    def write_to(self, repo: pygit2.Repository, objects: Path, flush: Callable[[], None]) -> None:
+    def write_to(self, objects: Path, flush: Callable[[], None]) -> None:
         """Move everything to the repository's files, `objects` being their directory.
 
         `flush` is called once, to make the files durable before they get their names.  A pack is
@@ -63,7 +67,7 @@ class Unwritten(pygit2.OdbBackend):
         scratch = own.beside(".d")
         try:
             scratch.mkdir()
-            names = self._write(repo, objects, scratch)
+            names = self._write(objects, scratch)
             flush()
             for name in names:
                 if name.endswith(".pack"):
@@ -72,41 +76,45 @@ class Unwritten(pygit2.OdbBackend):
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         self._objects.clear()
+        self._origins.clear()
 
     def let_go(self) -> None:
         """Keep nothing from `git repack` any more: refs have what shall stay."""
         while self._kept:
             _drop(self._kept.pop())
 
-    def _write(self, repo: pygit2.Repository, objects: Path, scratch: Path) -> list[str]:
+    def _write(self, objects: Path, scratch: Path) -> list[str]:
         """The files, relative to `scratch`, in the order in which they may be seen: none before
         what it refers to, as objects are made, and an index, by which packs are found, last.
 
         Beside a pack, too, what is loose already is replaced: a power cut may have left it empty.
         """
-        many, files = len(self._objects) > MOST_LOOSE, pygit2.Odb(str(scratch))
+        many, loose = len(self._objects) > MOST_LOOSE, pygit2.Odb(str(scratch))
         names = []
         for oid, content in self._objects.items():
             digits = str(oid)
             name = f"{digits[:2]}/{digits[2:]}"
             if not many or os.path.exists(f"{objects}/{name}"):
-                files.write(*content)
+                loose.write(*content)
                 names.append(name)
-        if not many:
-            return names
-        pack = pygit2.PackBuilder(repo)
-        pack.set_threads(1)
-        for oid in self._objects:
-            pack.add(oid)
-        (scratch / "pack").mkdir()
-        pack.write(str(scratch / "pack"))
-        packs = sorted((f"pack/{name}" for name in os.listdir(scratch / "pack")), reverse=True)
-        return [*packs, *names]
+        return [*self._packed(scratch), *names] if many else names
 
-    def keep(self, kind: ObjectType, data: bytes) -> str:
-        """Have a new object; its id in hex."""
+    def _packed(self, scratch: Path) -> Iterator[str]:
+        (scratch / "pack").mkdir()
+        ids = ((str(oid), content) for oid, content in self._objects.items())
+        news = {oid: New(*content, self._origins.get(oid)) for oid, content in ids}
+        body, index = pack(news)
+        for suffix, data in (("pack", body), ("idx", index)):
+            name = f"pack/pack-{body[-20:].hex()}.{suffix}"
+            files.write(scratch / name, data, mode=0o444)
+            yield name
+
+    def keep(self, kind: ObjectType, data: bytes, origin: str | None = None) -> str:
+        """Have a new object, made of the one that `origin` (hex) names; its id in hex."""
         oid = object_id(kind, data)
         self.write_cb(pygit2.Oid(hex=oid), data, kind)
+        if origin is not None:
+            self._origins[oid] = origin
         return oid
 
     @contextmanager
