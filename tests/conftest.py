@@ -101,5 +101,8 @@ def home(
     shutil.rmtree(home, ignore_errors=True)
 
 
-# The extra `symbols` is tested where it is installed; `.ci/run` installs it.
-collect_ignore = [] if find_spec("tree_sitter") else ["text/test_grammars.py"]
+# The extras are tested where they are installed; `.ci/run` installs them.
+collect_ignore = [
+    *([] if find_spec("tree_sitter") else ["text/test_grammars.py"]),
+    *([] if find_spec("mcp") else ["cli/mcp"]),
+]

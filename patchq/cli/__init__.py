@@ -43,6 +43,7 @@ VERBS = {
     "formats": "list the formats, or print one's instructions for a model",
     "stats": "count verdicts, match rungs and reasons",
     "hooks": "list the shipped hooks, put them to work, or take them away again",
+    "mcp": "serve the queue as tools, to agents that speak MCP",
     "config": "check the configuration, or print a sample or its JSON schema",
     "doctor": "check repository, queue and system; each finding with its cure",
     "fsck": "check the queue against the repository; --repair rebuilds what can be derived",

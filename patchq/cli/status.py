@@ -34,11 +34,12 @@ def run(args: Namespace) -> int:
         report, note = batches.seen(ground, *batches.find(ground, args.id))
         line = output.line(report) + (f"  ({note})" if note else "")
         return output.emit(args, {**report, "note": note}, line)
-    answer = _overview(ground)
+    answer = overview(ground)
     return output.emit(args, answer, *_lines(answer))
 
 
-def _overview(ground: Ground) -> dict[str, Any]:
+def overview(ground: Ground) -> dict[str, Any]:
+    """How the queue stands, as `status --json` has it."""
     owner = lock_owner(ground.queue_root)
     doing = busy(ground.repo, ground.target) if ground.target else None
     needs = dependencies.held(ground)

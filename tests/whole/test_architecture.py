@@ -28,8 +28,9 @@ hooks:
 TRANSIENT = {
     "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
     "`active/TOKEN.choice`", "`tries/TOKEN`", "`troubles/WHAT`",
+    "`mcp.key`",
 }  # fmt: skip
-"""What stands only while a response is decided."""
+"""What stands only while a response is decided, and what only tools that are called make."""
 
 
 @pytest.mark.parametrize("name", rooms.PARTS)

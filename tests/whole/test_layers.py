@@ -22,6 +22,11 @@ SOLE_IMPORTERS = {
     "yaml": "patchq.text.yamlio",
     "watchdog": "patchq.service.doorbell",
     "openai": "patchq.llm.completions",
+    "anyio": "patchq.cli.mcp",
+    "mcp": "patchq.cli.mcp.server",
+    "mcp_types": "patchq.cli.mcp.server",
+    "starlette": "patchq.cli.mcp.http",
+    "uvicorn": "patchq.cli.mcp.http",
 }
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {

@@ -1,0 +1,231 @@
+"""What the tools take and what they give, as JSON Schemas and as types.
+
+What a tool takes is checked before anything is done, and what is unknown is refused by its name: an
+argument that is misspelt would else be left out in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from typing_extensions import TypedDict
+
+from patchq.llm.request import MOST_FILES
+from patchq.model.names import batch_id
+
+LONGEST_WAIT = 600.0
+MOST_LISTED = 200
+_LONGEST_PATH = 1024
+
+
+def _one_line(text: str) -> str:
+    """A path or a name; what stands behind a line end would be read as something else."""
+    if not text or any(ord(character) < 32 or ord(character) == 127 for character in text):
+        raise ValueError("expected text without control characters")
+    return text
+
+
+def _plain_id(text: str) -> str:
+    if batch_id(text) != text:
+        raise ValueError("no batch has such an id")
+    return text
+
+
+Path = Annotated[str, AfterValidator(_one_line), Field(max_length=_LONGEST_PATH)]
+Word = Annotated[str, AfterValidator(_one_line), Field(max_length=500)]
+BatchId = Annotated[str, AfterValidator(_plain_id)]
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_WAIT)]
+
+
+class Arguments(BaseModel):
+    """What a tool takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EditArguments(Arguments):
+    """One change of a file, as the tools take it."""
+
+    path: Path
+    old: str | None = Field(None, description="exact text of the file, once in it")
+    new: str | None = Field(None, description="what takes its place; without `old`, the whole file")
+    replace_all: bool = False
+    delete: bool = Field(False, description="delete the file")
+    rename_to: Path | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> EditArguments:
+        if self.delete and (self.old is not None or self.new is not None or self.rename_to):
+            raise ValueError("`delete` goes with `path` alone")
+        if not self.delete and self.new is None and (self.old is not None or not self.rename_to):
+            raise ValueError("expected `new`, `delete` or `rename_to`")
+        if self.replace_all and not self.old:
+            raise ValueError("`replace_all` needs `old`")
+        return self
+
+
+class Change(Arguments):
+    """A response, or edits that are made one."""
+
+    response: str | None = Field(None, description="a response in any form that patchq reads")
+    edits: list[EditArguments] | None = Field(None, min_length=1)
+    base: Word | None = Field(None, description="the commit that you read the files from")
+    target: Word | None = Field(None, description="a branch; default: the configured one")
+
+    @model_validator(mode="after")
+    def _has_one_of_them(self) -> Change:
+        if (self.response is None) == (self.edits is None):
+            raise ValueError("expected one of `response` and `edits`")
+        return self
+
+
+class CheckArguments(Change):
+    pass
+
+
+class SubmitArguments(Change):
+    message: str | None = Field(None, description="the commit's message")
+    id: BatchId | None = Field(None, description="your own waiting batch of this id is replaced")
+    model: Word | None = None
+    retries: BatchId | None = Field(None, description="the refused batch that this one replaces")
+    depends_on: list[BatchId] = Field([], description="batches that must land first")
+    wait_seconds: Seconds = 60.0
+
+
+class ReportArguments(Arguments):
+    id: BatchId
+    full: bool = Field(False, description="everything, with the diff")
+
+
+class StatusArguments(Arguments):
+    agent: Word | None = None
+    state: (
+        Literal[
+            "proposed", "held", "rejected", "applied", "duplicate", "accepted", "discarded",
+            "superseded", "reverted",
+        ]
+        | None
+    ) = None  # fmt: skip
+    limit: int = Field(20, ge=1, le=MOST_LISTED)
+
+
+class WaitArguments(Arguments):
+    id: BatchId
+    known: str | None = Field(None, description="the state that you know; default: no verdict yet")
+    wait_seconds: Seconds = 60.0
+
+
+class AnswerArguments(Arguments):
+    files: list[Path] = Field(min_length=1, max_length=MOST_FILES)
+    task: str | None = None
+    form: Literal["auto", "diff", "edit-script", "indexed", "contextual", "whole"] = "auto"
+
+
+class WithdrawArguments(Arguments):
+    id: BatchId
+    token: Word = Field(description="what `submit` returned")
+
+
+# ---------------------------------------------------------------- what they give
+
+
+class CollisionAnswer(TypedDict):
+    """Another batch or commit that an edit meets."""
+
+    batch: str | None
+    commit: str | None
+    agent: str | None
+    path: str | None
+    lines: list[int] | None
+
+
+class ProblemAnswer(TypedDict):
+    """One problem; an error refuses the batch, a warning does not."""
+
+    code: str
+    severity: str
+    message: str
+    hint: str | None
+    edit: str | None
+    path: str | None
+    line: int | None
+    conflicts_with: CollisionAnswer | None
+
+
+class EditAnswer(TypedDict):
+    """What became of an edit; `match` says how its place was found."""
+
+    id: str
+    path: str
+    state: str
+    match: str | None
+    lines: list[int] | None
+
+
+class VerdictAnswer(TypedDict):
+    """What is known of a batch; without a state of its own it is `waiting`."""
+
+    id: str | None
+    state: str
+    problems: list[ProblemAnswer]
+    edits: NotRequired[list[EditAnswer]]
+    left_out: NotRequired[int]
+    target: NotRequired[str | None]
+    base: NotRequired[str | None]
+    branch: NotRequired[str | None]
+    commit: NotRequired[str | None]
+    duplicate_of: NotRequired[str | None]
+    note: NotRequired[str]
+    token: NotRequired[str]
+    report: NotRequired[dict[str, Any]]
+
+
+class BatchAnswer(TypedDict):
+    """A batch in the answer of `status`."""
+
+    id: str
+    state: str
+    agent: str | None
+    target: str | None
+    paths: list[str]
+    why: NotRequired[str]
+
+
+class StatusAnswer(TypedDict):
+    """How the queue stands."""
+
+    daemon: bool
+    target: str | None
+    mode: str
+    inbox: int
+    busy: str | None
+    troubles: list[str]
+    batches: list[BatchAnswer]
+    left_out: int
+
+
+class PromptAnswer(TypedDict):
+    """How to answer."""
+
+    form: str
+    base: str
+    prompt: str
+
+
+def schema(of: Any) -> dict[str, Any]:
+    """The JSON Schema of a type, without what only repeats its names."""
+    made: dict[str, Any] = _plain(TypeAdapter(of).json_schema())
+    return made
+
+
+def _plain(value: Any, named: bool = False) -> Any:
+    """Titles and docstrings of classes are for those who read this file."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {k: v for k, v in value.items() if named or k != "title"}
+    if not named and kept.get("type") == "object" and "properties" in kept:
+        kept.pop("description", None)
+    return {k: _plain(v, named=not named and k in ("properties", "$defs")) for k, v in kept.items()}

@@ -1,0 +1,116 @@
+"""The repository and its queue, opened for one call after the other.
+
+A world belongs to one thread at a time, and the umask is the process's, so whoever works holds the
+lock; nobody holds it while waiting.  A changed configuration, or another branch checked out, is
+seen by the next call.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+
+from patchq.cli import opening, places
+from patchq.model.errors import Fault
+from patchq.pipeline.world import World
+from patchq.queue.directory import DirectoryQueue
+
+KEY = "mcp.key"
+"""What tokens are made with; below the queue, so that they outlive the server."""
+_KEY_BYTES = 32
+
+
+class Door:
+    """What the command's arguments open; `UsageError` where there is no repository."""
+
+    def __init__(self, args: Namespace) -> None:
+        self._args = args
+        self._site = places.find(args)
+        self._lock = Lock()
+        self._opened = ExitStack()
+        self._world: World | None = None
+        self._seen: object = None
+        self._has = (False, False)
+        with self.world():  # what is wrong with the configuration is said at the start
+            pass
+
+    @contextmanager
+    def world(self, *, targeted: bool = False, writes: bool = False) -> Iterator[World]:
+        """The world as it is now, for one thread; what only looks makes no queue.  Raises what
+        `opening.open_world` raises."""
+        with self._lock:
+            signs, has = self._signs(), self._has
+            if self._world is None or self._seen != signs:
+                has = (False, False)
+            wanted = (targeted or has[0], writes or has[1])
+            if self._world is None or self._seen != signs or wanted != has:
+                self.close()
+                args = Namespace(**{**vars(self._args), "opened": self._opened})
+                self._world = opening.open_world(args, targeted=wanted[0], writes=wanted[1])
+                self._seen, self._has = self._signs(), wanted
+            try:
+                yield self._world
+            except Fault:
+                raise
+            except BaseException:
+                self.close()  # what a crash left half done is not used again
+                raise
+
+    def close(self) -> None:
+        self._world = None
+        self._opened.close()
+
+    def token(self, world: World, sha256: str) -> str:
+        """What lets a caller withdraw the response: whoever has it has submitted these bytes."""
+        return hmac.digest(self._key(world.queue_root), sha256.encode(), "sha256").hex()[:32]
+
+    def pulse(self) -> object:
+        """Another value when verdicts may have come since."""
+        root = self._root
+        names = ("verdicts", "done", "rejected", "active") if root else ()
+        return [_stamp(root / name) for name in names if root]
+
+    @property
+    def _root(self) -> Path | None:
+        return self._world.queue_root if self._world else None
+
+    def _signs(self) -> object:
+        """What tells whether the world is still the one that was opened."""
+        there = self._root is not None and self._root.is_dir()
+        return (_stamp(self._site.config_path), self._site.repo.head_branch(), there)
+
+    def _key(self, root: Path) -> bytes:
+        path = root / KEY
+        with suppress(FileNotFoundError):
+            if len(key := path.read_bytes()) == _KEY_BYTES:
+                return key
+        scratch = root / f".{KEY}.{secrets.token_hex(4)}"
+        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(fd, secrets.token_bytes(_KEY_BYTES))
+            with suppress(FileExistsError):
+                os.link(scratch, path)  # of two that make one, both use the first
+        finally:
+            os.close(fd)
+            scratch.unlink()
+        return path.read_bytes()
+
+
+def directory_queue(world: World) -> DirectoryQueue:
+    """The queue of a world that was opened to write."""
+    assert isinstance(world.queue, DirectoryQueue)
+    return world.queue
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,0 +1,390 @@
+"""What each tool does.  Nothing here knows the protocol: arguments in, an answer out."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from itertools import islice
+from typing import Any, TypeVar
+
+import anyio
+from anyio import to_thread
+
+from patchq.cli import batches, check, output, status, submit
+from patchq.cli.mcp import calls
+from patchq.cli.mcp.arguments import (
+    AnswerArguments,
+    BatchAnswer,
+    Change,
+    CheckArguments,
+    EditAnswer,
+    ProblemAnswer,
+    PromptAnswer,
+    ReportArguments,
+    StatusAnswer,
+    StatusArguments,
+    SubmitArguments,
+    VerdictAnswer,
+    WaitArguments,
+    WithdrawArguments,
+)
+from patchq.cli.mcp.door import Door, directory_queue
+from patchq.formats.envelope.opening import open_response
+from patchq.llm import prompts
+from patchq.llm.request import Request, RequestedFile
+from patchq.model.errors import UsageError
+from patchq.model.report import STOPPED, WAITING, EditEntry, ProblemEntry, Report
+from patchq.model.values import Envelope
+from patchq.pipeline.requests import query_of
+from patchq.pipeline.world import World
+from patchq.queue import QueueEngine
+from patchq.queue.lock import lock_owner
+from patchq.report import document, secrecy
+from patchq.report.page import to_markdown
+from patchq.review import decide
+
+_MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
+_MOST_LOOKED_AT = 1000
+"""Finished batches that `status` looks through for those of a state or an agent."""
+_LONGEST_STEM = 40
+_FIRST_PAUSE, _LAST_PAUSE = 0.002, 0.05
+_SETTLES = 0.06
+"""For so long after a sign of change one looks: two changes may have the same time."""
+_LOOK_ANYWAY = 1.0
+_NO_DAEMON = (
+    "no daemon works on the queue: the response lies in the inbox and gets its verdict once "
+    "somebody runs `patchq watch` or `patchq run`"
+)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool gives: for programs, for a model to read, and whether it is a refusal."""
+
+    value: Mapping[str, Any]
+    text: str
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A response in the inbox."""
+
+    id: str
+    name: str
+    sha256: str
+    token: str
+    served: bool
+    """Whether a daemon runs."""
+
+
+class Tools:
+    """The tools for one queue; `agent` is who submits, where the operator says so.  `ending` tells
+    that the server is to end, which cuts short what waits."""
+
+    def __init__(
+        self, door: Door, agent: str | None = None, ending: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._door, self._agent, self.ending = door, agent, ending
+
+    # ---------------------------------------------------------------- submitting
+
+    async def submit(self, asked: SubmitArguments) -> ToolAnswer:
+        dropped = await to_thread.run_sync(self._drop, asked)
+        beside: VerdictAnswer = {"id": dropped.id, "state": "waiting", "problems": []}
+        beside["token"] = dropped.token
+        report = None
+        if dropped.served:
+            look = partial(self._verdict, dropped)
+            report = await self._until(look, asked.wait_seconds)
+        if report is None:
+            served = dropped.served and await to_thread.run_sync(self._served)
+            note = f"no verdict yet; ask with `wait` for {dropped.id}" if served else _NO_DAEMON
+            return ToolAnswer({**beside, "note": note}, f"waiting    {dropped.id}  {note}")
+        answer = _told(report)
+        return ToolAnswer({**answer.value, "token": dropped.token}, answer.text, answer.refused)
+
+    def _drop(self, asked: SubmitArguments) -> Dropped:
+        keys = {
+            "id": asked.id,
+            "message": asked.message,
+            "model": asked.model,
+            "retries": asked.retries,
+            "depends_on": asked.depends_on or None,
+        }
+        data = self._data(asked, {**keys, "agent": self._agent})
+        with self._door.world(writes=True) as world:
+            if problem := check.oversize(world, data):
+                raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
+            queue, opened = directory_queue(world), open_response(data)
+            header = opened.header if isinstance(opened, Envelope) else None
+            digest = sha256(data).hexdigest()
+            token = self._door.token(world, digest)
+            # Two who send the same bytes at once are told apart by their files' names.
+            mark = f"{time.time_ns() & 0xFFFFFF:06x}"
+            stem = secrecy.batch_id((header and (header.message or header.agent)) or "edit")
+            stem = f"{stem[:_LONGEST_STEM].strip('.-_').lower()}-{mark}"
+            name = queue.submit(data, f"{stem}.md")
+            id = secrecy.batch_id(header.id) if header and header.id else None
+            return Dropped(
+                queue.next_id(id) if id else name.removesuffix(".md"),
+                name,
+                digest,
+                token,
+                lock_owner(queue.root) is not None,
+            )
+
+    def _data(self, change: Change, keys: Mapping[str, Any]) -> bytes:
+        """The response's bytes: the same call gives the same, so that a second one is known."""
+        text = calls.response(change.edits) if change.edits else change.response or ""
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise UsageError("the text holds half of a surrogate pair", "send UTF-8") from None
+        said = {"target": change.target, "base": change.base, **keys}
+        return submit.with_header(data, {k: v for k, v in said.items() if v is not None})
+
+    def _verdict(self, dropped: Dropped) -> Report | None:
+        with self._door.world(writes=True) as world:
+            for id in reversed(world.queue.by_source(dropped.sha256)):
+                report = world.queue.load(id)
+                if report and report["source"]["name"] == dropped.name:
+                    return report if report["state"] != "held" else None
+        return None
+
+    def _served(self) -> bool:
+        with self._door.world() as world:
+            return lock_owner(world.queue_root) is not None
+
+    async def _until(self, look: Callable[[], T | None], seconds: float) -> T | None:
+        """What `look` finds, within the time; None also where nobody is there to decide."""
+        began = moved = looked = time.monotonic()
+        pause, seen = _FIRST_PAUSE, object()
+        while True:
+            now, pulse = time.monotonic(), self._door.pulse()
+            if pulse != seen:
+                seen, moved = pulse, now
+            if now - moved < _SETTLES or now - looked > _LOOK_ANYWAY:
+                if (found := await to_thread.run_sync(look)) is not None:
+                    return found
+                if now - looked > _LOOK_ANYWAY and not await to_thread.run_sync(self._served):
+                    return None
+                looked = now if now - looked > _LOOK_ANYWAY else looked
+            left = began + seconds - time.monotonic()
+            if left <= 0 or self.ending():
+                return None
+            await anyio.sleep(min(pause, left))
+            pause = min(pause * 1.05, _LAST_PAUSE)
+
+    # ---------------------------------------------------------------- looking
+
+    async def check(self, asked: CheckArguments) -> ToolAnswer:
+        return await to_thread.run_sync(self._check, asked)
+
+    def _check(self, asked: CheckArguments) -> ToolAnswer:
+        data = self._data(asked, {"agent": self._agent})
+        with self._door.world(targeted=True) as world:
+            alone = _without_model(world)
+            decision = check.preview(alone, check.unread(alone, data, "response.md"))
+            report = document.to_json(decision.outcome())
+        return _told(report, f"would be {output.line(report)}")
+
+    async def wait(self, asked: WaitArguments) -> ToolAnswer:
+        found = await self._until(partial(self._changed, asked), asked.wait_seconds)
+        if found is None:
+            report, _ = await to_thread.run_sync(self._seen, asked.id)
+            return _told(report, note="nothing changed meanwhile", refuses=False)
+        report, note = found
+        return _told(report, note=note)
+
+    def _changed(self, asked: WaitArguments) -> tuple[Report, str] | None:
+        report, note = self._seen(asked.id)
+        known = ("held",) if asked.known is None else (asked.known,)
+        return None if report["state"] in known else (report, note)
+
+    def _seen(self, id: str) -> tuple[Report, str]:
+        with self._door.world() as world:
+            return batches.seen(world, *batches.find(world, id))
+
+    async def report(self, asked: ReportArguments) -> ToolAnswer:
+        report, note = await to_thread.run_sync(self._seen, asked.id)
+        told = _told(report, to_markdown(report), note=note, refuses=False)
+        return ToolAnswer({**told.value, "report": report}, told.text) if asked.full else told
+
+    async def status(self, asked: StatusArguments) -> ToolAnswer:
+        return await to_thread.run_sync(self._status, asked)
+
+    def _status(self, asked: StatusArguments) -> ToolAnswer:
+        with self._door.world() as world:
+            seen = status.overview(world)
+            if asked.state in (None, *WAITING):
+                held = [
+                    _listed(report)
+                    for one in seen["held"]
+                    if (report := world.queue.load(one["id"]))
+                ]
+                listed = [*held, *map(_waiting, seen["waiting"])]
+            else:
+                listed = list(
+                    islice(_finished(world.queue, asked.state, asked.agent), asked.limit + 1)
+                )
+        wanted = [
+            one
+            for one in listed
+            if asked.agent in (None, one["agent"]) and asked.state in (None, one["state"])
+        ]
+        answer: StatusAnswer = {
+            "daemon": seen["daemon"] is not None,
+            "target": seen["target"],
+            "mode": seen["mode"],
+            "inbox": seen["inbox"],
+            "busy": seen["busy"],
+            "troubles": [f"{one['what']}: {one['why']}" for one in seen["troubles"]],
+            "batches": wanted[: asked.limit],
+            "left_out": len(wanted[asked.limit :]),
+        }
+        return ToolAnswer(answer, document.printed(answer))
+
+    # ---------------------------------------------------------------- the rest
+
+    async def how_to_answer(self, asked: AnswerArguments) -> ToolAnswer:
+        return await to_thread.run_sync(self._how_to_answer, asked)
+
+    def _how_to_answer(self, asked: AnswerArguments) -> ToolAnswer:
+        files = tuple(RequestedFile(path) for path in dict.fromkeys(asked.files))
+        task = asked.task or "What you were told to do."
+        with self._door.world(targeted=True) as world:
+            query = query_of(world, Request(files, task, asked.form))
+        if isinstance(query, tuple):
+            raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
+        assert query.task is not None
+        prompt = prompts.build(query.task)
+        value: PromptAnswer = {"form": prompt.form, "base": query.task.base, "prompt": prompt.text}
+        return ToolAnswer(value, prompt.text)
+
+    async def withdraw(self, asked: WithdrawArguments) -> ToolAnswer:
+        return await to_thread.run_sync(self._withdraw, asked)
+
+    def _withdraw(self, asked: WithdrawArguments) -> ToolAnswer:
+        with self._door.world(writes=True) as world:
+            report = world.queue.load(asked.id)
+            if report is None:
+                raise UsageError(f"there is no verdict on {asked.id}", "see `status`")
+            right = self._door.token(world, report["source"]["sha256"])
+            if not hmac.compare_digest(asked.token.encode(), right.encode()):
+                raise UsageError(
+                    f"the token is not that of {asked.id}", "give the one that `submit` returned"
+                )
+            decided = decide.discard(world, asked.id)
+        return _told(decided.report)
+
+
+def _without_model(world: World) -> World:
+    """An oracle answers at once: others wait behind it."""
+    config = world.config
+    if not config.llm.model:
+        return world
+    llm = config.llm.model_copy(update={"correct": False})
+    return replace(world, config=config.model_copy(update={"llm": llm}))
+
+
+def _told(
+    report: Report, text: str | None = None, *, note: str = "", refuses: bool = True
+) -> ToolAnswer:
+    """The report in a tool's words; a refusal comes with its page, from which a model corrects
+    itself."""
+    refused = refuses and report["state"] == "rejected"
+    if refused:
+        text = to_markdown(report)
+    elif text is None:
+        warnings = [f"  {p['code']}: {p['message']}" for p in report["problems"]]
+        text = "\n".join([output.line(report), *warnings])
+    return ToolAnswer(_value(report, note), text + (f"\nNote: {note}" if note else ""), refused)
+
+
+def _value(report: Report, note: str) -> VerdictAnswer:
+    problems, edits = report["problems"], report["edits"]
+    value: VerdictAnswer = {
+        "id": report["id"],
+        "state": report["state"],
+        "problems": [_problem(problem) for problem in problems[:_MOST_PROBLEMS]],
+        "edits": [_edit(edit) for edit in edits[:_MOST_EDITS]],
+        "left_out": len(problems[_MOST_PROBLEMS:]) + len(edits[_MOST_EDITS:]),
+        "target": report["target"],
+        "base": report["base"]["commit"] if report["base"] else None,
+        "branch": report["branch"],
+        "commit": report["commit"],
+        "duplicate_of": report["duplicate_of"],
+    }
+    return {**value, "note": note} if note else value
+
+
+def _problem(problem: ProblemEntry) -> ProblemAnswer:
+    other = problem["conflicts_with"]
+    return {
+        "code": problem["code"],
+        "severity": problem["severity"],
+        "message": problem["message"],
+        "hint": problem["hint"],
+        "edit": problem["edit"],
+        "path": problem["path"],
+        "line": problem["line"],
+        "conflicts_with": {
+            "batch": other["batch"],
+            "commit": other["commit"],
+            "agent": other["agent"],
+            "path": other["path"],
+            "lines": list(other["lines"]) if other["lines"] else None,
+        }
+        if other
+        else None,
+    }
+
+
+def _edit(edit: EditEntry) -> EditAnswer:
+    return {
+        "id": edit["id"],
+        "path": edit["path"],
+        "state": edit["state"],
+        "match": edit["match"],
+        "lines": list(edit["lines"]) if edit["lines"] else None,
+    }
+
+
+def _listed(report: Report) -> BatchAnswer:
+    paths = list(dict.fromkeys(edit["path"] for edit in report["edits"]))
+    listed: BatchAnswer = {
+        "id": report["id"],
+        "state": report["state"],
+        "agent": report["agent"],
+        "target": report["target"],
+        "paths": paths[:_MOST_PATHS],
+    }
+    why = next((p for p in report["problems"][::-1]), None) if report["state"] in STOPPED else None
+    return {**listed, "why": f"{why['code']}: {why['message']}"} if why else listed
+
+
+def _waiting(seen: Mapping[str, Any]) -> BatchAnswer:
+    listed: BatchAnswer = {
+        "id": seen["id"],
+        "state": seen["state"],
+        "agent": seen["agent"],
+        "target": seen["target"],
+        "paths": seen["paths"][:_MOST_PATHS],
+    }
+    others = ", ".join(dict.fromkeys(one["batch"] for one in seen["collides"]))
+    why = seen["needs_retry"] or (f"collides with {others}" if others else seen["note"])
+    return {**listed, "why": why} if why else listed
+
+
+def _finished(queue: QueueEngine, state: str | None, agent: str | None) -> Iterator[BatchAnswer]:
+    """The finished batches of that state, the newest verdict first."""
+    for id in islice(reversed(list(queue.ids())), _MOST_LOOKED_AT):
+        report = queue.load(id)
+        if report and report["state"] == state and agent in (None, report["agent"]):
+            yield _listed(report)

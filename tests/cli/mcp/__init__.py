@@ -1,0 +1,1 @@
+"""`patchq mcp`, as the official SDK's client meets it."""

@@ -1,0 +1,33 @@
+"""A queue that a real daemon serves, for all tests of a module: each takes files of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.gitrepo import make_repo
+
+FILES = {f"f{n}.txt": "one\ntwo\nthree\n" for n in range(20)}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The repository; its daemon watches until the module's tests are over."""
+    home = tmp_path_factory.mktemp("served-home")
+    names = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    for who in ("AUTHOR", "COMMITTER"):
+        names |= {f"GIT_{who}_NAME": "Ada", f"GIT_{who}_EMAIL": "ada@example.org"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in names.items():
+            patch.setenv(name, value)
+        repo = make_repo(tmp_path_factory.mktemp("served") / "repo", FILES)
+        command = [sys.executable, "-m", "patchq", "-C", str(repo)]
+        subprocess.run([*command, "init"], check=True, capture_output=True)
+        subprocess.run([*command, "watch", "--detach"], check=True, capture_output=True)
+    yield repo
+    subprocess.run([*command, "stop"], check=True, capture_output=True, env={**os.environ})
