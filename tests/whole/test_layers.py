@@ -23,10 +23,9 @@ SOLE_IMPORTERS = {
     "watchdog": "patchq.service.doorbell",
     "openai": "patchq.llm.completions",
     "anyio": "patchq.cli.mcp",
-    "mcp": "patchq.cli.mcp.server",
-    "mcp_types": "patchq.cli.mcp.server",
-    "starlette": "patchq.cli.mcp.http",
-    "uvicorn": "patchq.cli.mcp.http",
+    "mcp": "patchq.cli.mcp",
+    "mcp_types": "patchq.cli.mcp",
+    "uvicorn": "patchq.cli.mcp",
 }
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {

@@ -37,8 +37,8 @@ class Door:
         self._world: World | None = None
         self._seen: object = None
         self._has = (False, False)
-        with self.world():  # what is wrong with the configuration is said at the start
-            pass
+        with self.world() as world:  # what is wrong with the configuration is said at the start
+            self.response_bytes = world.config.limits.response_bytes
 
     @contextmanager
     def world(self, *, targeted: bool = False, writes: bool = False) -> Iterator[World]:

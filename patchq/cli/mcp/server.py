@@ -29,9 +29,14 @@ def run(args: Namespace) -> int:
     """Serve until the client, or a signal, ends it."""
     door = Door(args)
     args.opened.callback(door.close)
-    server = make(Tools(door, args.agent), args.read_only)
-    anyio.run(_by_stdio, server)
-    return 0
+    tools = Tools(door, args.agent)
+    server = make(tools, args.read_only)
+    if args.http is None:
+        anyio.run(_by_stdio, server)
+        return 0
+    from patchq.cli.mcp import http  # what stdio has no use for
+
+    return http.serve(args, server, tools, door.response_bytes)
 
 
 async def _by_stdio(server: Server) -> None:
