@@ -43,7 +43,7 @@ def _unsigned(site: places.Site, config: Config) -> list[str]:
     try:
         Signer(site.repo, config.commit.sign).try_out(site.repo.identity() or Identity(*NOBODY))
     except CannotSign as fault:
-        if "sign" in config.commit.model_fields_set:
+        if "sign" in config.commit.given:
             where = config_file.place(site.config_path, "commit", "sign")
         else:
             where = "git's configuration"

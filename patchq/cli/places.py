@@ -41,7 +41,7 @@ class Site:
     def load_config(self) -> Config:
         """The configuration; raises `ConfigError` for one that cannot be used."""
         config = self.read_config()
-        if "path" in config.queue.model_fields_set and (why := self._not_a_queue(config)):
+        if "path" in config.queue.given and (why := self._not_a_queue(config)):
             where = config_file.place(self.config_path, "queue", "path")
             raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
         if config.queue.group and not _group(config):

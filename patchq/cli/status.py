@@ -9,8 +9,7 @@ from typing import Any
 
 from patchq.cli import arguments, batches, output, places
 from patchq.git.checkout import busy
-from patchq.land import deaths
-from patchq.model.errors import CannotSign, ObjectDamaged
+from patchq.model.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
@@ -24,7 +23,7 @@ Needs = Mapping[str, Mapping[str, str | None]]
 """The batches that are held for others: id -> each that has not landed, with its state."""
 
 
-_WITH_CURE = (ObjectDamaged.code, deaths.CODE, CannotSign.code, "worktree.unseen")
+_WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
 ARGUMENTS = (arguments.Argument("id", metavar="ID", nargs="?", help="one batch only"),)
 
 

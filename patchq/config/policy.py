@@ -13,12 +13,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
-
-from pathspec import GitIgnoreSpec, Pattern
+from typing import TYPE_CHECKING, Literal
 
 from patchq.config.reviewed import REVIEW
 from patchq.model.names import name_key, spells_git
+
+if TYPE_CHECKING:
+    from pathspec import Pattern
 
 STRUCTURAL = (".patchq.yaml", "patchq.yaml", "/.patchq")
 
@@ -77,7 +78,7 @@ def pattern_error(pattern: str) -> str | None:
     if not pattern.strip() or pattern.lstrip().startswith("#"):
         return "holds no pattern"
     try:
-        compiled = GitIgnoreSpec.from_lines([pattern.casefold()]).patterns
+        compiled = _read(pattern.casefold())
     except (ValueError, re.error):
         return "is not a gitignore pattern"
     return None if any(p.include is not None for p in compiled) else "matches nothing"
@@ -92,6 +93,12 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
 def ignored_by(lines: Sequence[str], path: str) -> bool:
     """Whether the lines of a `.gitignore` match a path below its directory."""
     return bool(lines) and matcher([line for line in lines if not pattern_error(line)])(path)
+
+
+def _read(pattern: str) -> Sequence[Pattern]:
+    from pathspec import GitIgnoreSpec  # takes long to load, and simple patterns do without
+
+    return GitIgnoreSpec.from_lines([pattern]).patterns
 
 
 _COMPONENT = re.compile(r"(!?)((?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+)(/?)")
@@ -116,7 +123,7 @@ class _Patterns:
         for k, pattern in enumerate(map(str.casefold, patterns)):
             simple = _COMPONENT.fullmatch(pattern)
             if simple is None:
-                (compiled,) = GitIgnoreSpec.from_lines([pattern]).patterns
+                (compiled,) = _read(pattern)
                 self._others.append((k, compiled))
             elif _ENDING.fullmatch(simple[2]) and not simple[3]:
                 self._endings[simple[2][1:]] = k

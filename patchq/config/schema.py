@@ -1,30 +1,31 @@
-"""The configuration's keys, types, defaults and limits, as pydantic models.
+"""The configuration's keys, types, defaults and limits."""
 
-The models are filled from YAML nodes (`config.py`), so that each leaf decides by itself how a
-plain scalar is read: text takes what was written, be it `no` or `2024`; numbers and flags take
-the value, and nothing is converted from one into another.
-"""
+# Annotations are values here: what a key takes is read from them.
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, dataclass_transform, get_args
 
-import re
-from typing import Annotated, Any, Literal, TypeVar, get_args
-
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    field_validator,
-    model_validator,
+from patchq.config.kinds import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    SECONDS,
+    SHARE,
+    TEXT,
+    Flaw,
+    Kind,
+    ListOf,
+    checked,
+    matching,
+    maybe,
+    one_of,
+    values,
+    wrong,
 )
-
 from patchq.config.policy import pattern_error
-from patchq.text.yamlio import Scalar
+from patchq.model.names import nearest
+from patchq.text import yamlio
+from patchq.text.yamlio import Node, Scalar
 
 Rung = Literal[
     "exact", "line_endings", "trailing_whitespace", "indentation", "edge_blank_lines",
@@ -34,94 +35,161 @@ RUNGS: tuple[Rung, ...] = get_args(Rung)
 Stage = Literal["pre-apply", "pre-commit", "post-commit", "post-reject"]
 
 
-def _text(value: object) -> object:
-    if isinstance(value, Scalar):
-        return None if value.value is None else value.text
-    return value
+def _in_order(rungs: tuple[Rung, ...]) -> str | None:
+    if rungs[:1] == ("exact",) and list(rungs) == [rung for rung in RUNGS if rung in rungs]:
+        return None
+    return f"`exact`, then others in the order {', '.join(RUNGS)}"
 
 
-def _value(value: object) -> object:
-    return value.value if isinstance(value, Scalar) else value
+_BRANCH = matching(
+    r"(?!-)(?!/)(?!.*(?:\.\.|@\{|//|/$))[^\s~^:?*\[\\]+", "the name of a branch"
+)  # fmt: skip
+_VARIABLE = matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")
+_PERSON = matching(r"[^<>\n]*[^<>\s] <[^<>\s]+>", "`Name <mail@example.org>`")
+
+Text = Annotated[str, TEXT]
+MaybeText = Annotated[str | None, maybe(TEXT)]
+Flag = Annotated[bool, FLAG]
+Count = Annotated[int, COUNT]
+Number = Annotated[int, NUMBER]
+Seconds = Annotated[float, SECONDS]
+Share = Annotated[float, SHARE]
+Patterns = Annotated[tuple[str, ...], ListOf(checked(pattern_error, "a gitignore pattern"))]
+MaybeVariable = Annotated[str | None, maybe(_VARIABLE)]
 
 
-def _signing(value: object) -> object:
-    """`auto`, or what a flag takes."""
-    value = _value(value)
-    if value != "auto" and not isinstance(value, bool):
-        raise ValueError("`auto`, true or false")
-    return value
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Section:
+    """Keys and values: the class has the defaults, an instance what was given.
+
+    The standard library's frozen dataclasses would do the same, at half a millisecond for each at
+    the start of every command.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name} of a configuration is not set; `but` makes another one")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in type(self).__annotations__
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in type(self).__annotations__))
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({given})"
+
+    def but(self, **changes: Any) -> Self:
+        """The same with other values for some keys."""
+        return type(self)(**{**vars(self), **changes})
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The keys that do not have their defaults by themselves."""
+        return frozenset(vars(self))
+
+    @staticmethod
+    def misfit(given: Mapping[str, Any]) -> tuple[str, str] | None:
+        """A key whose value does not fit the others, and what was expected of it."""
+        return None
 
 
-def _number(value: object) -> object:
-    """The value, if it is a whole number: to Python, `true` is 1 as well."""
-    return number if type(number := _value(value)) is int else None
+class SectionOf:
+    """Keys and values of these kinds; a section whose keys are all commented out is empty."""
+
+    def __init__(self, section: type[Section]) -> None:
+        self._section = section
+
+    def read(self, node: Node, at: str, flaws: list[Flaw]) -> Any:
+        if isinstance(node, Scalar) and node.value is None:
+            entries = {}
+        elif isinstance(node, yamlio.Mapping):
+            entries = {key.text: (key, value) for key, value in node.entries}
+        else:
+            flaws.append(wrong(node, at, "keys and values"))
+            return None
+        known, given, whole = kinds(self._section), {}, len(flaws)
+        for text, (key, value) in entries.items():
+            place, before = f"{at}.{text}".removeprefix("."), len(flaws)
+            if text not in known:
+                flaws.append((key.line, key.column, place, _unknown(text, list(known))))
+                continue
+            found = known[text].read(value, place, flaws)
+            if len(flaws) == before:
+                given[attribute(self._section, text)] = found
+        for text in known.keys() - entries.keys():
+            if not hasattr(self._section, attribute(self._section, text)):
+                place = f"{at}.{text}".removeprefix(".")
+                flaws.append((node.line, node.column, place, "expected a value, got nothing"))
+        if misfit := self._section.misfit(given):
+            text, expected = misfit
+            flaws.append(wrong(entries[text][1], f"{at}.{text}".removeprefix("."), expected))
+        return self._section(**given) if len(flaws) == whole else None
+
+    def schema(self) -> dict[str, Any]:
+        """Descriptions are what stands beside the kind of a key."""
+        properties, required = {}, []
+        for text, kind in kinds(self._section).items():
+            name = attribute(self._section, text)
+            told = kind.schema()
+            notes = getattr(self._section.__annotations__[name], "__metadata__", ())
+            for note in notes:
+                if isinstance(note, str):
+                    told["description"] = note
+            if not hasattr(self._section, name):
+                required.append(text)
+            elif not isinstance(default := getattr(self._section, name), Section):
+                told["default"] = default
+            properties[text] = told
+        needed = {"required": required} if required else {}
+        return {
+            "type": "object",
+            "properties": properties,
+            **needed,
+            "additionalProperties": False,
+        }
 
 
-def _empty(value: object) -> object:
-    """A list whose items are all commented out is an empty one."""
-    return () if isinstance(value, Scalar) and value.value is None else value
+def kinds(section: type[Section]) -> dict[str, Kind]:
+    """The keys of a section, as they are written, with what each takes."""
+    found: dict[str, Kind] = {}
+    for name, hint in section.__annotations__.items():
+        notes = getattr(hint, "__metadata__", None)
+        kind = next(note for note in notes if hasattr(note, "read")) if notes else SectionOf(hint)
+        found[name.rstrip("_")] = kind
+    return found
 
 
-def _matching(pattern: str, expected: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if re.fullmatch(pattern, text) is None:
-            raise ValueError(expected)
-        return text
-
-    return AfterValidator(check)
+def attribute(section: type[Section], key: str) -> str:
+    """A key's name in Python, which has other uses for some words."""
+    return key if key in section.__annotations__ else f"{key}_"
 
 
-def _pattern(text: str) -> str:
-    if pattern_error(text):
-        raise ValueError("a gitignore pattern")
-    return text
-
-
-T = TypeVar("T")
-Maybe = Annotated[T | None, BeforeValidator(_text)]
-Text = Annotated[StrictStr, BeforeValidator(_text), _matching(r"(?s).*\S.*", "text")]
-Flag = Annotated[StrictBool, BeforeValidator(_value)]
-Signing = Annotated[Literal["auto", True, False], BeforeValidator(_signing)]
-Count = Annotated[StrictInt, BeforeValidator(_value), Field(gt=0)]
-Number = Annotated[StrictInt, BeforeValidator(_value), Field(ge=0)]
-Seconds = Annotated[float, BeforeValidator(_value), Field(strict=True, gt=0, le=10**9)]
-Share = Annotated[float, BeforeValidator(_value), Field(strict=True, ge=0, le=1)]
-Pattern = Annotated[Text, AfterValidator(_pattern)]
-Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_empty)]
-Branch = Annotated[
-    Text, _matching(r"(?!-)(?!/)(?!.*(?:\.\.|@\{|//|/$))[^\s~^:?*\[\\]+", "the name of a branch")
-]
-BranchPattern = Annotated[Text, _matching(r"(?!-)[^\s~^:\\]+", "a pattern of branch names")]
-EnvName = Annotated[Text, _matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")]
-Url = Annotated[Text, _matching(r"https?://[^\s/]+\S*", "an http(s) address")]
-Person = Annotated[Text, _matching(r"[^<>\n]*[^<>\s] <[^<>\s]+>", "`Name <mail@example.org>`")]
-
-
-class Section(BaseModel):
-    """Keys that are not known are errors; a section whose keys are all commented out is empty."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _nothing_is_empty(cls, data: Any) -> Any:
-        return {} if isinstance(data, Scalar) and data.value is None else data
+def _unknown(key: str, known: list[str]) -> str:
+    if near := nearest(key, known):
+        return f"expected a known key, got an unknown one; did you mean `{near}`?"
+    return f"expected one of {', '.join(known)}, got an unknown key"
 
 
 class Queue(Section):
-    path: Text = Field(".patchq", description="the queue; relative to the repository's root")
-    settle_seconds: Seconds = Field(2.0, description="quiet time that makes a file complete")
-    watch: Annotated[Literal["auto", "poll"], BeforeValidator(_text)] = "auto"
-    poll_seconds: Seconds = Field(2.0, description="time between two looks at the inbox")
-    hold_seconds: Seconds = Field(3600.0, description="how long a batch may wait for another")
-    retention_days: Number = Field(30, description="0 keeps finished batches for ever")
-    group: Maybe[Text] = Field(None, description="the group that may read reports")
+    path: Annotated[Text, "the queue; relative to the repository's root"] = ".patchq"
+    settle_seconds: Annotated[Seconds, "quiet time that makes a file complete"] = 2.0
+    watch: Annotated[Literal["auto", "poll"], one_of("auto", "poll")] = "auto"
+    poll_seconds: Annotated[Seconds, "time between two looks at the inbox"] = 2.0
+    hold_seconds: Annotated[Seconds, "how long a batch may wait for another"] = 3600.0
+    retention_days: Annotated[Number, "0 keeps finished batches for ever"] = 30
+    group: Annotated[MaybeText, "the group that may read reports"] = None
 
 
 class Paths(Section):
-    deny: Patterns = Field((), description="paths that no batch may touch, beyond the defaults")
-    review: Patterns = Field((), description="paths that auto mode only proposes")
-    new_directories: Flag = Field(True, description="whether a batch may make directories")
+    deny: Annotated[Patterns, "paths that no batch may touch, beyond the defaults"] = ()
+    review: Annotated[Patterns, "paths that auto mode only proposes"] = ()
+    new_directories: Annotated[Flag, "whether a batch may make directories"] = True
 
 
 class Limits(Section):
@@ -133,16 +201,11 @@ class Limits(Section):
 
 class Match(Section):
     rungs: Annotated[
-        tuple[Annotated[Rung, BeforeValidator(_text)], ...], BeforeValidator(_empty)
-    ] = Field(RUNGS, description="what matching may ignore, in the ladder's order")
-    confidence: Share = Field(0.7, description="edits that state less are left out")
-
-    @field_validator("rungs")
-    @classmethod
-    def _in_order(cls, rungs: tuple[Rung, ...]) -> tuple[Rung, ...]:
-        if rungs[:1] != ("exact",) or list(rungs) != [rung for rung in RUNGS if rung in rungs]:
-            raise ValueError(f"`exact`, then others in the order {', '.join(RUNGS)}")
-        return rungs
+        tuple[Rung, ...],
+        ListOf(one_of(*RUNGS), _in_order),
+        "what matching may ignore, in the ladder's order",
+    ] = RUNGS
+    confidence: Annotated[Share, "edits that state less are left out"] = 0.7
 
 
 class LargeFile(Section):
@@ -151,99 +214,111 @@ class LargeFile(Section):
 
 
 class Validate(Section):
-    syntax: Flag = Field(True, description="refuse results that no longer parse")
-    syntax_except: Patterns = Field((), description="files that are not parsed")
-    elision: Flag = Field(True, description="refuse `... rest unchanged` in new text")
-    shrink: Share = Field(0.5, description="share of its lines that a rewritten file keeps")
+    syntax: Annotated[Flag, "refuse results that no longer parse"] = True
+    syntax_except: Annotated[Patterns, "files that are not parsed"] = ()
+    elision: Annotated[Flag, "refuse `... rest unchanged` in new text"] = True
+    shrink: Annotated[Share, "share of its lines that a rewritten file keeps"] = 0.5
 
 
 class Hook(Section):
-    id: Annotated[Text, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "letters, digits, `.`, `_`, `-`")]
-    stage: Annotated[Stage, BeforeValidator(_text)]
-    run: Text = Field(description="a shell line, or `patchq:NAME` for a shipped hook")
-    files: Patterns = Field((), description="run only if a changed path matches; empty: always")
+    id: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "letters, digits, `.`, `_`, `-`")]
+    stage: Annotated[Stage, one_of(*get_args(Stage))]
+    run: Annotated[Text, "a shell line, or `patchq:NAME` for a shipped hook"]
+    files: Annotated[Patterns, "run only if a changed path matches; empty: always"] = ()
     timeout_seconds: Seconds = 600.0
-    env: Annotated[tuple[EnvName, ...], BeforeValidator(_empty)] = Field(
-        (), description="variables that the hook gets from the daemon's environment"
-    )
-    fixes: Flag = Field(False, description="its changes to files become part of the batch")
-    network: Annotated[StrictBool | None, BeforeValidator(_value)] = Field(
-        None, description="default: false before the commit, true after it"
-    )
-    cache: Flag = Field(True, description="remember passes for the same tree")
-    visible: Annotated[tuple[Text, ...], BeforeValidator(_empty)] = Field(
-        (), description="what it sees beside the system and its PATH; relative to the root"
-    )
-    unconfined: Flag = Field(False, description="may run where no hook can be jailed")
+    env: Annotated[
+        tuple[str, ...],
+        ListOf(_VARIABLE),
+        "variables that the hook gets from the daemon's environment",
+    ] = ()
+    fixes: Annotated[Flag, "its changes to files become part of the batch"] = False
+    network: Annotated[
+        bool | None, maybe(FLAG), "default: false before the commit, true after it"
+    ] = None
+    cache: Annotated[Flag, "remember passes for the same tree"] = True
+    visible: Annotated[
+        tuple[str, ...],
+        ListOf(TEXT),
+        "what it sees beside the system and its PATH; relative to the root",
+    ] = ()
+    unconfined: Annotated[Flag, "may run where no hook can be jailed"] = False
 
     @property
     def uses_network(self) -> bool:
         return self.stage.startswith("post-") if self.network is None else self.network
 
-    @field_validator("fixes")
-    @classmethod
-    def _only_where_files_are(cls, fixes: bool, info: Any) -> bool:
-        if fixes and info.data.get("stage", "pre-commit") != "pre-commit":
-            raise ValueError("false, as only `pre-commit` hooks see files")
-        return fixes
+    @staticmethod
+    def misfit(given: Mapping[str, Any]) -> tuple[str, str] | None:
+        if given.get("fixes") and given.get("stage", "pre-commit") != "pre-commit":
+            return "fixes", "false, as only `pre-commit` hooks see files"
+        return None
 
 
 class Commit(Section):
-    author: Maybe[Person] = Field(None, description="default: git's user.name and user.email")
+    author: Annotated[str | None, maybe(_PERSON), "default: git's user.name and user.email"] = None
     author_from_response: Flag = False
-    prose: Flag = Field(True, description="put the response's prose into the commit's body")
-    sign: Signing = Field("auto", description="sign commits; auto: as git's commit.gpgSign says")
+    prose: Annotated[Flag, "put the response's prose into the commit's body"] = True
+    sign: Annotated[
+        Literal["auto", True, False],
+        values("`auto`, true or false", "auto", True, False),
+        "sign commits; auto: as git's commit.gpgSign says",
+    ] = "auto"
 
 
 class Worktree(Section):
-    backup: Flag = Field(False, description="keep a `.bak` copy of files that are updated")
+    backup: Annotated[Flag, "keep a `.bak` copy of files that are updated"] = False
 
 
 class Llm(Section):
-    base_url: Maybe[Url] = None
-    model: Maybe[Text] = Field(None, description="without one no model is ever asked")
-    api_key_env: Maybe[EnvName] = None
+    base_url: Annotated[
+        str | None, maybe(matching(r"https?://[^\s/]+\S*", "an http(s) address"))
+    ] = None
+    model: Annotated[MaybeText, "without one no model is ever asked"] = None
+    api_key_env: MaybeVariable = None
     timeout_seconds: Seconds = 120.0
-    correct: Flag = Field(True, description="ask for quotes that match nothing")
+    correct: Annotated[Flag, "ask for quotes that match nothing"] = True
     max_attempts: Count = 3
-    auto_retry: Number = Field(0, description="how often a refused answer is asked for again")
+    auto_retry: Annotated[Number, "how often a refused answer is asked for again"] = 0
 
 
 class Stats(Section):
-    prometheus: Maybe[Text] = Field(None, description="a file for the node exporter")
+    prometheus: Annotated[MaybeText, "a file for the node exporter"] = None
 
 
 class Log(Section):
-    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_text)] = "info"
-    format: Annotated[Literal["text", "json"], BeforeValidator(_text)] = "text"
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], one_of("debug", "info", "warning", "error")
+    ] = "info"
+    format: Annotated[Literal["text", "json"], one_of("text", "json")] = "text"
+
+
+def _ids_are_unique(hooks: tuple[Hook, ...]) -> str | None:
+    ids = [hook.id for hook in hooks]
+    if twice := sorted({id for id in ids if ids.count(id) > 1}):
+        return f"an `id` of its own for each hook ({', '.join(twice)} is shared)"
+    return None
 
 
 class Config(Section):
     """All of `.patchq.yaml`; without arguments, the defaults."""
 
-    version: Annotated[Literal[1], BeforeValidator(_number)] = 1
-    target: Maybe[Branch] = Field(None, description="default: HEAD's branch")
-    targets: Annotated[tuple[BranchPattern, ...], BeforeValidator(_empty)] = ()
-    mode: Annotated[Literal["review", "auto"], BeforeValidator(_text)] = "review"
+    version: Annotated[int, values("1", 1)] = 1
+    target: Annotated[str | None, maybe(_BRANCH), "default: HEAD's branch"] = None
+    targets: Annotated[
+        tuple[str, ...], ListOf(matching(r"(?!-)[^\s~^:\\]+", "a pattern of branch names"))
+    ] = ()
+    mode: Annotated[Literal["review", "auto"], one_of("review", "auto")] = "review"
     queue: Queue = Queue()
     paths: Paths = Paths()
     limits: Limits = Limits()
     match: Match = Match()
     large_file: LargeFile = LargeFile()
-    validate_: Validate = Field(Validate(), alias="validate")
-    hooks: Annotated[tuple[Hook, ...], BeforeValidator(_empty)] = ()
+    validate_: Validate = Validate()
+    hooks: Annotated[tuple[Hook, ...], ListOf(SectionOf(Hook), _ids_are_unique)] = ()
     git_hooks: Flag = False
     commit: Commit = Commit()
     worktree: Worktree = Worktree()
-    confirm: Flag = Field(False, description="ask before each batch; without a terminal: propose")
+    confirm: Annotated[Flag, "ask before each batch; without a terminal: propose"] = False
     llm: Llm = Llm()
     stats: Stats = Stats()
     log: Log = Log()
-
-    @field_validator("hooks")
-    @classmethod
-    def _ids_are_unique(cls, hooks: tuple[Hook, ...]) -> tuple[Hook, ...]:
-        ids = [hook.id for hook in hooks]
-        if twice := sorted({id for id in ids if ids.count(id) > 1}):
-            raise ValueError(f"an `id` of its own for each hook ({', '.join(twice)} is shared)")
-        return hooks

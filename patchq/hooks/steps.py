@@ -113,7 +113,7 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
 def _step(hook: Hook) -> Step:
     env = environment(hook.env)
     argv, judge = _command(hook, env)
-    text = hook.model_dump_json(exclude={"timeout_seconds"})
+    text = repr(hook.but(timeout_seconds=0))
     digest = sha256(f"{__version__}\0{text}\0{sorted(env.items())}".encode(errors="replace"))
     return Step(
         id=hook.id,

@@ -66,7 +66,7 @@ def enable(data: bytes) -> bytes | None:
         after = config_file.parse(updated)
     except ConfigError:
         return None
-    unchanged = after.model_copy(update={"hooks": ()}) == before
+    unchanged = after.but(hooks=()) == before
     return updated if unchanged and is_enabled(after) else None
 
 

@@ -20,14 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from patchq.model.errors import DiskFault, disk_fault
+from patchq.model.errors import CRASHED, DiskFault, disk_fault
 from patchq.model.values import Problem
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Choice, Tips, World, recorded
 from patchq.queue import Claim
 from patchq.queue.spool import disk_faults
 
-CODE = "fault.crashed"
 MOST = 5
 """So many processes may end with one batch in hand; then it is held, and the others go on."""
 TRIES = "tries"
@@ -94,7 +93,7 @@ def judged(claims: Sequence[Claim], world: World, died: Mapping[str, int]) -> li
             problem = _ended(ends[claim.token])
         elif died.get(claim.token, 0) >= MOST:
             problem = Problem(
-                CODE,
+                CRASHED,
                 f"{MOST} processes died with this batch in hand, and not since they decided on it",
                 _HINT,
                 severity="warning",
@@ -108,18 +107,18 @@ def _ended(number: int | None) -> Problem:
     if number is None:
         how = f"did not end within {LONGEST_SECONDS} s"
         message = f"the process that decided on this response alone {how}; nothing was applied"
-        return Problem(CODE, message, _HINT, severity="warning")
+        return Problem(CRASHED, message, _HINT, severity="warning")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if number in _OWN:
         return Problem(
-            CODE,
+            CRASHED,
             f"deciding on this response ended a process by {name}; nothing was applied",
             "send the changes in another form or in smaller parts, and report the defect with the "
             "response",
         )
     how = f"was ended by {name}" if number else "ended"
     return Problem(
-        CODE,
+        CRASHED,
         f"the process that decided on this response alone {how}, which tells of the machine and "
         "not of the response: somebody ended it, memory was short, or a disk gave nothing",
         _HINT,
@@ -130,7 +129,7 @@ def _ended(number: int | None) -> Problem:
 def _alone(world: World) -> Callable[[Claim], object]:
     """Decides as the world does, but asks nobody, makes no commit and keeps nothing."""
     config = world.config
-    silent = config.model_copy(update={"llm": config.llm.model_copy(update={"correct": False})})
+    silent = config.but(llm=config.llm.but(correct=False))
     world = replace(world, config=silent, ask=None, desk=None, pulse=lambda: None)
 
     def decide(claim: Claim) -> object:

@@ -21,7 +21,7 @@ from patchq.git import refs, unwritten, worktree
 from patchq.git.repository import Repository
 from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
-from patchq.model.errors import CannotFollow, CannotSign, ObjectDamaged
+from patchq.model.errors import CRASHED, CannotFollow, CannotSign, ObjectDamaged
 from patchq.model.report import REPLACING, Report
 from patchq.model.values import Envelope, Problem
 from patchq.pipeline import traces
@@ -94,7 +94,7 @@ def look_at_held(world: World, tell: Tell) -> int:
         looked[claim.token] = now
         with deaths.counted(root, [claim]):
             again = [claim]
-            if why[claim.token] == deaths.CODE:
+            if why[claim.token] == CRASHED:
                 again = deaths.judged(again, world, {})
             ended += work(again, world, tell)
     return ended
@@ -119,7 +119,7 @@ def _waits_for_mending(claim: Claim, world: World) -> str | None:
     return waits_for_mending(report) if report and report["state"] == "held" else None
 
 
-_MENDED_BY_SOMEBODY = (ObjectDamaged.code, CannotFollow.code, deaths.CODE, CannotSign.code)
+_MENDED_BY_SOMEBODY = (ObjectDamaged.code, CannotFollow.code, CRASHED, CannotSign.code)
 
 
 def waits_for_mending(report: Report) -> str | None:

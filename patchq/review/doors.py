@@ -160,7 +160,7 @@ def _asked(
     if not chosen:
         return []
     # Git runs its own hooks by itself.
-    config = world.config.model_copy(update={"git_hooks": False, "hooks": chosen})
+    config = world.config.but(git_hooks=False, hooks=chosen)
     source = Source(id, "", 0)
     candidate = CandidateCommit(
         target=branch,

@@ -165,11 +165,11 @@ def _for_what_was_there(world: World) -> World:
     """The same gate without its doubts about new text: what comes back stood there before."""
     config = world.config
     relaxed = {
-        "validate_": config.validate_.model_copy(update={"elision": False, "syntax": False}),
-        "limits": config.limits.model_copy(update={"files": _MOST, "edits": _MOST}),
-        "paths": config.paths.model_copy(update={"new_directories": True}),
+        "validate_": config.validate_.but(elision=False, syntax=False),
+        "limits": config.limits.but(files=_MOST, edits=_MOST),
+        "paths": config.paths.but(new_directories=True),
     }
-    return replace(world, config=config.model_copy(update=relaxed))
+    return replace(world, config=config.but(**relaxed))
 
 
 def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem | None:

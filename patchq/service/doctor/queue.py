@@ -14,9 +14,9 @@ from pathlib import Path
 from patchq.config.schema import Config
 from patchq.git.command import FSCK
 from patchq.git.files import being_written, opened, rename_noreplace
-from patchq.land.deaths import CODE, MOST, TRIES
+from patchq.land.deaths import MOST, TRIES
 from patchq.land.worker import waits_for_mending
-from patchq.model.errors import Fault, ObjectDamaged
+from patchq.model.errors import CRASHED, Fault, ObjectDamaged
 from patchq.queue import spool
 from patchq.queue.directory import PRIVATE, PUBLIC, REPORT
 from patchq.queue.lock import lock_owner
@@ -27,7 +27,7 @@ _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", 
 _FREE_BYTES = 64 << 20
 _FREE_INODES = 1000
 _STUCK_SECONDS = 3600
-_CURES = {ObjectDamaged.code: FSCK, CODE: "see the log and `dmesg`"}
+_CURES = {ObjectDamaged.code: FSCK, CRASHED: "see the log and `dmesg`"}
 
 
 def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterator[Finding]:
