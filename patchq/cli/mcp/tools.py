@@ -289,8 +289,7 @@ def _without_model(world: World) -> World:
     config = world.config
     if not config.llm.model:
         return world
-    llm = config.llm.model_copy(update={"correct": False})
-    return replace(world, config=config.model_copy(update={"llm": llm}))
+    return replace(world, config=config.but(llm=config.llm.but(correct=False)))
 
 
 def _told(
