@@ -6,17 +6,32 @@ argument that is misspelt would else be left out in silence.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from typing_extensions import TypedDict
 
 from patchq.llm.request import MOST_FILES
-from patchq.model.names import batch_id
+from patchq.model.errors import UsageError
+from patchq.model.names import batch_id, nearest
+from patchq.text.quote import clip
 
 LONGEST_WAIT = 600.0
 MOST_LISTED = 200
 _LONGEST_PATH = 1024
+_MOST_FLAWS = 5
+_IMPLIED = (("default", None), ("default", False), ("additionalProperties", True))
+"""What a schema says by saying nothing."""
+A = TypeVar("A", bound="Arguments")
 
 
 def _one_line(text: str) -> str:
@@ -127,17 +142,30 @@ class WithdrawArguments(Arguments):
     token: Word = Field(description="what `submit` returned")
 
 
+def parsed(takes: type[A], given: Mapping[str, Any], tool: str) -> A:
+    """The arguments; `UsageError` names everything that is wrong with them."""
+    try:
+        return takes.model_validate(dict(given), strict=True)
+    except ValidationError as error:
+        wrong = [_flaw(flaw, takes) for flaw in error.errors(include_url=False)]
+        more = f"; and {len(wrong) - _MOST_FLAWS} more" if len(wrong) > _MOST_FLAWS else ""
+        raise UsageError(
+            f"{tool}: {'; '.join(wrong[:_MOST_FLAWS])}{more}",
+            f"it takes {', '.join(takes.model_fields)}",
+        ) from None
+
+
+def _flaw(flaw: Mapping[str, Any], takes: type[Arguments]) -> str:
+    place = clip(".".join(map(str, flaw["loc"])), 100)
+    if flaw["type"] == "extra_forbidden":
+        known = takes if len(flaw["loc"]) == 1 else EditArguments
+        meant = nearest(str(flaw["loc"][-1])[:100], known.model_fields)
+        return f"there is no argument `{place}`" + (f"; did you mean `{meant}`?" if meant else "")
+    said = flaw["msg"].removeprefix("Value error, ")
+    return f"`{place}`: {said}" if place else said
+
+
 # ---------------------------------------------------------------- what they give
-
-
-class CollisionAnswer(TypedDict):
-    """Another batch or commit that an edit meets."""
-
-    batch: str | None
-    commit: str | None
-    agent: str | None
-    path: str | None
-    lines: list[int] | None
 
 
 class ProblemAnswer(TypedDict):
@@ -146,36 +174,37 @@ class ProblemAnswer(TypedDict):
     code: str
     severity: str
     message: str
-    hint: str | None
-    edit: str | None
-    path: str | None
-    line: int | None
-    conflicts_with: CollisionAnswer | None
+    hint: NotRequired[str]
+    edit: NotRequired[str]
+    path: NotRequired[str]
+    line: NotRequired[int]
+    conflicts_with: NotRequired[dict[str, Any]]
 
 
 class EditAnswer(TypedDict):
-    """What became of an edit; `match` says how its place was found."""
+    """What became of an edit; `match` says how its place was found, `lines` are the first and the
+    last."""
 
     id: str
     path: str
     state: str
-    match: str | None
-    lines: list[int] | None
+    match: NotRequired[str]
+    lines: NotRequired[list[int]]
 
 
 class VerdictAnswer(TypedDict):
-    """What is known of a batch; without a state of its own it is `waiting`."""
+    """What is known of a batch; `waiting` is one without a verdict, `error` none at all."""
 
-    id: str | None
+    id: NotRequired[str]
     state: str
     problems: list[ProblemAnswer]
     edits: NotRequired[list[EditAnswer]]
     left_out: NotRequired[int]
-    target: NotRequired[str | None]
-    base: NotRequired[str | None]
-    branch: NotRequired[str | None]
-    commit: NotRequired[str | None]
-    duplicate_of: NotRequired[str | None]
+    target: NotRequired[str]
+    base: NotRequired[str]
+    branch: NotRequired[str]
+    commit: NotRequired[str]
+    duplicate_of: NotRequired[str]
     note: NotRequired[str]
     token: NotRequired[str]
     report: NotRequired[dict[str, Any]]
@@ -186,9 +215,9 @@ class BatchAnswer(TypedDict):
 
     id: str
     state: str
-    agent: str | None
-    target: str | None
     paths: list[str]
+    agent: NotRequired[str]
+    target: NotRequired[str]
     why: NotRequired[str]
 
 
@@ -196,13 +225,13 @@ class StatusAnswer(TypedDict):
     """How the queue stands."""
 
     daemon: bool
-    target: str | None
     mode: str
     inbox: int
-    busy: str | None
     troubles: list[str]
     batches: list[BatchAnswer]
     left_out: int
+    target: NotRequired[str]
+    busy: NotRequired[str]
 
 
 class PromptAnswer(TypedDict):
@@ -214,18 +243,22 @@ class PromptAnswer(TypedDict):
 
 
 def schema(of: Any) -> dict[str, Any]:
-    """The JSON Schema of a type, without what only repeats its names."""
+    """The JSON Schema of a type, without what only repeats its names, or says that what may be left
+    out may be null."""
     made: dict[str, Any] = _plain(TypeAdapter(of).json_schema())
     return made
 
 
 def _plain(value: Any, named: bool = False) -> Any:
-    """Titles and docstrings of classes are for those who read this file."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {k: v for k, v in value.items() if named or k != "title"}
-    if not named and kept.get("type") == "object" and "properties" in kept:
-        kept.pop("description", None)
-    return {k: _plain(v, named=not named and k in ("properties", "$defs")) for k, v in kept.items()}
+    if not named:
+        value = {k: v for k, v in value.items() if k != "title" and (k, v) not in _IMPLIED}
+        if value.get("type") == "object" and "properties" in value:
+            value.pop("description", None)  # a class's, for those who read this file
+        some = [one for one in value.get("anyOf", ()) if one != {"type": "null"}]
+        if len(some) == 1:
+            value = {**some[0], **{k: v for k, v in value.items() if k != "anyOf"}}
+    return {k: _plain(v, not named and k in ("properties", "$defs")) for k, v in value.items()}

@@ -6,13 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from patchq.cli.mcp import arguments
 from patchq.cli.mcp.arguments import Arguments, PromptAnswer, StatusAnswer, VerdictAnswer
 from patchq.cli.mcp.tools import ToolAnswer, Tools
-from patchq.model.errors import UsageError
-from patchq.model.names import nearest
 
 INSTRUCTIONS = """\
 patchq turns edits into one reviewed commit, or refuses them and says why; it never applies a part \
@@ -43,27 +39,6 @@ class Definition:
 
     def output_schema(self) -> Mapping[str, Any]:
         return arguments.schema(self.gives)
-
-    def parse(self, given: Mapping[str, Any]) -> Arguments:
-        """The arguments; `UsageError` names everything that is wrong with them."""
-        try:
-            return self.takes.model_validate(dict(given), strict=True)
-        except ValidationError as error:
-            wrong = [_flaw(flaw, self.takes) for flaw in error.errors(include_url=False)]
-            more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            raise UsageError(
-                f"{self.name}: {'; '.join(wrong[:5])}{more}",
-                f"it takes {', '.join(self.takes.model_fields)}",
-            ) from None
-
-
-def _flaw(flaw: Mapping[str, Any], takes: type[Arguments]) -> str:
-    place = ".".join(map(str, flaw["loc"]))
-    if flaw["type"] == "extra_forbidden":
-        meant = nearest(str(flaw["loc"][-1]), takes.model_fields)
-        return f"there is no argument `{place}`" + (f"; did you mean `{meant}`?" if meant else "")
-    said = flaw["msg"].removeprefix("Value error, ")
-    return f"`{place}`: {said}" if place else said
 
 
 DEFINITIONS = (

@@ -19,7 +19,8 @@ from threading import Lock
 from patchq.cli import opening, places
 from patchq.model.errors import Fault
 from patchq.pipeline.world import World
-from patchq.queue.directory import DirectoryQueue
+from patchq.queue.directory import PUBLIC, REPORT, DirectoryQueue
+from patchq.queue.spool import VERDICTS, valid
 
 KEY = "mcp.key"
 """What tokens are made with; below the queue, so that they outlive the server."""
@@ -70,11 +71,15 @@ class Door:
         """What lets a caller withdraw the response: whoever has it has submitted these bytes."""
         return hmac.digest(self._key(world.queue_root), sha256.encode(), "sha256").hex()[:32]
 
-    def pulse(self) -> object:
-        """Another value when verdicts may have come since."""
+    def pulse(self, *more: str) -> object:
+        """Another value when verdicts may have come since, or something in the folders `more`."""
         root = self._root
-        names = ("verdicts", "done", "rejected", "active") if root else ()
-        return [_stamp(root / name) for name in names if root]
+        return root and [_stamp(root / name) for name in (VERDICTS, *PUBLIC[1:], *more)]
+
+    def report_sign(self, id: str) -> object:
+        """Another value when the report of the batch is another one."""
+        root = self._root if valid(id) else None
+        return root and [_stamp(root / name / f"{id}{REPORT}") for name in PUBLIC[1:]]
 
     @property
     def _root(self) -> Path | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -14,11 +16,14 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from patchq import __version__
+from patchq.cli.mcp import arguments, resources
 from patchq.cli.mcp.arguments import ProblemAnswer, VerdictAnswer
 from patchq.cli.mcp.definitions import DEFINITIONS, INSTRUCTIONS, Definition
 from patchq.cli.mcp.door import Door
 from patchq.cli.mcp.tools import ToolAnswer, Tools
-from patchq.model.errors import Fault, disk_fault
+from patchq.cli.mcp.updates import Updates
+from patchq.formats.registry import FORMATS
+from patchq.model.errors import Fault, UsageError, disk_fault
 from patchq.report.document import printed
 from patchq.text.quote import visible
 
@@ -30,7 +35,7 @@ def run(args: Namespace) -> int:
     door = Door(args)
     args.opened.callback(door.close)
     tools = Tools(door, args.agent)
-    server = make(tools, args.read_only)
+    server = make(tools, Updates(door), args.read_only)
     if args.http is None:
         anyio.run(_by_stdio, server)
         return 0
@@ -44,28 +49,110 @@ async def _by_stdio(server: Server) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-def make(tools: Tools, read_only: bool = False) -> Server:
+def make(tools: Tools, updates: Updates, read_only: bool = False) -> Server:
     """The protocol's server for these tools."""
     offered = {one.name: one for one in DEFINITIONS if one.reads or not read_only}
 
     async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[described(one) for one in offered.values()])
 
-    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
         definition = offered.get(params.name)
         if definition is None:
             names = ", ".join(offered)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; see {names}")
         return _result(await _answer(definition, tools, params.arguments or {}))
 
+    async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=_resources())
+
+    async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=_templates())
+
+    async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        with _refusing():
+            text, kind = await resources.read(tools, uri)
+        contents = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=_prompts())
+
+    async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult:
+        with _refusing():
+            text = await resources.prompt(tools, params.name, params.arguments or {})
+        content = types.TextContent(text=text)
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
+
     return Server(
         "patchq",
         version=__version__,
         title="patchq",
         instructions=INSTRUCTIONS,
+        lifespan=updates.running,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_subscribe_resource=updates.subscribe,
+        on_unsubscribe_resource=updates.unsubscribe,
+        on_subscriptions_listen=updates.listen,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What is wrong with what a client asks for, as the protocol says it."""
+    try:
+        yield
+    except Fault as fault:
+        code = types.INVALID_PARAMS if isinstance(fault, UsageError) else types.INTERNAL_ERROR
+        raise MCPError(code, _said(fault)) from None
+
+
+def _resources() -> list[types.Resource]:
+    named = [(resources.STATUS, "status", "How the queue stands", "application/json")]
+    for name in FORMATS:
+        named.append((resources.FORMAT + name, name, "How to write this form", "text/plain"))
+    return [
+        types.Resource(uri=uri, name=name, description=what, mime_type=kind)
+        for uri, name, what, kind in named
+    ]
+
+
+def _templates() -> list[types.ResourceTemplate]:
+    return [
+        types.ResourceTemplate(
+            uri_template=resources.REPORT + "{id}",
+            name="report",
+            description="The report on a batch",
+            mime_type="text/markdown",
+        ),
+        types.ResourceTemplate(
+            uri_template=resources.FORMAT + "{name}",
+            name="format",
+            description="How to write a form",
+            mime_type="text/plain",
+        ),
+    ]
+
+
+def _prompts() -> list[types.Prompt]:
+    return [
+        types.Prompt(
+            name=one.name,
+            description=one.description,
+            arguments=[
+                types.PromptArgument(name=name, description=what, required=n == 0)
+                for n, (name, what) in enumerate(one.arguments.items())
+            ],
+        )
+        for one in resources.PROMPTS
+    ]
 
 
 def described(one: Definition) -> types.Tool:
@@ -88,7 +175,8 @@ def described(one: Definition) -> types.Tool:
 async def _answer(definition: Definition, tools: Tools, given: dict[str, Any]) -> ToolAnswer:
     """The tool's answer; whatever goes wrong is one, too, so that a model reads it."""
     try:
-        return await definition.call(tools, definition.parse(given))
+        asked = arguments.parsed(definition.takes, given, definition.name)
+        return await definition.call(tools, asked)
     except Fault as fault:
         return _failure(definition, fault)
     except Exception as error:
@@ -101,21 +189,18 @@ async def _answer(definition: Definition, tools: Tools, given: dict[str, Any]) -
 
 
 def _failure(definition: Definition, fault: Fault) -> ToolAnswer:
-    lines = [f"{fault.code}: {fault.message}", *([fault.hint] if fault.hint else [])]
-    text = visible("\n".join(lines), keep="\n")
+    text = _said(fault)
     if definition.gives is not VerdictAnswer:
         return ToolAnswer({}, text, refused=True)
-    problem: ProblemAnswer = {
-        "code": fault.code,
-        "severity": "error",
-        "message": fault.message,
-        "hint": fault.hint,
-        "edit": None,
-        "path": None,
-        "line": None,
-        "conflicts_with": None,
-    }
-    return ToolAnswer({"id": None, "state": "error", "problems": [problem]}, text, refused=True)
+    problem: ProblemAnswer = {"code": fault.code, "severity": "error", "message": fault.message}
+    if fault.hint:
+        problem["hint"] = fault.hint
+    return ToolAnswer({"state": "error", "problems": [problem]}, text, refused=True)
+
+
+def _said(fault: Fault) -> str:
+    lines = [f"{fault.code}: {fault.message}", *([fault.hint] if fault.hint else [])]
+    return visible("\n".join(lines), keep="\n")
 
 
 def _result(answer: ToolAnswer) -> types.CallToolResult:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import anyio
 from anyio import to_thread
@@ -25,7 +25,6 @@ from patchq.cli.mcp.arguments import (
     ProblemAnswer,
     PromptAnswer,
     ReportArguments,
-    StatusAnswer,
     StatusArguments,
     SubmitArguments,
     VerdictAnswer,
@@ -236,14 +235,11 @@ class Tools:
         wanted = [
             one
             for one in listed
-            if asked.agent in (None, one["agent"]) and asked.state in (None, one["state"])
+            if asked.agent in (None, one.get("agent")) and asked.state in (None, one["state"])
         ]
-        answer: StatusAnswer = {
+        answer = {
             "daemon": seen["daemon"] is not None,
-            "target": seen["target"],
-            "mode": seen["mode"],
-            "inbox": seen["inbox"],
-            "busy": seen["busy"],
+            **_told_of({key: seen[key] for key in ("target", "mode", "inbox", "busy")}),
             "troubles": [f"{one['what']}: {one['why']}" for one in seen["troubles"]],
             "batches": wanted[: asked.limit],
             "left_out": len(wanted[asked.limit :]),
@@ -266,6 +262,13 @@ class Tools:
         prompt = prompts.build(query.task)
         value: PromptAnswer = {"form": prompt.form, "base": query.task.base, "prompt": prompt.text}
         return ToolAnswer(value, prompt.text)
+
+    async def retry_prompt(self, asked: ReportArguments) -> str:
+        """What to ask a model for after a refusal."""
+        report, _ = await to_thread.run_sync(self._seen, asked.id)
+        if not report["retry"]["prompt"]:
+            raise UsageError(f"{asked.id} was not refused: it is {report['state']}")
+        return report["retry"]["prompt"]
 
     async def withdraw(self, asked: WithdrawArguments) -> ToolAnswer:
         return await to_thread.run_sync(self._withdraw, asked)
@@ -308,77 +311,58 @@ def _told(
 
 def _value(report: Report, note: str) -> VerdictAnswer:
     problems, edits = report["problems"], report["edits"]
-    value: VerdictAnswer = {
+    value = {
         "id": report["id"],
         "state": report["state"],
         "problems": [_problem(problem) for problem in problems[:_MOST_PROBLEMS]],
         "edits": [_edit(edit) for edit in edits[:_MOST_EDITS]],
-        "left_out": len(problems[_MOST_PROBLEMS:]) + len(edits[_MOST_EDITS:]),
-        "target": report["target"],
+        "left_out": len(problems[_MOST_PROBLEMS:]) + len(edits[_MOST_EDITS:]) or None,
         "base": report["base"]["commit"] if report["base"] else None,
-        "branch": report["branch"],
-        "commit": report["commit"],
-        "duplicate_of": report["duplicate_of"],
+        "note": note or None,
+        **{key: report[key] for key in ("target", "branch", "commit", "duplicate_of")},
     }
-    return {**value, "note": note} if note else value
+    return cast(VerdictAnswer, _told_of(value))
 
 
 def _problem(problem: ProblemEntry) -> ProblemAnswer:
     other = problem["conflicts_with"]
-    return {
-        "code": problem["code"],
-        "severity": problem["severity"],
-        "message": problem["message"],
-        "hint": problem["hint"],
-        "edit": problem["edit"],
-        "path": problem["path"],
-        "line": problem["line"],
-        "conflicts_with": {
-            "batch": other["batch"],
-            "commit": other["commit"],
-            "agent": other["agent"],
-            "path": other["path"],
-            "lines": list(other["lines"]) if other["lines"] else None,
-        }
-        if other
-        else None,
-    }
+    kept = ("code", "severity", "message", "hint", "edit", "path", "line")
+    value = {key: item for key, item in problem.items() if key in kept}
+    return cast(
+        ProblemAnswer, _told_of({**value, "conflicts_with": _told_of(other) if other else None})
+    )
 
 
 def _edit(edit: EditEntry) -> EditAnswer:
-    return {
-        "id": edit["id"],
-        "path": edit["path"],
-        "state": edit["state"],
-        "match": edit["match"],
-        "lines": list(edit["lines"]) if edit["lines"] else None,
-    }
+    kept = ("id", "path", "state", "match", "lines")
+    return cast(EditAnswer, _told_of({key: item for key, item in edit.items() if key in kept}))
 
 
 def _listed(report: Report) -> BatchAnswer:
     paths = list(dict.fromkeys(edit["path"] for edit in report["edits"]))
-    listed: BatchAnswer = {
-        "id": report["id"],
-        "state": report["state"],
-        "agent": report["agent"],
-        "target": report["target"],
+    why = report["problems"][-1:] if report["state"] in STOPPED else ()
+    value = {
         "paths": paths[:_MOST_PATHS],
+        "why": next((f"{one['code']}: {one['message']}" for one in why), None),
+        **{key: report[key] for key in ("id", "state", "agent", "target")},
     }
-    why = next((p for p in report["problems"][::-1]), None) if report["state"] in STOPPED else None
-    return {**listed, "why": f"{why['code']}: {why['message']}"} if why else listed
+    return cast(BatchAnswer, _told_of(value))
+
+
+def _told_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is to say; null says nothing."""
+    return {key: item for key, item in value.items() if item is not None}
 
 
 def _waiting(seen: Mapping[str, Any]) -> BatchAnswer:
-    listed: BatchAnswer = {
-        "id": seen["id"],
-        "state": seen["state"],
-        "agent": seen["agent"],
-        "target": seen["target"],
-        "paths": seen["paths"][:_MOST_PATHS],
-    }
     others = ", ".join(dict.fromkeys(one["batch"] for one in seen["collides"]))
-    why = seen["needs_retry"] or (f"collides with {others}" if others else seen["note"])
-    return {**listed, "why": why} if why else listed
+    why = seen["needs_retry"] or (f"collides with {others}" if others else seen["note"]) or None
+    value = {
+        "paths": seen["paths"][:_MOST_PATHS],
+        "why": why,
+        **{key: seen[key] for key in ("id", "state", "agent", "target")},
+    }
+    return cast(BatchAnswer, _told_of(value))
 
 
 def _finished(queue: QueueEngine, state: str | None, agent: str | None) -> Iterator[BatchAnswer]:
