@@ -122,7 +122,7 @@ class StatusArguments(Arguments):
         ]
         | None
     ) = None  # fmt: skip
-    limit: int = Field(20, ge=1, le=MOST_LISTED)
+    limit: int = Field(default=20, ge=1, le=MOST_LISTED)
 
 
 class WaitArguments(Arguments):
