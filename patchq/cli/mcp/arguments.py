@@ -63,10 +63,12 @@ class EditArguments(Arguments):
     """One change of a file, as the tools take it."""
 
     path: Path
-    old: str | None = Field(None, description="exact text of the file, once in it")
-    new: str | None = Field(None, description="what takes its place; without `old`, the whole file")
+    old: str | None = Field(default=None, description="exact text of the file, once in it")
+    new: str | None = Field(
+        default=None, description="what takes its place; without `old`, the whole file"
+    )
     replace_all: bool = False
-    delete: bool = Field(False, description="delete the file")
+    delete: bool = Field(default=False, description="delete the file")
     rename_to: Path | None = None
 
     @model_validator(mode="after")
@@ -83,10 +85,12 @@ class EditArguments(Arguments):
 class Change(Arguments):
     """A response, or edits that are made one."""
 
-    response: str | None = Field(None, description="a response in any form that patchq reads")
-    edits: list[EditArguments] | None = Field(None, min_length=1)
-    base: Word | None = Field(None, description="the commit that you read the files from")
-    target: Word | None = Field(None, description="a branch; default: the configured one")
+    response: str | None = Field(
+        default=None, description="a response in any form that patchq reads"
+    )
+    edits: list[EditArguments] | None = Field(default=None, min_length=1)
+    base: Word | None = Field(default=None, description="the commit that you read the files from")
+    target: Word | None = Field(default=None, description="a branch; default: the configured one")
 
     @model_validator(mode="after")
     def _has_one_of_them(self) -> Change:
@@ -100,17 +104,21 @@ class CheckArguments(Change):
 
 
 class SubmitArguments(Change):
-    message: str | None = Field(None, description="the commit's message")
-    id: BatchId | None = Field(None, description="your own waiting batch of this id is replaced")
+    message: str | None = Field(default=None, description="the commit's message")
+    id: BatchId | None = Field(
+        default=None, description="your own waiting batch of this id is replaced"
+    )
     model: Word | None = None
-    retries: BatchId | None = Field(None, description="the refused batch that this one replaces")
-    depends_on: list[BatchId] = Field([], description="batches that must land first")
+    retries: BatchId | None = Field(
+        default=None, description="the refused batch that this one replaces"
+    )
+    depends_on: list[BatchId] = Field(default=[], description="batches that must land first")
     wait_seconds: Seconds = 60.0
 
 
 class ReportArguments(Arguments):
     id: BatchId
-    full: bool = Field(False, description="everything, with the diff")
+    full: bool = Field(default=False, description="everything, with the diff")
 
 
 class StatusArguments(Arguments):
@@ -127,7 +135,9 @@ class StatusArguments(Arguments):
 
 class WaitArguments(Arguments):
     id: BatchId
-    known: str | None = Field(None, description="the state that you know; default: no verdict yet")
+    known: str | None = Field(
+        default=None, description="the state that you know; default: no verdict yet"
+    )
     wait_seconds: Seconds = 60.0
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+import httpx2
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 ERAS = ("2026-07-28", "legacy")
 """The newest protocol, and those that begin with a handshake."""
@@ -44,3 +49,30 @@ def said(result: Any) -> str:
     (part,) = result.content
     assert isinstance(part.text, str)
     return part.text
+
+
+@contextmanager
+def listening(repo: Path, *words: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """A server by HTTP: its address, and the header that lets one in.  It ends by SIGTERM."""
+    command = [sys.executable, "-m", "patchq", "-C", str(repo), "--json", "mcp", "--http", "0"]
+    with subprocess.Popen(
+        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout
+        told = json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")
+        try:
+            yield told["url"], {"authorization": f"Bearer {told['token']}"}
+        finally:
+            server.terminate()
+            assert server.wait() == 0
+
+
+async def over_http(
+    url: str, headers: dict[str, str], use: Callable[[Client], Awaitable[T]], mode: str = ERAS[0]
+) -> T:
+    """What `use` makes of a client of the server at that address."""
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        return await use(client)
