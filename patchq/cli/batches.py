@@ -10,12 +10,12 @@ from patchq.review import from_git
 
 
 def find(ground: Ground, id: str) -> tuple[Report, str]:
-    """The batch's report, and where it is from if not from the queue; `UsageError` if neither the
-    queue nor git knows the batch."""
+    """The batch's report, and where it is from if it is not in the queue; `UsageError` if neither
+    the queue nor git knows the batch."""
     if report := ground.queue.load(id):
         return report, ""
-    if report := from_git.load(ground, id):
-        return report, from_git.SAYS_SO
+    if known := from_git.gone(ground, id):
+        return known
     raise UsageError(f"there is no batch {id}", "see `patchq log`")
 
 

@@ -102,8 +102,13 @@ def successors(world: World, id: str) -> Iterator[str]:
     while next is not None and next not in seen:
         yield next
         seen.add(next)
-        report = world.queue.load(next)
-        next = report["duplicate_of"] if report and report["state"] == "superseded" else None
+        if report := world.queue.load(next):
+            state, other = report["state"], report["duplicate_of"]
+        elif past := world.queue.past(next):
+            state, other = past.state, past.other
+        else:
+            return
+        next = other if state == "superseded" else None
 
 
 def _supersede(id: str, new: str, world: World) -> None:

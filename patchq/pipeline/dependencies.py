@@ -84,10 +84,14 @@ def _standing(ground: Ground, id: str) -> tuple[str, State | None]:
     seen: set[str] = set()
     while id not in seen:
         seen.add(id)
-        report = ground.queue.load(id)
-        if report is None:
+        if report := ground.queue.load(id):
+            state, other = report["state"], report["duplicate_of"]
+        elif past := ground.queue.past(id):
+            # What people did to it later, git alone knows.
+            state, other = past.state, past.other
+            state = state if state in REPLACED else traces.last_state(ground, id) or state
+        else:
             return id, traces.last_state(ground, id)
-        state, other = report["state"], report["duplicate_of"]
         if state not in REPLACED:
             return id, state
         if other is None:  # everything was there already; or a report from before this was noted

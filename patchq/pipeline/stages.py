@@ -97,7 +97,7 @@ def _unfollowed(response: Response) -> Iterator[Problem]:
             severity="warning",
         )
     retried = said.retries
-    if retried and world.queue.load(retried) is None and not traces.last_state(world, retried):
+    if retried and not traces.is_known(world, retried):
         yield Problem(
             "frontmatter.value",
             f"the front matter's `retries` has no effect: no batch {retried!r} is known",

@@ -102,6 +102,12 @@ def last_state(ground: Ground, id: str) -> State | None:
     return "discarded" if state == "superseded" else state
 
 
+def is_known(ground: Ground, id: str) -> bool:
+    """Whether a batch with this id got a verdict, or waits for it, or is known to git alone."""
+    there = ground.queue.load(id) or ground.queue.past(id) or last_state(ground, id)
+    return there is not None
+
+
 def landed(ground: Ground, id: str, sha256: str, target: str | None, tip: str) -> Delivery | None:
     """What a report on the batch would say now, as far as `history.standing` asks, if these bytes
     landed as the batch and are in the history of `tip`; else None.

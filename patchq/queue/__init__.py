@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from patchq.model.errors import Fault
 from patchq.model.report import Report
 from patchq.model.values import Generation, Problem, Source
+
+if TYPE_CHECKING:
+    from patchq.queue.register import Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +140,12 @@ class QueueEngine(Protocol):
         """Seconds since the epoch, of the wall clock, at which a batch got its verdict or a later
         state; None for one that has no verdict."""
 
-    def forget(self, id: str) -> None:
-        """Remove the response and the reports of a batch that has its verdict.  Its id is never
-        given again, and `by_source` still knows what it was made from."""
+    def forget(self, *ids: str) -> None:
+        """Remove the responses and the reports of batches that have their verdict.  Their ids are
+        never given again, and `by_source` still knows what they were made from."""
+
+    def past(self, id: str) -> Past | None:
+        """What is left of a batch that was forgotten."""
 
     def submit(self, data: bytes, name: str) -> str:
         """Put a response into the inbox so that it is complete when it is seen; returns the name

@@ -35,12 +35,13 @@ from patchq.model.values import Generation
 from patchq.queue import Claim, spool
 from patchq.queue.inbox import ClaimFiles, Inbox, Snapshot, claim_of, snapshot
 from patchq.queue.lock import Lock
-from patchq.queue.spool import Folder, Ids, disk_faults, extension, valid
+from patchq.queue.register import KNOWN, LINKS, Past, Register
+from patchq.queue.spool import Folder, disk_faults, extension, valid
 
 REPORT = ".report.json"
 PAGE = ".report.md"
 PUBLIC = ("inbox", "active", "done", "rejected")
-PRIVATE = ("ids", "sources")
+PRIVATE = (KNOWN, "sources")
 
 
 @disk_faults
@@ -119,7 +120,8 @@ class DirectoryQueue:
         self._active, self._done, self._rejected = (Folder(root / name) for name in PUBLIC[1:])
         self._public = (self._done, self._rejected)
         self._sources = Folder(root / "sources")
-        self._ids = Ids(Folder(root / "ids"), is_known)
+        links = Folder(root / LINKS, lasting=False)
+        self._register = Register(Folder(root / KNOWN), links, is_known)
         self._inbox = Inbox(self._incoming, settle_seconds)
         self._claims = ClaimFiles(self._active, self._public, response_bytes)
         self._live: dict[str, _Live] = {}
@@ -139,6 +141,7 @@ class DirectoryQueue:
         if len({os.lstat(self.root / name).st_dev for name in PUBLIC}) > 1:
             raise spool.across_file_systems()
         self._lock.acquire()
+        self._register.fold(self.sync)
 
     def release(self, fault: Fault | None = None) -> None:
         self._lock.release(fault)
@@ -154,7 +157,7 @@ class DirectoryQueue:
         self._live.clear()
         for folder in (self._base, self._incoming, self._active, *self._public, self._sources):
             folder.close()
-        self._ids.folder.close()
+        self._register.close()
 
     @disk_faults
     def recover(self) -> list[Claim]:
@@ -199,13 +202,13 @@ class DirectoryQueue:
     def reserve(self, claim: Claim, wanted: str) -> str:
         live = self._known(claim)
         if live.id is None:
-            live.id = self._ids.reserve(claim.token, wanted, again=live.inherited)
+            live.id = self._register.reserve(claim.token, wanted, again=live.inherited)
         return live.id
 
     @disk_faults
     def next_id(self, wanted: str) -> str:
         """The id that a response which asks for `wanted` would get now."""
-        return self._ids.next(wanted)
+        return self._register.next(wanted)
 
     @disk_faults
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
@@ -328,7 +331,7 @@ class DirectoryQueue:
         if report is None:
             return None
         name = f"{id}{extension(report['source']['name'])}"
-        token = self._ids.token(id)
+        token = self._register.token(id)
         held = [(self._active, f"{token}.body")] if token else []
         for folder, file in (*((folder, name) for folder in self._public), *held):
             with suppress(FileNotFoundError):
@@ -361,16 +364,25 @@ class DirectoryQueue:
         """
         for folder in self._public:
             if status := folder.status(id + REPORT):
-                return max(status.st_mtime, spool.claimed(self._ids.token(id)) or 0.0)
+                return max(status.st_mtime, spool.claimed(self._register.token(id)) or 0.0)
         return None
 
     @disk_faults
-    def forget(self, id: str) -> None:
-        for folder in self._public if valid(id) else ():
+    def forget(self, *ids: str) -> None:
+        finished = [(id, folder) for id in filter(valid, ids) for folder in self._public]
+        pasts, names = dict[str, Past](), dict[str, tuple[Folder, str]]()
+        for id, folder in finished:
             report = spool.report(folder.read(id + REPORT))
             if report is not None:
-                body = f"{id}{extension(report['source']['name'])}"
-                spool.remove(folder, body, id + PAGE, id + REPORT)
+                pasts[id] = Past.of(report, self.ended(id) or 0.0)
+                names[id] = folder, f"{id}{extension(report['source']['name'])}"
+        self._register.bury(pasts, self.sync)
+        for id, (folder, body) in names.items():
+            spool.remove(folder, body, id + PAGE, id + REPORT)
+
+    @disk_faults
+    def past(self, id: str) -> Past | None:
+        return self._register.past(id)
 
     @disk_faults
     def submit(self, data: bytes, name: str) -> str:

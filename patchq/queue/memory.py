@@ -16,7 +16,7 @@ from patchq.model.report import Report
 from patchq.model.values import Generation
 from patchq.queue import Claim, spool
 from patchq.queue.inbox import Snapshot, claim_of, free_names, too_large
-from patchq.queue.spool import numbered
+from patchq.queue.register import Past, numbered
 
 
 @dataclass
@@ -31,6 +31,7 @@ class Store:
     reports: dict[str, Report] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
+    pasts: dict[str, Past] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
     holder: MemoryQueue | None = None
     count: Iterator[int] = field(default_factory=itertools.count)
@@ -163,10 +164,14 @@ class MemoryQueue:
     def ended(self, id: str) -> float | None:
         return self.store.ended.get(id)
 
-    def forget(self, id: str) -> None:
-        if self.store.ended.pop(id, None) is not None:
-            for kept in (self.store.reports, self.store.bodies):
-                kept.pop(id, None)
+    def forget(self, *ids: str) -> None:
+        for id in ids:
+            if (ended := self.store.ended.pop(id, None)) is not None:
+                self.store.pasts[id] = Past.of(self.store.reports.pop(id), ended)
+                self.store.bodies.pop(id)
+
+    def past(self, id: str) -> Past | None:
+        return self.store.pasts.get(id)
 
     def submit(self, data: bytes, name: str) -> str:
         names = free_names(name, f"{next(self.store.count):08}")

@@ -1,4 +1,4 @@
-"""The files under a queue: folders reached by descriptor, small whole-file operations, and ids.
+"""The files under a queue: folders reached by descriptor, small whole-file operations, and names.
 
 A folder is opened without following a symbolic link, and opened again once its name means another
 directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import json
 import os
 import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -25,15 +24,13 @@ from typing import Any, cast
 
 from patchq.git import files
 from patchq.model.errors import DiskFault, UsageError
-from patchq.model.names import response_name
+from patchq.model.names import MAX_ID_BYTES, response_name
 from patchq.model.report import Report
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 
-MAX_ID_BYTES = 100
-_HINTS = 10_000
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 VERDICTS = "verdicts"
 """The register of the finished batches' ids, in the order of their verdicts."""
@@ -206,11 +203,21 @@ class Folder:
     def append(self, name: str, line: str) -> None:
         """Add a line to a file; lines of several processes do not mix."""
         with files.opened(name, _APPEND, self.fd) as fd:
-            mode = stat.S_IMODE(os.fstat(fd).st_mode) if self.grant else 0
-            if self.grant & ~mode:
-                with contextlib.suppress(PermissionError):  # somebody else made it
-                    os.fchmod(fd, mode | self.grant)
+            self.share(fd)
             files.append(fd, line.encode() + b"\n")
+
+    def share(self, fd: int) -> None:
+        """Give a file that others write as well what the directory gives to its group."""
+        mode = stat.S_IMODE(os.fstat(fd).st_mode) if self.grant else 0
+        if self.grant & ~mode:
+            with contextlib.suppress(PermissionError):  # somebody else made it
+                os.fchmod(fd, mode | self.grant)
+
+    def discard(self) -> None:
+        """Remove the directory, if nothing is left in it."""
+        with contextlib.suppress(OSError):
+            os.rmdir(self._path)
+        self.close()
 
     def remove(self, name: str) -> bool:
         """Remove a file; False when it was not there."""
@@ -324,7 +331,7 @@ def file_name(name: str) -> str:
 
 def valid(id: str) -> bool:
     """Whether the text may be an id at all, and so a part of file names."""
-    if not id or id.startswith(".") or "/" in id or "\0" in id:
+    if not id or id.startswith(".") or not {"/", "\0", "\n"}.isdisjoint(id):
         return False
     return len(os.fsencode(id)) <= MAX_ID_BYTES
 
@@ -334,91 +341,6 @@ def extension(name: str | None) -> str:
     a report that was made from git alone knows no name."""
     match = _SUFFIX.fullmatch(response_name(name or ""))
     return match[1] if match else ".txt"
-
-
-class Ids:
-    """The register of ids that were ever used, as symbolic links `ids/ID -> TOKEN` that point to
-    nothing; `is_known` says of an id whether the repository knows it.
-
-    Making a link is one call that fails when the name is taken and carries its content with it, so
-    no crash leaves an id without its owner, and it works on a full disk.
-    """
-
-    def __init__(self, folder: Folder, is_known: Callable[[str], bool]) -> None:
-        self.folder = folder
-        self._is_known = is_known
-        self._last: dict[str, int] = {}
-
-    def reserve(self, token: str, wanted: str, *, again: bool) -> str:
-        """The first free one of `wanted`, `wanted-2`, …, now the token's; `again` says that the
-        token may have one already."""
-        if not valid(wanted):
-            raise ValueError(f"not an id: {wanted!r}")
-        if again:
-            for id, owner in self._known(wanted):
-                if owner == token:
-                    return id
-        number = self._last.get(wanted, 0)
-        while True:
-            number = self._free_from(wanted) if number == 1 else number + 1
-            id = numbered(wanted, number)
-            with contextlib.suppress(FileExistsError):
-                if not self._barred(id):
-                    os.symlink(token, id, dir_fd=self.folder.fd)
-                    break
-        if number > 1:
-            if len(self._last) >= _HINTS:
-                self._last.clear()
-            self._last[wanted] = number
-        return id
-
-    def next(self, wanted: str) -> str:
-        """The id that `reserve` would give now."""
-        return next(id for id, owner in self._known(wanted) if owner is None)
-
-    def token(self, id: str) -> str | None:
-        """The claim that the id was given to."""
-        try:
-            return os.readlink(id, dir_fd=self.folder.fd)
-        except OSError:
-            return None
-
-    def _known(self, wanted: str) -> Iterator[tuple[str, str | None]]:
-        """The ids made from `wanted` with their claims, in order, and the first free one, which has
-        none."""
-        for number in itertools.count(1):
-            id = numbered(wanted, number)
-            owner = self.token(id)
-            if owner is not None or not self._barred(id):
-                yield id, owner
-                if owner is None:
-                    return
-
-    def _barred(self, id: str) -> bool:
-        # `x.report` with the suffix `.json` would be the name of the report of `x`.
-        return id.lower().endswith(".report") or self._is_known(id)
-
-    def _free_from(self, wanted: str) -> int:
-        """A number from which on none is used, found in a logarithmic number of looks; those below
-        it may have gaps, which stay."""
-        used, free = 1, 2
-        while self.token(numbered(wanted, free)) is not None:
-            used, free = free, free * 2
-        while free - used > 1:
-            middle = (used + free) // 2
-            if self.token(numbered(wanted, middle)) is None:
-                free = middle
-            else:
-                used = middle
-        return free
-
-
-def numbered(wanted: str, number: int) -> str:
-    if number == 1:
-        return wanted
-    suffix = f"-{number}"
-    room = MAX_ID_BYTES - len(suffix)
-    return os.fsencode(wanted)[:room].decode("utf-8", "ignore") + suffix
 
 
 def digest(*parts: str) -> str:

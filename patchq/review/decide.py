@@ -239,6 +239,8 @@ def discard(world: World, id: str) -> Decided:
 
 def _proposal(world: World, id: str) -> CommittedReport:
     report = world.queue.load(id)
+    if report is None and (past := world.queue.past(id)):
+        raise UsageError(f"batch {id} does not wait for review: it is {past.state}")
     if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
     sighting = traces.observe(world, report)
@@ -258,7 +260,7 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
     itself, and where the queue has lost the response.
     """
     report = world.queue.load(id)
-    if report is None and from_git.load(world, id) is None:
+    if report is None and from_git.gone(world, id) is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
     if report is None:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")

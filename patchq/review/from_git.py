@@ -9,12 +9,13 @@ not there, and nothing is made up in its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 
 from patchq.git import records
 from patchq.git.objects import Leaf, is_regular
 from patchq.model.report import Report
-from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Source
+from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Problem, Source
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Trace
@@ -28,6 +29,31 @@ def load(ground: Ground, id: str) -> Report | None:
     """The report of a batch as far as git can tell it; None if git does not know the batch."""
     found = traces.find(ground, {id})
     return _reports(ground, found)[0] if found else None
+
+
+def gone(ground: Ground, id: str) -> tuple[Report, str] | None:
+    """What is left of a batch whose report is not in the queue, as a report and a note on where it
+    is from: git tells the more, the register of ids the rest."""
+    if report := load(ground, id):
+        return report, SAYS_SO
+    past = ground.queue.past(id)
+    if past is None:
+        return None
+    ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
+    why = Problem(past.code, "the report, which said more, is gone") if past.code else None
+    made = document.to_json(
+        Outcome(
+            id=id,
+            state=past.state,
+            source=Source("", "", 0),
+            mode=ground.config.mode,
+            duplicate_of=past.other,
+            problems=(why,) if why else (),
+        )
+    )
+    # What nobody knows any more is null.
+    report = {**made, "source": {"name": None, "sha256": "", "bytes": None}, "mode": None}
+    return report, f"{past.state} at {ended}; its files were removed after `queue.retention_days`"
 
 
 def missing(ground: Ground, known: Iterable[str]) -> list[Report]:

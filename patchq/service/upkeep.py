@@ -156,8 +156,7 @@ class Retention:
                 break
         if old:
             stats.keep(world.queue_root, old)
-            for report in old:
-                world.queue.forget(report["id"])
+            world.queue.forget(*(report["id"] for report in old))
             world.queue.sync()
             stats.removed(world.queue_root)
         return more

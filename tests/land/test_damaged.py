@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -166,7 +165,8 @@ def test_a_target_that_cannot_be_read_holds_what_is_for_it(repo: Path, name: str
 def die_before_publishing(repo: Path, id: str) -> None:
     """Put the queue back to where it stood when the ref had just moved."""
     queue = repo / ".patchq"
-    token = os.readlink(queue / "ids" / id)
+    [register] = [path for path in (queue / "known").iterdir() if f"/{id}/" in path.read_text()]
+    token = register.read_text().partition(f"/{id}/")[2].partition("\n")[0]
     (queue / "active" / token).mkdir()
     (queue / "active" / token / f"{id}.md").touch()
     (queue / f"done/{id}.md").rename(queue / f"active/{token}.body")

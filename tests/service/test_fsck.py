@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -105,7 +106,9 @@ def drop_line(name: str, word: str) -> Callable[[Path], object]:
     def cut(repo: Path) -> None:
         for path in (repo / ".patchq").glob(name):
             lines = path.read_text().splitlines()
-            path.write_text("".join(f"{line}\n" for line in lines if word not in line.split()))
+            path.write_text(
+                "".join(f"{line}\n" for line in lines if word not in re.split("[ /]", line))
+            )
 
     return cut
 
@@ -178,7 +181,7 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "report of another schema": (edit_report("applied", schema="x/1"), {"report.broken"}),
     "report gone": (remove("done/accepted.report.json"), {"report.missing"}),
     "report of a proposal gone": (remove("done/waits.report.json"), {"report.missing"}),
-    "id": (remove("ids/applied"), {"id.free"}),
+    "id": (drop_line("known/*", "applied"), {"id.free"}),
     "register of verdicts": (drop_line("verdicts", "applied"), {"verdict.unlisted"}),
     "register of sources": (drop_line("sources/*", "applied"), {"source.unlisted"}),
     "record": (ref("-d", "refs/patchq/batches/applied"), {"record.missing"}),
@@ -200,7 +203,7 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         replaced(".patchq/done/applied.report.md", os.mkfifo),
         {"entry.foreign"},
     ),
-    "id that is a file": (replaced(".patchq/ids/applied", empty), {"entry.foreign"}),
+    "register that is a pipe": (replaced(".patchq/known/*", os.mkfifo), {"entry.foreign"}),
     "register that is a directory": (replaced(".patchq/verdicts", Path.mkdir), {"entry.foreign"}),
     "sources behind a link": (
         replaced(".patchq/sources/*", lambda path: path.symlink_to("/dev/null")),

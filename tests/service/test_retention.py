@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -48,11 +49,16 @@ def age(repo: Path, days: float) -> None:
     then = time.time() - days * DAY
     for path in [*repo.glob(".patchq/done/*"), *repo.glob(".patchq/rejected/*")]:
         os.utime(path, (then, then), follow_symlinks=False)
-    for link in (repo / ".patchq/ids").iterdir():
-        token = os.readlink(link)
-        if not (repo / f".patchq/active/{token}.held").exists():
-            link.unlink()
-            link.symlink_to(f"{int(then * 1e9):016x}-{token.partition('-')[2]}")
+    held = {path.stem for path in repo.glob(".patchq/active/*.held")}
+    for path in (repo / ".patchq/known").iterdir():
+        lines = []
+        for line in path.read_text().splitlines():
+            id, token, *more = line.split("/")[1:]
+            if not more and token not in held:
+                token = f"{int(then * 1e9):016x}-{token.partition('-')[2]}"
+            text = "/".join((id, token, *more))
+            lines.append(f"{crc32(text.encode()):08x}/{text}\n")
+        path.write_text("".join(lines))
 
 
 def files(repo: Path) -> list[str]:
@@ -186,16 +192,54 @@ def test_what_is_not_on_the_target_may_come_again(repo: Path, how: str) -> None:
     assert report(repo / ".patchq", "again")["state"] == "applied"
 
 
-@pytest.mark.parametrize(("first", "state"), [("applied", "applied"), ("discarded", "rejected")])
+@pytest.mark.parametrize(
+    ("first", "state"),
+    [
+        ("applied", "applied"),
+        ("discarded", "rejected"),
+        ("refused", "rejected"),
+        ("duplicate", "applied"),
+    ],
+)
 def test_who_depends_on_a_removed_one(repo: Path, first: str, state: str) -> None:
-    configure(repo, mode="auto" if first == "applied" else "review")
-    run(repo, first=EDIT)
+    configure(repo, mode="review" if first == "discarded" else "auto")
+    if first == "duplicate":
+        run(repo, before=EDIT)
+    run(repo, first=BAD if first == "refused" else EDIT)
     if first == "discarded":
         patchq("discard", "first", cwd=repo)
     age(repo, 31)
     expire(repo)
+    assert files(repo) == []
     run(repo, next=f"---\ndepends_on: [first]\n---\n{OTHER}")
     assert report(repo / ".patchq", "next")["state"] == state
+
+
+def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD, same=EDIT)
+    age(repo, 31)
+    expire(repo)
+    page = patchq("show", "bad", cwd=repo).out
+    assert "match.none" in page
+    assert "its files were removed after `queue.retention_days`" in page
+    told = patchq("--json", "show", "same", cwd=repo).json()
+    assert (told["state"], told["duplicate_of"]) == ("duplicate", "good")
+    assert "it is rejected" in patchq("revert", "bad", cwd=repo, code=2).err
+    assert "it is rejected" in patchq("accept", "bad", cwd=repo, code=2).err
+    assert "lost the response" in patchq("retry", "bad", cwd=repo, code=2).err
+    assert "no batch never" in patchq("show", "never", cwd=repo, code=2).err
+
+
+def test_a_retry_of_a_removed_one_is_understood(repo: Path) -> None:
+    run(repo, bad=BAD)
+    age(repo, 31)
+    expire(repo)
+    run(repo, better=f"---\nretries: bad\n---\n{EDIT}", other=f"---\nretries: no\n---\n{OTHER}")
+    warnings = {
+        id: [problem["code"] for problem in report(repo / ".patchq", id)["problems"]]
+        for id in ("better", "other")
+    }
+    assert warnings == {"better": [], "other": ["frontmatter.value"]}
 
 
 def test_a_directory_that_was_refused_goes_with_all_that_is_in_it(repo: Path) -> None:

@@ -132,7 +132,7 @@ def _abilities(root: Path) -> Iterator[Finding]:
     """What the protocol asks of the file system, tried out."""
     name = f".patchq-{os.getpid()}"
     own, other = root / "inbox" / f"{name}.tmp", root / "active" / f"{name}.tmp"
-    part, id = own.with_suffix(".part"), root / "ids" / name
+    part = own.with_suffix(".part")
     try:
         own.write_bytes(b"x")
         with own.open("rb") as file:
@@ -142,7 +142,6 @@ def _abilities(root: Path) -> Iterator[Finding]:
             rename_noreplace(folder, own.name, part.name)
         os.rename(part, other)
         os.link(other, own)
-        id.symlink_to("nowhere")
     except OSError as error:
         yield Finding(
             "queue.works",
@@ -152,12 +151,12 @@ def _abilities(root: Path) -> Iterator[Finding]:
                 error,
                 root,
                 "let the user that runs patchq write in all of its directories, on a file system "
-                "with renames, hard and symbolic links",
+                "with renames and hard links",
             ),
         )
         return
     finally:
-        for path in (own, part, other, id):
+        for path in (own, part, other):
             with suppress(OSError):
                 path.unlink()
     yield Finding("queue.works", "ok", "renames, links and flushes work in the queue")

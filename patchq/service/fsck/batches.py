@@ -22,7 +22,7 @@ from patchq.queue.inbox import IGNORED_SUFFIXES
 from patchq.queue.spool import Folder, extension
 from patchq.report import document, message, page
 from patchq.review import from_git
-from patchq.service.fsck.entries import Damage, aside, set_ref
+from patchq.service.fsck.entries import Damage, aside, register, set_ref
 
 _OLD_SECONDS = 3600.0
 _TEMPORARY = ("active/*.tmp", "*.tmp", "inbox/.*.tmp")
@@ -160,9 +160,8 @@ def _is_orphan(there: Batches, id: str) -> bool:
     """Whether the batch has no report, and no claim by which its verdict is being published."""
     if id in there.reports or id in there.broken:
         return False
-    try:
-        token = os.readlink(there.root / "ids" / id)
-    except OSError:
+    token = register(there.root).token(id)
+    if token is None:
         return True
     claim = there.root / "active" / token
     return not any(os.path.exists(f"{claim}{suffix}") for suffix in (".json", ".body"))
@@ -175,15 +174,16 @@ def _registers(there: Batches) -> Iterator[Damage]:
         path.name: path.read_text(encoding="utf-8", errors="replace").splitlines()
         for path in (root / "sources").iterdir()
     }
+    known = register(root)
+    for id in known.unknown(sorted({*there.reports, *filter(spool.valid, verdicts)})):
+        yield Damage(
+            "id.free",
+            id,
+            "the id is not reserved, so another batch could get it",
+            mend=partial(known.restore, id),
+        )
     for id, report in there.reports.items():
-        link, sha256 = root / "ids" / id, report["source"]["sha256"]
-        if not link.is_symlink():
-            yield Damage(
-                "id.free",
-                id,
-                "the id is not reserved, so another batch could get it",
-                mend=partial(os.symlink, "restored", link),
-            )
+        sha256 = report["source"]["sha256"]
         if id not in verdicts:
             yield Damage(
                 "verdict.unlisted",

@@ -31,7 +31,8 @@ from patchq.land.deaths import TRIES
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT
-from patchq.queue.spool import VERDICTS, token_of
+from patchq.queue.register import KNOWN, LINKS, Register
+from patchq.queue.spool import VERDICTS, Folder, token_of
 from patchq.report import document
 from patchq.service.stats import COUNTS
 from patchq.service.upkeep import CLOCK
@@ -70,7 +71,7 @@ class Damage:
 
 def check_shapes(root: Path) -> Iterator[Damage]:
     """Everything that cannot be read as what its name says."""
-    for folder in (root, *(root / name for name in (*PUBLIC, *PRIVATE, TRIES))):
+    for folder in (root, *(root / name for name in (*PUBLIC, *PRIVATE, LINKS, TRIES))):
         found = list(_wrong(root, folder, stat.S_ISDIR, _ENTER))
         yield from found
         if not found and folder.is_dir():
@@ -93,10 +94,10 @@ def _inside(root: Path, folder: Path) -> Iterator[Place]:
     for path in sorted(folder.iterdir()):
         token = token_of(path.name)
         if (folder == root and path.name in (VERDICTS, COUNTS, CLOCK, _LOCK)) or (
-            folder.name in ("sources", TRIES)
+            folder.name in (KNOWN, "sources", TRIES)
         ):
             yield path, stat.S_ISREG, _WRITE
-        elif folder.name == "ids":
+        elif folder.name == LINKS:
             yield path, stat.S_ISLNK, 0
         elif folder.name == "active" and token == path.name:
             yield path, stat.S_ISDIR, _ENTER
@@ -119,7 +120,7 @@ def _wrong(root: Path, path: Path, belongs: Callable[[int], bool], rights: int) 
             "entry.foreign",
             str(path),
             f"there has to be a {_KINDS[belongs]}, and it is something else",
-            mend=partial(_replace_id if path.parent == root / "ids" else aside, root, path),
+            mend=partial(_replace_link if path.parent == root / LINKS else aside, root, path),
         )
     elif rights and not os.access(path, rights & _allowed(root)):
         own = path.lstat().st_uid == os.geteuid()
@@ -148,10 +149,16 @@ def aside(root: Path, path: Path, name: str | None = None) -> None:
     shutil.move(path, target)
 
 
-def _replace_id(root: Path, path: Path) -> None:
+def _replace_link(root: Path, path: Path) -> None:
     """The name is what counts: no other batch may get it."""
+    register(root).restore(path.name)
     aside(root, path)
-    path.symlink_to("restored")
+
+
+def register(root: Path) -> Register:
+    """The register of ids of the queue at `root`."""
+    links = Folder(root / LINKS, lasting=False)
+    return Register(Folder(root / KNOWN), links, lambda id: False)
 
 
 # --------------------------------------------------------------- refs
