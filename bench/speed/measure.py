@@ -76,8 +76,7 @@ def patchq_checked_out(
 
 def git_am(site: Site, mails: Path, made: Sequence[Change], wanted: str) -> Run:
     """`git am` of the same changes, in a linked worktree with its target checked out."""
-    site.fresh_tree()
-    ended = timed(["git", "am", "-q", str(mails)], site, site.mail)
+    ended = timed(["git", "am", "-q", str(mails)], site, site.fresh_mail())
     site.verify(site.mail, "mail", made, wanted)
     return ended
 

@@ -144,18 +144,25 @@ class Site:
         return self.plain
 
     def fresh_tree(self) -> Path:
-        """`tree` and `mail`, checked out at the base; the first time takes a while."""
+        """`tree`, checked out at the base; the first time takes a while."""
         if not self.tree.exists():
             refs = {"main": self.base, "mail": self.base}
             new_repository(self.tree, self.store, refs, head="main")
             git(self.tree, "read-tree", "--reset", "-u", "main", home=self.home)
-            git(self.tree, "worktree", "add", "-q", str(self.mail), "mail", home=self.home)
-        for worktree in (self.tree, self.mail):
-            git(worktree, "reset", "-q", "--hard", self.base, home=self.home)
+        git(self.tree, "reset", "-q", "--hard", self.base, home=self.home)
         self._forget(self.tree / ".git")
         shutil.rmtree(self.tree / ".patchq", ignore_errors=True)
         self._settle(self.tree, "auto")
         return self.tree
+
+    def fresh_mail(self) -> Path:
+        """`mail`, likewise, and `tree`."""
+        if self.mail.exists():
+            git(self.mail, "reset", "-q", "--hard", self.base, home=self.home)
+        self.fresh_tree()
+        if not self.mail.exists():
+            git(self.tree, "worktree", "add", "-q", str(self.mail), "mail", home=self.home)
+        return self.mail
 
     def _forget(self, git_dir: Path) -> None:
         """Take away all refs and objects that came after the base; that one is in the packs."""

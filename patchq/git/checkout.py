@@ -1,6 +1,10 @@
-"""What is checked out where, whether it can be reached, and what it is in the middle of.
+"""What is checked out where: whether it can be reached, what it is in the middle of, what in it is
+not as its branch says.
 
-It is asked for every landing, so it is read from files.
+It is asked for every landing, so it is read from files; all but the index, which has four versions
+and two splits that only git knows.  One `git ls-files` tells of any number of paths (11 ms with
+100,000 entries, where `git status` takes 20); the files are then compared here, by content, and git
+is asked again only about those that differ, as they do where line ends are converted.
 
 A work tree that is registered and out of reach (on a disk that is not mounted, behind a private
 `/tmp`, outside of a container) cannot follow, and whoever works there would take the batch back:
@@ -11,17 +15,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from patchq.git.command import QUIET, Git, plain_environment
+from patchq.git.objects import BLOB, Leaf, is_regular, object_id
 from patchq.git.reffiles import heads
 from patchq.git.repository import Repository
 
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
 _SERIES = {"pick": "cherry-picking", "revert": "reverting"}
 """What a series of commits is for, between two of them."""
+_MOST_PATHS = 40
 _HEAD_STATES = {
     "MERGE_HEAD": "merging",
     "CHERRY_PICK_HEAD": "cherry-picking",
@@ -137,6 +144,111 @@ def busy(repo: Repository, branch: str) -> str | None:
             if word := next(states, None) or _SERIES.get(series):
                 return word
     return None
+
+
+def dirty(checkout: Checkout, commit: str, paths: Iterable[str]) -> list[str]:
+    """Those of the paths that are not in index and work tree as they are in the commit.
+
+    A path that the commit has not must be free: no untracked or ignored file there, nor one where
+    it needs a directory.  Entries that git keeps its eyes off (skip-worktree, assume-unchanged)
+    count as dirty.
+    """
+    touched = sorted(set(paths))
+    root = checkout.repo.tree(commit).root
+    index = entries_of(checkout, touched)
+    strays = index.keys() - set(touched)
+    found = {path for path in touched for stray in strays if stray.startswith(f"{path}/")}
+    unsure = []
+    for path in touched:
+        leaf = checkout.repo.leaf(root, path)
+        leaf = leaf if leaf and is_regular(leaf[0]) else None
+        if not same_entry(index.get(path), leaf) or (
+            leaf is None and _occupied(checkout.workdir, path, touched)
+        ):
+            found.add(path)
+        elif leaf is not None and not holds(checkout.workdir, path, leaf):
+            unsure.append(path)
+    return sorted(found | _changed(checkout, unsure))
+
+
+def entries_of(
+    checkout: Checkout, paths: Sequence[str], index: Path | None = None
+) -> dict[str, tuple[str, int, str]]:
+    """Path -> (git's tag, mode, id) of the index entries at and below the paths.
+
+    The tag is `H` for a plain entry (`git help ls-files`, under -t and -v).
+    """
+    output = checkout.git.output("ls-files", "-s", "-v", "-z", "--", *pathspec(paths), index=index)
+    items = output.split(b"\0")[:-1]
+    found = {}
+    for path in map(os.fsencode, paths):
+        # They stand in the order of their names, in which others come between the two.
+        for first, last in ((path, path + b"\0"), (path + b"/", path + b"0")):
+            start = bisect_left(items, first, key=_name)
+            for item in items[start : bisect_left(items, last, start, key=_name)]:
+                tag, mode, oid, _ = item.partition(b"\t")[0].decode().split(" ")
+                found[os.fsdecode(_name(item))] = tag, int(mode, 8), oid
+    return found
+
+
+def _name(item: bytes) -> bytes:
+    return item.partition(b"\t")[2]
+
+
+def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
+    """Whether an index entry is a plain one for the leaf, or both are missing."""
+    if entry is None or leaf is None:
+        return entry is None and leaf is None
+    tag, mode, oid = entry
+    return tag == "H" and oid == leaf[1] and is_regular(mode) and not (mode ^ leaf[0]) & 0o100
+
+
+def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
+    """Whether the file is, byte for byte and executable or not, what the leaf says."""
+    place = workdir / path
+    try:
+        status = place.lstat()
+        if not stat.S_ISREG(status.st_mode) or (status.st_mode ^ leaf[0]) & 0o100:
+            return False
+        return obstacle(workdir, path) is None and object_id(BLOB, place.read_bytes()) == leaf[1]
+    except OSError:
+        return False
+
+
+def obstacle(workdir: Path, path: str) -> str | None:
+    """What stands in place of a directory of the path: a file, or a link to anywhere."""
+    parts = path.split("/")
+    for length in range(1, len(parts)):
+        place = workdir.joinpath(*parts[:length])
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            return "/".join(parts[:length])
+    return None
+
+
+def pathspec(paths: Sequence[str]) -> Sequence[str]:
+    """What to give git to look at: few paths, or everything, which is faster than many (500 of
+    100,000: 46 ms instead of 283)."""
+    return paths if len(paths) <= _MOST_PATHS else ()
+
+
+def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
+    """Those of the tracked paths that git calls changed."""
+    if not paths:
+        return set()
+    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
+    items = checkout.git.output("status", *options, "--", *pathspec(paths)).split(b"\0")
+    return {os.fsdecode(item[3:]) for item in items} & set(paths)
+
+
+def _occupied(workdir: Path, path: str, touched: Collection[str]) -> bool:
+    """Whether something that no touched path accounts for is where `path` shall be created."""
+    if (above := obstacle(workdir, path)) is not None:
+        return above not in touched
+    place = workdir / path
+    if place.is_symlink() or not place.is_dir():
+        return os.path.lexists(place)
+    inside = (Path(where, name) for where, _, names in os.walk(place) for name in names)
+    return any(str(file.relative_to(workdir)) not in touched for file in inside)
 
 
 def workdir_of(repo: Repository, gitdir: Path) -> Path | None:

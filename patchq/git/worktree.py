@@ -17,10 +17,8 @@ The lock is a link to an own file that names both commits, so that whoever finds
 (`recover`) can tell by the ref which of the two the work tree shall be at.  Only files that hold
 what one of the two commits has are then touched.
 
-Whether touched files are clean takes one `git ls-files`, since the index has four versions and two
-splits that only git knows (11 ms with 100,000 entries, where `git status` takes 20); the files are
-then compared here, by content, and git is asked again only about those that differ, as they do
-where line ends are converted.
+Git reads and writes the whole index for that, however little changes.  So the commits of many
+batches in a row are followed by one step, from the first one's parent to the last one.
 """
 
 from __future__ import annotations
@@ -29,19 +27,27 @@ import json
 import logging
 import os
 import shutil
-import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path, PurePath
 from subprocess import CompletedProcess
 
 from patchq.git import files
 from patchq.git.backup import keep
-from patchq.git.checkout import Checkout, checkouts
+from patchq.git.checkout import (
+    Checkout,
+    checkouts,
+    dirty,
+    entries_of,
+    holds,
+    obstacle,
+    pathspec,
+    same_entry,
+)
 from patchq.git.command import complaint, failure
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
-from patchq.git.objects import BLOB, Leaf, is_regular, object_id
+from patchq.git.objects import Leaf, is_regular
 from patchq.git.repository import Repository
 from patchq.git.reserve import Reserve
 from patchq.model.errors import (
@@ -60,36 +66,11 @@ _SUFFIX = ".index"
 _BEGUN = b"begun\n"
 _RECOVER_SECONDS = 5.0
 _BLOCK = 4096
-MOST_PATHS = 40
-
-
-def dirty(checkout: Checkout, commit: str, paths: Iterable[str]) -> list[str]:
-    """Those of the paths that are not in index and work tree as they are in the commit.
-
-    A path that the commit has not must be free: no untracked or ignored file there, nor one where
-    it needs a directory.  Entries that git keeps its eyes off (skip-worktree, assume-unchanged)
-    count as dirty.
-    """
-    touched = sorted(set(paths))
-    root = checkout.repo.tree(commit).root
-    index = _listed(checkout, touched)
-    strays = index.keys() - set(touched)
-    found = {path for path in touched for stray in strays if stray.startswith(f"{path}/")}
-    unsure = []
-    for path in touched:
-        leaf = checkout.repo.leaf(root, path)
-        leaf = leaf if leaf and is_regular(leaf[0]) else None
-        if not _same_entry(index.get(path), leaf) or (
-            leaf is None and _occupied(checkout.workdir, path, touched)
-        ):
-            found.add(path)
-        elif leaf is not None and not _holds(checkout.workdir, path, leaf):
-            unsure.append(path)
-    return sorted(found | _changed(checkout, unsure))
 
 
 class Follow:
-    """The update of one checked-out work tree from commit `old` to `new`, in two phases."""
+    """The update of one checked-out work tree from commit `old` to `new`, in two phases.  `touched`
+    are paths that have to be clean although the two commits agree on them."""
 
     def __init__(
         self,
@@ -97,12 +78,14 @@ class Follow:
         old: str,
         new: str,
         *,
+        touched: Collection[str] = (),
         wait: float = WAIT_SECONDS,
         backup: bool = False,
     ) -> None:
         self.checkout = checkout
         self.old = old
         self.new = new
+        self.touched = touched
         self.wait = wait
         self.backup = backup
         self._copies: list[Path] = []
@@ -174,9 +157,9 @@ class Follow:
         self._lock.flush()
         _copy_index(gitdir, self._copy)
         if self.backup:
-            self._copies = keep(repo.commondir, workdir, repo.changes(self.old, self.new))
+            self._copies = keep(repo.commondir, workdir, self._changes)
         try:
-            self._reserve = Reserve(_way_back(self.checkout, repo.changes(self.old, self.new)))
+            self._reserve = Reserve(_way_back(self.checkout, self._changes))
         except DiskFault:
             self._drop_copies()
             raise
@@ -217,8 +200,12 @@ class Follow:
     def _copy(self) -> Path:
         return self._lock.beside(".new")
 
+    @cached_property
+    def _changes(self) -> Changes:
+        return self.checkout.repo.changes(self.old, self.new)
+
     def _paths_in_the_way(self) -> list[str]:
-        return dirty(self.checkout, self.old, self.checkout.repo.changes(self.old, self.new))
+        return dirty(self.checkout, self.old, {*self._changes, *self.touched})
 
     def _switch(self, here: str, there: str) -> Fault | None:
         """Let git update files and copy.  It checks everything before it writes anything, by the
@@ -230,8 +217,7 @@ class Follow:
         fault = self._why(switch())
         if fault is None or isinstance(fault, DiskFault):
             return fault
-        changes = sorted(self.checkout.repo.changes(here, there))
-        short = self._why(_refresh(self.checkout, changes, self._copy))
+        short = self._why(_refresh(self.checkout, sorted(self._changes), self._copy))
         return short if isinstance(short, DiskFault) else self._why(switch())
 
     def _why(self, done: CompletedProcess[bytes]) -> Fault | None:
@@ -324,15 +310,15 @@ def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> 
     two commits each of them is.  What somebody changed in the meantime stays as it is."""
     _copy_index(checkout.gitdir, copy)
     changes = checkout.repo.changes(old, new)
-    entries = _listed(checkout, sorted(changes), copy)
+    entries = entries_of(checkout, sorted(changes), copy)
     lines, outdated = [], []
     for path, sides in changes.items():
-        if not any(_same_entry(entries.get(path), side) for side in sides):
+        if not any(same_entry(entries.get(path), side) for side in sides):
             continue
         leaf = sides[target == new]
         mode, oid = leaf or (0, "0" * 40)
         lines.append(b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path)))
-        there = leaf is not None and _holds(checkout.workdir, path, leaf)
+        there = leaf is not None and holds(checkout.workdir, path, leaf)
         if not there and _is_between(checkout, path, changes):
             outdated.append((path, leaf))
     # Replacing a file by a directory, or the reverse, needs the deletion first.
@@ -372,7 +358,7 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
 
 def _refresh(checkout: Checkout, paths: list[str], index: Path) -> CompletedProcess[bytes]:
     """Renew the times of the paths' entries in the index where the content is the same."""
-    there = _pathspec([path for path in paths if (checkout.workdir / path).is_file()])
+    there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
     everything = ("update-index", "-q", "--refresh")
     words = ("add", "--refresh", "--", *there) if there else everything
     return checkout.git.run(*words, index=index)
@@ -394,94 +380,20 @@ def _publish(copy: Path, checkout: Checkout) -> None:
 
 
 def _copy_index(gitdir: Path, copy: Path) -> None:
-    """With its time: git looks at the content of files that are as young as their index."""
-    copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)  # of a killed git
+    """With its time: git looks at the content of files that are as young as their index.  It never
+    writes into an index, so that a link will do where one can be made."""
+    for old in (copy, copy.with_name(f"{copy.name}.lock")):  # of a killed git
+        old.unlink(missing_ok=True)
     with suppress(FileNotFoundError):
-        shutil.copy2(gitdir / "index", copy)
+        try:
+            os.link(os.path.realpath(gitdir / "index"), copy)
+        except FileNotFoundError:
+            raise
+        except OSError:  # as of somebody else's, in a shared repository
+            shutil.copy2(gitdir / "index", copy)
 
 
 def _remove(lock: LinkLock) -> None:
     for suffix in (".new", ".new.lock"):
         lock.beside(suffix).unlink(missing_ok=True)
     lock.free()
-
-
-def _listed(
-    checkout: Checkout, paths: Sequence[str], index: Path | None = None
-) -> dict[str, tuple[str, int, str]]:
-    """Path -> (git's tag, mode, id) of the index entries at and below the paths.
-
-    The tag is `H` for a plain entry (`git help ls-files`, under -t and -v).
-    """
-    wanted = {os.fsencode(path) for path in paths}
-
-    @cache
-    def is_below(directory: bytes) -> bool:
-        return directory in wanted or (
-            b"/" in directory and is_below(directory.rpartition(b"/")[0])
-        )
-
-    found = {}
-    output = checkout.git.output("ls-files", "-s", "-v", "-z", "--", *_pathspec(paths), index=index)
-    for item in output.split(b"\0"):
-        info, _, name = item.partition(b"\t")
-        if name in wanted or is_below(name.rpartition(b"/")[0]):
-            tag, mode, oid, _ = info.decode().split(" ")
-            found[os.fsdecode(name)] = tag, int(mode, 8), oid
-    return found
-
-
-def _same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
-    """Whether an index entry is a plain one for the leaf, or both are missing."""
-    if entry is None or leaf is None:
-        return entry is None and leaf is None
-    tag, mode, oid = entry
-    return tag == "H" and oid == leaf[1] and is_regular(mode) and not (mode ^ leaf[0]) & 0o100
-
-
-def _holds(workdir: Path, path: str, leaf: Leaf) -> bool:
-    """Whether the file is, byte for byte and executable or not, what the leaf says."""
-    place = workdir / path
-    try:
-        status = place.lstat()
-        if not stat.S_ISREG(status.st_mode) or (status.st_mode ^ leaf[0]) & 0o100:
-            return False
-        return obstacle(workdir, path) is None and object_id(BLOB, place.read_bytes()) == leaf[1]
-    except OSError:
-        return False
-
-
-def obstacle(workdir: Path, path: str) -> str | None:
-    """What stands in place of a directory of the path: a file, or a link to anywhere."""
-    parts = path.split("/")
-    for length in range(1, len(parts)):
-        place = workdir.joinpath(*parts[:length])
-        if place.is_symlink() or (place.exists() and not place.is_dir()):
-            return "/".join(parts[:length])
-    return None
-
-
-def _pathspec(paths: Sequence[str]) -> Sequence[str]:
-    """What to give git to look at: few paths, or everything, which is faster than many (500 of
-    100,000: 46 ms instead of 283)."""
-    return paths if len(paths) <= MOST_PATHS else ()
-
-
-def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
-    """Those of the tracked paths that git calls changed."""
-    if not paths:
-        return set()
-    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
-    items = checkout.git.output("status", *options, "--", *_pathspec(paths)).split(b"\0")
-    return {os.fsdecode(item[3:]) for item in items} & set(paths)
-
-
-def _occupied(workdir: Path, path: str, touched: Sequence[str]) -> bool:
-    """Whether something that no touched path accounts for is where `path` shall be created."""
-    if (above := obstacle(workdir, path)) is not None:
-        return above not in touched
-    place = workdir / path
-    if place.is_symlink() or not place.is_dir():
-        return os.path.lexists(place)
-    inside = (Path(where, name) for where, _, names in os.walk(place) for name in names)
-    return any(str(file.relative_to(workdir)) not in touched for file in inside)

@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
 
-from patchq.git.worktree import obstacle
+from patchq.git.checkout import obstacle
 from patchq.hooks import shipped, sight
 from patchq.hooks.jail import (  # fmt: skip
     Cancelled,

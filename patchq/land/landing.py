@@ -12,12 +12,12 @@ to look for; no report appears before what it speaks of is durable, and publishi
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from patchq.git import files, records, refs, worktree
-from patchq.git.checkout import checkouts
+from patchq.git.checkout import busy, checkouts
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.objects import Identity
 from patchq.git.refs import Staged
@@ -65,7 +65,7 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
         tips.forget()
         return Landed(again=left)
     with ExitStack() as staged:
-        moves = _moves(decisions, world, staged)
+        moves = _moves(decisions, world, tips, staged)
         flush(world)
         for move in moves:
             move.make()
@@ -95,13 +95,14 @@ def _intended(written: Publication, world: World) -> bool:
 
 
 def _sorted(written: Sequence[Publication], not_made: Mapping[str, _Move]) -> Landed:
-    """One that saw the branch as a lost one would have left it is to be decided again, too."""
+    """One that saw the branch as a lost one would have left it is to be decided again, too; and
+    where one of many cannot land, each of them, to find out which."""
     landed, lost = Landed(), set()
     for one in written:
         decision, move = one.decision, not_made.get(one.decision.id)
         if move is not None:
             lost.add(decision.target)
-        if move is not None and move.damage is not None:
+        if move is not None and move.damage is not None and len(move.row) == 1:
             landed.done.append(publication(decision.damaged(move.damage)))
         elif move is not None and move.busy is not None:
             # Somebody else holds the branch's lock: the batch waits, and is decided again.
@@ -150,13 +151,14 @@ class _Landing:
             not before.proposed
             and not self.proposed
             and before.candidate.commit == self.candidate.parent
-            and not self.candidate.follows
         )
 
 
-def _moves(decisions: Sequence[Decision], world: World, staged: ExitStack) -> list[_Move]:
-    """The ref moves that make the verdicts true; batches on one branch that follow each other, and
-    that no work tree has to follow, move it together.  Their values last until `staged` closes."""
+def _moves(
+    decisions: Sequence[Decision], world: World, tips: Tips, staged: ExitStack
+) -> list[_Move]:
+    """The ref moves that make the verdicts true; batches on one branch that follow each other move
+    it together.  Their values last until `staged` closes."""
     rows: list[list[_Landing]] = []
     newest: dict[str, list[_Landing]] = {}
     for landing in (_Landing(it, it.candidate) for it in decisions if it.candidate):
@@ -172,7 +174,7 @@ def _moves(decisions: Sequence[Decision], world: World, staged: ExitStack) -> li
         stacked = [m for m in moves if m.target == target and not m.row[-1].proposed]
         value = refs.stage(world.repo, row[-1].candidate.commit)
         staged.callback(value.drop)
-        moves.append(_Move(world, row, stacked, value))
+        moves.append(_Move(world, tips, row, stacked, value))
     return moves
 
 
@@ -182,6 +184,7 @@ class _Move:
     the flush, so that the flush makes it durable."""
 
     world: World
+    tips: Tips
     row: Sequence[_Landing]
     after: Sequence[_Move]
     """The moves of the same branch before this one."""
@@ -199,7 +202,7 @@ class _Move:
         it did not move either."""
         lost = next((move for move in self.after if not move.made), None)
         if lost is not None:
-            self.busy, self.damage = lost.busy, lost.damage
+            self.busy = lost.busy
             return
         try:
             self.made = self._moved()
@@ -213,11 +216,25 @@ class _Move:
         if first.proposed:
             name = records.BRANCHES + first.decision.id
             return refs.move(self.world.repo, name, None, self.value, first.log, who)
+        if busy(self.world.repo, self.target):  # somebody began that since it was decided
+            return False
         through = [(landing.candidate.commit, landing.log) for landing in self.row[:-1]]
+        touched = {path for landing in self.row for path in landing.candidate.paths}
         # A batch that waited for a lock already looks again soon, so it need not stand and wait.
         wait = 0.0 if first.decision.claim.held else WAIT_SECONDS
         tip = first.candidate.parent
-        return move_target(self.world, self.target, tip, self.value, last.log, who, through, wait)
+        return move_target(
+            self.world,
+            self.target,
+            tip,
+            self.value,
+            last.log,
+            who,
+            through=through,
+            wait=wait,
+            touched=touched,
+            unsure=self.tips.unsure,
+        )
 
 
 def _record(moves: Sequence[_Move], world: World) -> None:
@@ -238,21 +255,28 @@ def move_target(
     new: Staged,
     log: str,
     who: Identity,
+    *,
     through: Sequence[tuple[str, str]] = (),
     wait: float = WAIT_SECONDS,
+    touched: Collection[str] = (),
+    unsure: set[str] | None = None,
 ) -> bool:
     """Move a branch from `old` to `new`, with every work tree that has it checked out; False when
-    the branch or a work tree is not as it was.  `through`, `wait`: see `refs.move`."""
+    the branch or a work tree is not as it was, and then `unsure` has what is in the way there.
+    `through`, `wait`: see `refs.move`; `touched`: see `worktree.Follow`."""
     name = f"refs/heads/{target}"
     follows: list[worktree.Follow] = []
     try:
         for checkout in checkouts(world.repo, target):
             if checkout.unseen:
                 return _undo(follows)
+            backup = world.config.worktree.backup
             follow = worktree.Follow(
-                checkout, old, new.oid, wait=wait, backup=world.config.worktree.backup
+                checkout, old, new.oid, touched=touched, wait=wait, backup=backup
             )
-            if follow.prepare():
+            if found := follow.prepare():
+                if unsure is not None:
+                    unsure.update(found)
                 return _undo(follows)
             follows.append(follow)
         if follows:

@@ -36,6 +36,9 @@ from patchq.report import page
 GROUP = 256
 """Responses that share their flushes, at most."""
 _GROUP_SECONDS = 0.2
+_FOLLOW_SECONDS = 1.0
+"""How long a group is gathered, and one that a work tree follows: git reads and writes all of the
+index for that, 0.2 s with 100,000 files."""
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
@@ -139,10 +142,10 @@ def work(
     """Give every claim its verdict, in order; how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
-    The same bytes twice are two groups: the second is recognised by the report of the first.  So
-    are two batches that a work tree has to follow: it shows only what has landed.
+    The same bytes twice are two groups: the second is recognised by the report of the first.
     """
-    tips, ended, most = Tips(world), 0, presubmit.group_size(world, GROUP)
+    tips = Tips(world, _unsure.setdefault(world.repo, set()))
+    ended, most = 0, presubmit.group_size(world, GROUP)
     group: list[Decision] = []
     began = monotonic()
 
@@ -157,7 +160,8 @@ def work(
             world.desk.take(claim)
             continue
         same = any(before.claim.source.sha256 == claim.source.sha256 for before in group)
-        if same or len(group) >= most or (group and monotonic() - began > _GROUP_SECONDS):
+        long = _FOLLOW_SECONDS if any(before.follows for before in group) else _GROUP_SECONDS
+        if same or len(group) >= most or (group and monotonic() - began > long):
             settle()
         if world.ask and choice is None:
             settle()
@@ -169,10 +173,12 @@ def work(
             settle()
             decision = _decide(claim, world, tips, decision.choice)
         group.append(decision)
-        if decision.follows and not world.hooks.parallel:
-            settle()
     settle()
     return ended
+
+
+_unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
+"""The paths that were in the way when a work tree was to follow, as long as they may be."""
 
 
 def _sees_what_has_not_landed(decision: Decision, group: Sequence[Decision]) -> bool:

@@ -16,8 +16,7 @@ from typing import Literal
 from patchq import formats
 from patchq.config.reviewed import who_runs
 from patchq.formats.envelope.opening import open_response
-from patchq.git import worktree
-from patchq.git.checkout import Checkout, busy, checkouts, unwritable
+from patchq.git.checkout import Checkout, busy, checkouts, dirty, unwritable
 from patchq.git.located import WorkTrees
 from patchq.git.objects import Identity, parse_identity
 from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
@@ -300,17 +299,33 @@ def checked(decision: Decision, changes: Sequence[FileChange], tip: str, world: 
 
 def choose_mode(checked: Checked) -> Checked | Decision:
     """Proposed or applied, or held until nobody's hands are on the branch."""
+    world = checked.world
+    # What a hook or a person is asked about shall not turn out to be in the way later.
+    asks = world.hooks.before or world.ask is not None or checked.choice.dry_run
     decision, follows = ruled(
-        checked.decision, checked.plan, checked.paths, checked.target, checked.tip, checked.world
+        checked.decision,
+        checked.plan,
+        checked.paths,
+        checked.target,
+        checked.tip,
+        world,
+        None if asks else checked.tips.unsure,
     )
     return replace(checked, decision=decision, follows=follows) if decision.lands else decision
 
 
 def ruled(
-    decision: Decision, plan: Plan, paths: tuple[str, ...], target: str, tip: str, world: World
+    decision: Decision,
+    plan: Plan,
+    paths: tuple[str, ...],
+    target: str,
+    tip: str,
+    world: World,
+    unsure: set[str] | None = None,
 ) -> tuple[Decision, bool]:
     """The decision with its state and the reasons for that, and whether a work tree that has the
-    target checked out has to follow; `paths` are those to look at, and `tip` is the target's."""
+    target checked out has to follow; `paths` are those to look at, `tip` is the target's, and
+    `unsure` as in `Tips`."""
     auto = decision.mode == "auto" and not world.config.confirm
     # A diff may ask for a mode, which patchq does not set; and what a file says may be in doubt.
     asks = any(problem.code in ("path.review", "result.syntax") for problem in decision.problems)
@@ -324,12 +339,14 @@ def ruled(
             f"a work tree is {doing} {target}",
             "nothing to send: the batch lands by itself once that is finished or aborted",
         ), False
-    follows = False
+    follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
     for checkout in checkouts(world.repo, target):
         follows = applied
-        left_behind = list(_left_behind(decision, checkout, tip, paths))
+        left_behind = list(_left_behind(decision, checkout, tip, paths, looks))
         decision = replace(decision, problems=(*decision.problems, *left_behind))
         applied = applied and not left_behind
+    if applied and looks and unsure is not None:
+        unsure.difference_update(paths)
     return replace(decision, state="applied" if applied else "proposed"), follows
 
 
@@ -351,13 +368,15 @@ def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | Non
 
 
 def _left_behind(
-    decision: Decision, checkout: Checkout, tip: str, paths: tuple[str, ...]
+    decision: Decision, checkout: Checkout, tip: str, paths: tuple[str, ...], looks: bool
 ) -> Iterator[Problem]:
-    """Why the work tree cannot follow the batch."""
+    """Why the work tree cannot follow the batch; `looks`: also what is in the way there."""
     if problem := unseen(checkout, paths, f"`patchq accept {decision.id}`"):
         yield problem
         return
-    for path in worktree.dirty(checkout, tip, paths):
+    # It is where the branch is, not where that will be once those before it have landed.
+    there = checkout.repo.branch_tip(checkout.branch) or tip
+    for path in dirty(checkout, there, paths) if looks else ():
         message = f"{path} has uncommitted changes in the work tree {checkout.workdir}"
         yield _to_review(decision, "worktree.dirty", message, path)
 

@@ -214,6 +214,10 @@ class Tips:
     """The branches' tips as they will be when the verdicts before this one have landed."""
 
     _world: World
+    unsure: set[str] | None = None
+    """For those who land many batches at once, and look at the work tree that follows once, at the
+    last moment: the paths that were in the way then, to be looked at before the next decision.
+    None: each decision looks at all of its paths."""
     _moved: dict[str, str] = field(default_factory=dict)
 
     def of(self, branch: str) -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from patchq.git import records, refs, worktree
-from patchq.git.checkout import busy, checkouts
+from patchq.git import records, refs
+from patchq.git.checkout import busy, checkouts, dirty
 from patchq.git.signing import is_signed
 from patchq.land import collisions, landing, presubmit, reports, worker
 from patchq.model.errors import Fault, UsageError
@@ -208,7 +208,7 @@ def _left_behind(
     left = [problem for at in where if (problem := stages.unseen(at, changed, again))]
     if left:
         return tuple(replace(problem, severity="error") for problem in left)
-    paths = [path for at in where for path in worktree.dirty(at, tip, changed)]
+    paths = [path for at in where for path in dirty(at, tip, changed)]
     problem = Problem(
         "worktree.dirty",
         "the work tree has uncommitted changes in " + ", ".join(paths),

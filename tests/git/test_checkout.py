@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.git.checkout import Checkout, busy, checkouts
+from patchq.git.checkout import Checkout, busy, checkouts, dirty
 from patchq.git.repository import Repository
-from patchq.git.worktree import dirty
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
 
 FILES = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_files
 
+Steps = Callable[..., list[list[str]]]
+"""Gives the paths of each step that a work tree made, and forgets them."""
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".gitignore": "*.log\n"}
 
 
@@ -108,6 +112,125 @@ def test_other_files_may_be_dirty(repo: Path) -> None:
     (told,) = run(repo, "auto", x=EDIT)
     assert (told["state"], codes(told)) == ("applied", [])
     assert status(repo) == before
+    assert (repo / "a.txt").read_text() == "one\n2\nthree\n"
+
+
+# ---------------------------------------------------------------- many at once
+
+MANY = {name: f"{name}\n" for name in ("c.txt", "d.txt", "e.txt", "f.txt")}
+SHIM = """#!/bin/sh
+for word; do before=$last; last=$word; done
+case " $* " in *" read-tree "*)
+    real diff-tree -r --name-only $before $last | tr '\\n' ' ' >> "{log}"; echo >> "{log}"
+    case "$(real diff-tree -r --name-only $before $last)" in {stuck}) exit 128;; esac
+esac
+exec real "$@"
+"""
+
+
+@pytest.fixture
+def steps(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
+    """A git that notes what each step of a work tree changes, and fails where the paths have the
+    pattern; the steps so far."""
+    log, shim = repo.parent / "steps", repo.parent / "bin" / "git"
+    real = subprocess.check_output(["sh", "-c", "command -v git"], text=True).strip()
+
+    def so_far(stuck: str = "nothing") -> list[list[str]]:
+        write_files(
+            shim.parent, {"git": SHIM.format(log=log, stuck=stuck).replace("real ", f"{real} ")}
+        )
+        shim.chmod(0o755)
+        found = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+        log.unlink(missing_ok=True)
+        return found
+
+    so_far()
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    return so_far
+
+
+def each(**paths: str) -> dict[str, str]:
+    return {name: block(path, path + "\n", f"{name}\n") for name, path in paths.items()}
+
+
+@pytest.mark.parametrize(
+    "hook", ["", "hooks: [{id: t, stage: pre-commit, run: 'true', unconfined: true}]\n"]
+)
+def test_a_group_follows_in_one_step(repo: Path, steps: Steps, hook: str) -> None:
+    commit_files(repo, MANY)
+    start = tip(repo)
+    moved = "a.txt\n<<<<<<< RENAME\nlib/a.txt\n>>>>>>> RENAME\n"
+    onto = block("lib/a.txt", "two\n", "2\n")
+    texts = each(v="c.txt", w="d.txt", x="e.txt") | {"y": moved, "z": onto}
+    told = run(repo, f"auto\n{hook}", **texts)
+    assert [report["state"] for report in told] == ["applied"] * 5
+    if not hook:
+        assert steps() == [["a.txt", "c.txt", "d.txt", "e.txt", "lib/a.txt"]]
+    commits = [report["commit"] for report in told]
+    assert git("rev-list", "--reverse", f"{start}..main", cwd=repo).split() == commits
+    assert status(repo) == ""
+    assert (repo / "lib/a.txt").read_text() == "one\n2\nthree\n"
+    lines = git("log", "-g", "-5", "--format=%H %gs", "HEAD", cwd=repo).splitlines()
+    assert [line.split(":")[1] for line in lines] == [" z", " y", " x", " w", " v"]
+
+
+STAYS = {
+    "changed": "d.txt",
+    "untracked": "g.txt",
+    "a folder in the way": "g.txt/inner",
+}
+
+
+@pytest.mark.parametrize("way", STAYS.values(), ids=STAYS)
+def test_only_the_batch_that_is_in_the_way_is_proposed(repo: Path, steps: Steps, way: str) -> None:
+    commit_files(repo, MANY)
+    write_files(repo, {way: "mine\n"})
+    y = block("d.txt", "d.txt\n", "D\n") if way == "d.txt" else block("g.txt", "", "new\n")
+    told = run(repo, "auto", **each(v="c.txt"), y=y, **each(x="e.txt", z="f.txt"))
+    states = {report["id"]: report["state"] for report in told}
+    assert states == {"v": "applied", "y": "proposed", "x": "applied", "z": "applied"}
+    assert codes(told[1]) == [("worktree.dirty", "warning")]
+    assert sum(len(paths) for paths in steps()) == 3
+    assert (repo / way).read_text() == "mine\n"
+    assert git("diff", "--name-only", "HEAD", cwd=repo).split() == [way][: way == "d.txt"]
+    assert git("rev-list", "--count", "main", cwd=repo) == "5"
+
+
+def test_what_only_passes_through_has_to_be_clean(repo: Path) -> None:
+    """A change and its way back, neither of which the two ends of the group show."""
+    write_files(repo, {"a.txt": "one\ntwo\nthree\nmine\n"})
+    drop(repo / ".patchq", {"x.md": EDIT, "y.md": block("a.txt", "2\n", "two\n")})
+    configure(repo, "auto")
+    patchq("run", cwd=repo, code=1)
+    there, back = (report(repo / ".patchq", name) for name in "xy")
+    assert (there["state"], codes(there)) == ("proposed", [("worktree.dirty", "warning")])
+    assert back["state"] == "rejected"
+    assert (repo / "a.txt").read_text().endswith("mine\n")
+
+
+def test_only_the_batch_that_cannot_be_followed_is_held(repo: Path, steps: Steps) -> None:
+    commit_files(repo, MANY)
+    steps("*d.txt*")
+    drop(repo / ".patchq", {f"{n}.md": t for n, t in each(v="c.txt", w="d.txt", x="e.txt").items()})
+    configure(repo, "auto")
+    patchq("run", cwd=repo)
+    states = {name: report(repo / ".patchq", name)["state"] for name in "vx"}
+    assert states == {"v": "applied", "x": "applied"}
+    (held,) = patchq("--json", "status", cwd=repo).json()["held"]
+    assert (held["id"], status(repo), (repo / "d.txt").read_text()) == ("w", "", "d.txt\n")
+    steps()
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "w")["state"] == "applied"
+    assert status(repo) == ""
+
+
+def test_what_was_in_the_way_once_is_looked_at_until_it_is_clean(repo: Path, steps: Steps) -> None:
+    write_files(repo, {"a.txt": "mine\n"})
+    (told,) = run(repo, "auto", x=EDIT)
+    assert told["state"] == "proposed"
+    git("checkout", "-q", "a.txt", cwd=repo)
+    (told,) = run(repo, "auto", y=f"{EDIT}\n")
+    assert told["state"] == "applied"
     assert (repo / "a.txt").read_text() == "one\n2\nthree\n"
 
 
