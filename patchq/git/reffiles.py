@@ -9,6 +9,9 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
+_OID = re.compile(rb"[0-9a-fA-F]{40}")
+_LONGEST = 4096
+
 
 def common_directory(gitdir: Path) -> Path:
     """The real path of the git directory that all work trees of a repository share."""
@@ -28,6 +31,33 @@ def ref_names(commondir: Path, prefix: str) -> list[str]:
     }
     packed = re.compile(rb"^[0-9a-fA-F]{40} (%s.+)$" % re.escape(os.fsencode(prefix)), re.M)
     return sorted(names.union(map(os.fsdecode, packed.findall(packed_refs(commondir)))))
+
+
+def ref_values(commondir: Path, prefix: str) -> dict[str, str | None]:
+    """What `ref_names` names, each with the id that it holds; None where a file holds something
+    else.
+
+    Loose refs are read first: one that is packed meanwhile is found in the second place.
+    """
+    top = os.fspath(commondir / prefix)
+    loose: dict[str, str | None] = {}
+    for where, _, files in os.walk(top):
+        inside = prefix + where[len(top.rstrip("/")) :].lstrip("/")
+        inside += "" if inside.endswith("/") else "/"
+        for name in files:
+            if not name.endswith(".lock"):
+                with suppress(FileNotFoundError), open(f"{where}/{name}", "rb") as file:
+                    text = file.read(_LONGEST).rstrip()
+                    oid = text.decode().lower() if _OID.fullmatch(text) else None
+                    loose[inside + name] = oid
+    packed, start = packed_refs(commondir), os.fsencode(prefix)
+    first, last = packed.find(b" " + start), packed.rfind(b" " + start)
+    if first < 0:
+        return dict(sorted(loose.items()))
+    entry = re.compile(rb"^([0-9a-fA-F]{40}) (%s.+)$" % re.escape(start), re.M)
+    found = entry.findall(packed, max(0, first - 40), last + 1 + _LONGEST)
+    values = {os.fsdecode(name): oid.decode().lower() for oid, name in found}
+    return dict(sorted((values | loose).items()))
 
 
 def heads(commondir: Path) -> Iterator[tuple[Path, str]]:

@@ -49,7 +49,7 @@ from patchq.git.objects import (
     parse_tree,
     tree_items,
 )
-from patchq.git.reffiles import common_directory, ref_names
+from patchq.git.reffiles import common_directory, ref_values
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.model.values import Entry, EntryKind, FileChange
@@ -202,8 +202,9 @@ class Repository:
 
     def refs(self, prefix: str) -> dict[str, str]:
         """Full name -> id of the direct refs under `prefix`, which ends in a slash."""
-        names = ref_names(self.commondir, prefix)
-        return {name: target for name in names if (target := self.ref_target(name))}
+        values = ref_values(self.commondir, prefix)
+        found = ((name, oid or self.ref_target(name)) for name, oid in values.items())
+        return {name: oid for name, oid in found if oid}
 
     def branches(self, prefix: str) -> dict[str, str]:
         """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""

@@ -9,123 +9,38 @@ Lines are compared in the texts that the commits change.  Where those differ, si
 between the two, the lines of one are carried to the other's text first.
 
 Everything is computed from the commits that wait, so a report that a crash left behind is put right
-by the next `refresh`.
+by the next `refresh`.  A proposal is compared once, when it is new to the process, with those that
+touch a path of its own; what that changes in their reports is all that is read and written again.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import islice
-from pathlib import PurePosixPath
-from weakref import WeakKeyDictionary
 
-from patchq.git import records
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
-from patchq.land import reports
+from patchq.land import board, reports
+from patchq.land.board import Board, Named, Proposal, ProposedChange, text
+from patchq.land.landing import Publication
 from patchq.model.errors import ObjectDamaged
-from patchq.model.report import PENDING_CONFLICT, Report, has_commit
+from patchq.model.report import PENDING_CONFLICT, Report
 from patchq.model.values import Collision, Problem
-from patchq.pipeline.progress import CandidateCommit, Decision
-from patchq.pipeline.rebase.lines import Lines, image, in_words, inclusive
+from patchq.pipeline.progress import Decision
+from patchq.pipeline.rebase.lines import Lines, image, in_words
 from patchq.pipeline.world import World
 from patchq.report import document
 
-Blobs = tuple[str | None, str | None]
-"""The ids of a file's text before and after; None where there is no file."""
-EditLines = tuple[str, str, tuple[int, int] | None]
-"""Id, path and lines (1-based, inclusive, of the base) of an edit."""
+MOST_BATCHES = 16
+"""Other batches that a report names; what waits beyond them would only be rewritten again and again
+as more come."""
+_MOST_PLACES = 4
+"""Pairs of edits that are named of each."""
 
-
-@dataclass(frozen=True, slots=True)
-class ProposedChange:
-    """What a batch changes there, in the terms of its report: `lines` are 1-based and inclusive, of
-    its base; None where it is the file as a whole.  An insertion has the line before it."""
-
-    path: str
-    does: str
-    edit: str | None = None
-    lines: tuple[int, int] | None = None
-
-
-@dataclass
-class Proposal:
-    """A batch that waits: its commit, made of the target's tip of that time, and its edits."""
-
-    id: str
-    target: str
-    agent: str | None
-    commit: str
-    base: str
-    edits: tuple[EditLines, ...]
-    changes: Mapping[str, Blobs]
-    """What its commit does, path by path."""
-    _spans: dict[str, list[Lines]] = field(default_factory=dict)
-
-    @cached_property
-    def above(self) -> frozenset[str]:
-        """The directories of the files that it makes."""
-        return frozenset(
-            str(parent)
-            for path, (before, _) in self.changes.items()
-            if before is None
-            for parent in PurePosixPath(path).parents[:-1]
-        )
-
-    @property
-    def reach(self) -> set[str]:
-        """The paths at which it may collide with others."""
-        return {*self.changes, *self.above}
-
-    def spans(self, repo: Repository, path: str) -> list[Lines]:
-        """The changed lines of a file that it edits, in the text before."""
-        if path not in self._spans:
-            before, after = self.changes[path]
-            self._spans[path] = [
-                (a0, a1) for a0, a1, _, _ in line_hunks(_text(repo, before), _text(repo, after))
-            ]
-        return self._spans[path]
-
-    def place(self, repo: Repository, path: str, span: Lines | None = None) -> ProposedChange:
-        """What the report calls these lines, or the file as a whole."""
-        before, after = self.changes[path]
-        does = "creates" if before is None else "deletes" if after is None else "changes"
-        if span is None:
-            own = [id for id, of, _ in self.edits if of == path]
-            return ProposedChange(path, does, own[0] if own else self._only_edit())
-        first, end = self._on_base(repo, path, span)
-        near = [
-            id
-            for id, of, lines in self.edits
-            if of == path and lines and lines[0] - 1 <= end and first <= lines[1]
-        ]
-        return ProposedChange(
-            path, does, near[0] if near else self._only_edit(path), inclusive((first, end))
-        )
-
-    def _on_base(self, repo: Repository, path: str, span: Lines) -> Lines:
-        """The lines as its base has them: the file may have changed before the commit was made."""
-        entry = repo.tree(self.base).entry(path)
-        before = self.changes[path][0]
-        if entry is None or entry.kind != "file" or entry.oid == before:
-            return span
-        return image(span, line_hunks(_text(repo, before), _text(repo, entry.oid)))
-
-    def _only_edit(self, path: str | None = None) -> str | None:
-        """The id of the edit, if there is one only (of the path)."""
-        ids = [id for id, of, _ in self.edits if path in (None, of)]
-        return ids[0] if len(ids) == 1 else None
-
-
-def changes(repo: Repository, commit: str) -> dict[str, Blobs]:
-    """What a commit does to its parent's files."""
-    return {
-        path: (before and before[1], after and after[1])
-        for path, (before, after) in repo.changes(repo.parents(commit)[0], commit).items()
-    }
+_Place = tuple[str, Lines | None]
+"""A path, and the changed lines of it; None for the file as a whole."""
 
 
 def collisions(
@@ -133,27 +48,30 @@ def collisions(
 ) -> Iterator[tuple[ProposedChange, ProposedChange]]:
     """The places where both change something that touches: lines that they share or that border
     on each other, and files that one of them makes or removes."""
+    for ours, theirs in _meeting(repo, one, other):
+        yield one.place(repo, *ours), other.place(repo, *theirs)
+
+
+def _meeting(repo: Repository, one: Proposal, other: Proposal) -> Iterator[tuple[_Place, _Place]]:
     for path in sorted(one.changes.keys() & other.changes.keys()):
         if None in (*one.changes[path], *other.changes[path]):
-            yield one.place(repo, path), other.place(repo, path)
+            yield (path, None), (path, None)
             continue
         theirs = _carried(repo, other, path, one)
         for ours in one.spans(repo, path):
             for span, there in theirs:
                 if ours[0] <= there[1] and there[0] <= ours[1]:
-                    yield one.place(repo, path, ours), other.place(repo, path, span)
-    yield from _file_and_directory(repo, one, other)
-    yield from ((ours, theirs) for theirs, ours in _file_and_directory(repo, other, one))
+                    yield (path, ours), (path, span)
+    yield from _file_and_directory(one, other)
+    yield from ((ours, theirs) for theirs, ours in _file_and_directory(other, one))
 
 
-def _file_and_directory(
-    repo: Repository, one: Proposal, other: Proposal
-) -> Iterator[tuple[ProposedChange, ProposedChange]]:
+def _file_and_directory(one: Proposal, other: Proposal) -> Iterator[tuple[_Place, _Place]]:
     """A file of the one where the other has a directory."""
     for path in sorted(one.changes.keys() & other.above if other.above else ()):
         if one.changes[path][1] is not None:
             below = next(new for new in sorted(other.changes) if new.startswith(f"{path}/"))
-            yield one.place(repo, path), other.place(repo, below)
+            yield (path, None), (below, None)
 
 
 def _carried(
@@ -163,23 +81,11 @@ def _carried(
     spans, before, there = batch.spans(repo, path), batch.changes[path][0], to.changes[path][0]
     if before == there:
         return [(span, span) for span in spans]
-    since = line_hunks(_text(repo, before), _text(repo, there))
+    since = line_hunks(text(repo, before), text(repo, there))
     return [(span, image(span, since)) for span in spans]
 
 
-def _text(repo: Repository, blob: str | None) -> bytes:
-    return repo.raw(blob) if blob else b""
-
-
-_MOST_BATCHES = 16
-"""Other batches that a report names; what waits beyond them would only be rewritten again and again
-as more come."""
-_MOST_PLACES = 4
-"""Pairs of edits that are named of each."""
-
-_known: WeakKeyDictionary[Repository, dict[tuple[str, str], Proposal | None]] = WeakKeyDictionary()
-"""What waits, by id and commit: reading each report again for each response would cost the square
-of them."""
+# ---------------------------------------------------------------- what reports say of it
 
 
 def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
@@ -187,65 +93,98 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
     proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
     if not proposed:
         return list(decisions)
-    board = _board(world)
-    for decision in proposed:
-        for id in reports.replaced(decision.id, decision.header, world):
-            board.pop(id, None)
-    board |= {d.id: _proposal(d, d.candidate, world.repo) for d in proposed if d.candidate}
-    by_path = _by_path(board.values())
+    waits = board.board(world)
+    gone = {id for d in proposed for id in reports.replaced(d.id, d.header, world)}
+    group = {d.id: board.decided(d, d.candidate, world.repo) for d in proposed if d.candidate}
     made = []
     for decision in decisions:
-        if decision.state == "proposed" and decision.candidate:
-            others = [p for p in decision.problems if p.code != PENDING_CONFLICT]
-            decision = replace(
-                decision,
-                problems=(*others, *_problems(world.repo, board[decision.id], board, by_path)),
-            )
+        if own := group.get(decision.id) if decision.state == "proposed" else None:
+            others = {id: waits[id] for id in waits.beside(own) - gone - group.keys()}
+            others |= {id: one for id, one in group.items() if _near(own, one)}
+            kept = [p for p in decision.problems if p.code != PENDING_CONFLICT]
+            decision = replace(decision, problems=(*kept, *_problems(world.repo, own, others)))
         made.append(decision)
     return made
 
 
-def spread(decisions: Sequence[Decision], world: World) -> None:
+def _near(own: Proposal, other: Proposal) -> bool:
+    same = own.id != other.id and own.target == other.target
+    return same and not own.reach.isdisjoint(other.reach)
+
+
+def spread(written: Sequence[Publication], world: World) -> None:
     """Tell the batches that waited before of those which have landed, and of those superseded."""
-    pending = [p for one in decisions for p in one.problems if p.code == PENDING_CONFLICT]
-    named = {problem.conflicts_with.batch for problem in pending if problem.conflicts_with}
-    headers = [decision.header for decision in decisions]
-    if any(header.retries or (header.id and header.agent) for header in headers):
-        named |= _beside_what_is_gone(world)  # they may have taken the place of another
-    if named:
-        refresh(world, {id for id in named if id})
+    headers = [one.decision.header for one in written]
+    replacing = any(header.retries or (header.id and header.agent) for header in headers)
+    proposed = [one for one in written if one.report["state"] == "proposed"]
+    if not proposed and not replacing:
+        return
+    waits = board.known(world.repo)
+    if waits is None or replacing:
+        waits = board.board(world)
+    for one in proposed:
+        if one.decision.commit:
+            waits.take(one.report, one.decision.commit, world.repo)
+    _refresh(waits, world)
 
 
-def _beside_what_is_gone(world: World) -> set[str]:
-    """The batches that touch a path of one which waited when this was last looked at."""
-    before = _known.get(world.repo)
-    if before is None:
-        return set(_board(world))
-    there = {name.removeprefix(records.WAITING) for name in world.repo.refs(records.WAITING)}
-    by_path = _by_path(filter(None, before.values()))
-    gone = [proposal for proposal in before.values() if proposal and proposal.id not in there]
-    return {
-        id for proposal in gone for path in proposal.reach for id in by_path[proposal.target, path]
-    }
+def refresh(world: World, ids: Collection[str] = (), most: int | None = None) -> bool:
+    """Have the reports of what waits name what each collides with now: `ids` in any case, and all
+    where that may have changed, `most` of them at once; True if that was the last of them."""
+    return _refresh(board.board(world), world, ids, most)
 
 
-def refresh(world: World, ids: Collection[str] | None = None) -> None:
-    """Have the reports of what waits (`ids`, or all) name what each collides with now."""
-    board = _board(world)
-    by_path = _by_path(board.values())
-    for id in sorted(board.keys() if ids is None else board.keys() & set(ids)):
+def _refresh(
+    waits: Board, world: World, ids: Collection[str] = (), most: int | None = None
+) -> bool:
+    waits.new = {id for id in sorted(waits.new) if not _compare(world.repo, waits, id)}
+    todo = sorted((waits.stale | set(ids)) & set(waits))
+    for start in range(0, len(todo), MOST_BATCHES):
+        if most is not None and start >= most:
+            return False
+        _renew(todo[start : start + MOST_BATCHES], waits, world)
+    waits.stale.clear()
+    return True
+
+
+def _compare(repo: Repository, waits: Board, id: str) -> bool:
+    """Find the reports that may have to change, now that this batch waits; False if something could
+    not be read for that."""
+    own, names, met, whole = waits[id], waits.names(id), Named(), True
+    for other in waits.beside(own):
+        try:
+            if next(_meeting(repo, own, waits[other]), None) is None:
+                continue
+        except ObjectDamaged:  # the batch that needs it says so when it is looked at
+            whole = False
+            continue
+        met[other] = waits[other].commit
+        told = waits.names(other)
+        if told.get(id, own.commit if _is_full(told) else None) != own.commit:
+            waits.stale.add(other)
+    if names != met and not (_is_full(names) and names.items() <= met.items()):
+        waits.stale.add(id)
+    return whole
+
+
+def _is_full(names: Named) -> bool:
+    return len(names) >= MOST_BATCHES
+
+
+def _renew(ids: Sequence[str], waits: Board, world: World) -> None:
+    """Have these reports name what they collide with; they share their lock and their flush."""
+    changes = {}
+    for id in ids:
         report = world.queue.load(id)
         if report is None or report["state"] != "proposed":
             continue
-        problems = _problems(world.repo, board[id], board, by_path, named(report))
+        own, first = waits[id], board.named(report)
+        others = {other: waits[other] for other in waits.beside(own)}
+        problems = _problems(world.repo, own, others, list(first))
+        waits.told(id, board.named_by(problems))
         if _with(problems, report) is not None:
-            reports.amend(world, id, partial(_with, problems))
-
-
-def named(report: Report) -> list[str]:
-    """The batches with which a report says that its batch collides, in its order."""
-    others = [p["conflicts_with"] for p in report["problems"] if p["code"] == PENDING_CONFLICT]
-    return list(dict.fromkeys(batch for other in others if other and (batch := other["batch"])))
+            changes[id] = partial(_with, problems)
+    reports.amend_each(world, changes)
 
 
 def _with(problems: Sequence[Problem], report: Report) -> Report | None:
@@ -257,78 +196,22 @@ def _with(problems: Sequence[Problem], report: Report) -> Report | None:
     return updated if updated["problems"] != report["problems"] else None
 
 
-def _board(world: World) -> dict[str, Proposal]:
-    known, board = _known.get(world.repo, {}), {}
-    now: dict[tuple[str, str], Proposal | None] = {}
-    for name, commit in world.repo.refs(records.WAITING).items():
-        key = name.removeprefix(records.WAITING), commit
-        now[key] = known[key] if key in known else _read(world, *key)
-        proposal = now[key]
-        if proposal is not None:
-            board[proposal.id] = proposal
-    # One whose report is not there yet, or that was decided meanwhile, is looked at again.
-    _known[world.repo] = {key: proposal for key, proposal in now.items() if proposal}
-    return board
-
-
-def _read(world: World, id: str, commit: str) -> Proposal | None:
-    report = world.queue.load(id)
-    if report is None or report["state"] != "proposed" or not has_commit(report):
-        return None
-    edits = tuple(
-        (e["id"], e["path"], (e["lines"][0], e["lines"][1]) if e["lines"] else None)
-        for e in report["edits"]
-    )
-    target, agent, base = report["target"], report["agent"], report["base"]["commit"]
-    try:
-        changed = changes(world.repo, commit)
-    except ObjectDamaged:
-        return None
-    return Proposal(id, target, agent, commit, base, edits, changed)
-
-
-def _proposal(decision: Decision, candidate: CandidateCommit, repo: Repository) -> Proposal:
-    return Proposal(
-        decision.id,
-        candidate.target,
-        decision.header.agent,
-        candidate.commit,
-        candidate.base,
-        tuple((edit.id, edit.path, edit.lines) for edit in decision.edits),
-        changes(repo, candidate.commit),
-    )
-
-
-def _by_path(proposals: Iterable[Proposal]) -> Mapping[tuple[str, str], list[str]]:
-    """The ids of the proposals that touch a path of a target."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for proposal in proposals:
-        for path in proposal.reach:
-            found[proposal.target, path].append(proposal.id)
-    return found
-
-
 def _problems(
-    repo: Repository,
-    own: Proposal,
-    board: Mapping[str, Proposal],
-    by_path: Mapping[tuple[str, str], list[str]],
-    first: Sequence[str] = (),
+    repo: Repository, own: Proposal, others: Mapping[str, Proposal], first: Sequence[str] = ()
 ) -> list[Problem]:
-    """The warnings for one proposal; others that are named already come `first`, so that a report
-    which names as many as it may does not change with each that comes."""
-    near = {id for path in own.reach for id in by_path[own.target, path]} - {own.id}
-    order = [*(id for id in first if id in near), *sorted(near - set(first))]
+    """The warnings for one proposal beside others; those that are named already come `first`, so
+    that a report which names as many as it may does not change with each that comes."""
+    order = [*(id for id in first if id in others), *sorted(others.keys() - set(first))]
     problems: list[Problem] = []
     batches = 0
     for id in order:
         try:
-            found = list(islice(_warnings(repo, own, board[id]), _MOST_PLACES))
+            found = list(islice(_warnings(repo, own, others[id]), _MOST_PLACES))
         except ObjectDamaged:  # the batch that needs it says so when it is looked at
             continue
         problems += found
         batches += bool(found)
-        if batches == _MOST_BATCHES:
+        if batches == MOST_BATCHES:
             break
     return problems
 

@@ -12,7 +12,7 @@ wherever a batch is looked at (`traces.observe`); `reconcile` puts it down.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Unpack
 
@@ -33,6 +33,8 @@ from patchq.model.values import Header, Problem, State
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.report import document, page
+
+Change = Callable[[Report], Report | None]
 
 
 @contextmanager
@@ -55,17 +57,26 @@ def put(world: World, updated: Report) -> Report:
     return updated
 
 
-def amend(world: World, id: str, change: Callable[[Report], Report | None]) -> Report | None:
+def amend(world: World, id: str, change: Change) -> Report | None:
     """Replace the report of a batch by what `change` makes of it as it stands now, which is None
     where nothing is to change; returns the new report, durable, or None."""
+    return amend_each(world, {id: change}).get(id)
+
+
+def amend_each(world: World, changes: Mapping[str, Change]) -> dict[str, Report]:
+    """The same for several, which share the lock and the flush; the new reports by their ids."""
+    made: dict[str, Report] = {}
+    if not changes:
+        return made
     with locked(world):
-        report = world.queue.load(id)
-        updated = change(report) if report is not None else None
-        if updated is None:
-            return None
-        put(world, updated)
-        world.queue.sync()
-        return updated
+        for id, change in changes.items():
+            report = world.queue.load(id)
+            updated = change(report) if report is not None else None
+            if updated is not None:
+                made[id] = put(world, updated)
+        if made:
+            world.queue.sync()
+    return made
 
 
 def supersede(new: str, header: Header, world: World) -> None:
@@ -150,10 +161,11 @@ _WHILE_IT_WAITS = (PENDING_CONFLICT, "target.moved")
 """Warnings that say nothing any more once a batch is decided."""
 
 
-def reconcile(world: World) -> list[Report]:
-    """Put down in the reports what was done by plain git; returns the ones that changed."""
+def reconcile(world: World, ids: Collection[str] | None = None) -> list[Report]:
+    """Put down in the reports (of these batches, or of all that wait) what was done by plain git;
+    returns the ones that changed."""
     changed = []
-    for report in list(traces.waiting(world)):
+    for report in list(traces.waiting(world, ids)):
         sighting, id = traces.observe(world, report), report["id"]
         if sighting.state == "proposed":
             if sighting.commit and not any(p["code"] == "target.moved" for p in report["problems"]):

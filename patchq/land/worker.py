@@ -212,7 +212,7 @@ def _settle(
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
     ended = sum(_publish(written, world, tell) for written in landed.done)
-    collisions.spread([written.decision for written in landed.done], world)
+    collisions.spread(landed.done, world)
     lost = landed.again
     middle = len(lost) // 2
     for half in (lost[:middle], lost[middle:]):

@@ -9,10 +9,12 @@ here writes.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from patchq.git import records
 from patchq.git.objects import CommitInfo
@@ -27,6 +29,7 @@ from patchq.pipeline.notes import Note
 from patchq.report import message
 
 _MOST_COMMITS = 1000
+_MOST_BASES = 64
 # Where a batch is found first, that tells its state; a crash may leave it in two of them.
 _STATES: Mapping[str, State] = {
     records.LANDED: "applied",
@@ -61,6 +64,11 @@ class Sighting:
 def trailers(repo: Repository, commit: str) -> dict[str, list[str]]:
     """The trailers of a commit's message by their keys."""
     return message.trailers(repo.message(commit))
+
+
+def batches(commit: CommitInfo) -> list[str]:
+    """The batches that a commit's trailers name."""
+    return message.trailers(commit.message).get("Patchq-Batch", [])
 
 
 def ids(repo: Repository, *prefixes: str) -> set[str]:
@@ -170,19 +178,45 @@ def landing(report: Delivery, repo: Repository, tip: str) -> str | None:
 def successor(report: Delivery, repo: Repository, tip: str) -> str | None:
     """The commit between the batch's base and `tip` that carries the batch's trailers: a person
     rebased or squashed its branch."""
-    base, id = report["base"], report["id"]
+    base = report["base"]
     source = f"sha256:{report['source']['sha256']}"
     start = repo.resolve_commit(base["commit"]) if base else None
-    for commit in repo.commits(tip, start, _MOST_COMMITS):
-        named = message.trailers(commit.message)
-        if id in named.get("Patchq-Batch", []) and source in named.get("Patchq-Source", []):
-            return commit.oid
-    return None
+    named = _carriers(repo, tip, start).get(report["id"], ())
+    return next((commit for commit, sources in named if source in sources), None)
 
 
-def waiting(ground: Ground) -> Iterator[CommittedReport]:
-    """The reports of all proposals that nobody has decided through patchq."""
-    for name in ground.repo.refs(records.WAITING):
+_Carriers = Mapping[str, Sequence[tuple[str, Sequence[str]]]]
+_walked: WeakKeyDictionary[Repository, tuple[str, dict[str | None, _Carriers]]] = (
+    WeakKeyDictionary()
+)
+"""What was found between a tip and the bases that were asked for: very many batches may wait."""
+
+
+def _carriers(repo: Repository, tip: str, start: str | None) -> _Carriers:
+    """The commits between the two that name batches in their trailers, by these batches' ids, each
+    with the sources that it names."""
+    of, found = _walked.get(repo, ("", {}))
+    if of != tip or len(found) >= _MOST_BASES:
+        found = {}
+        _walked[repo] = tip, found
+    if start not in found:
+        carriers: dict[str, list[tuple[str, Sequence[str]]]] = defaultdict(list)
+        for commit in repo.commits(tip, start, _MOST_COMMITS):
+            named = message.trailers(commit.message)
+            for id in named.get("Patchq-Batch", []):
+                carriers[id].append((commit.oid, named.get("Patchq-Source", [])))
+        found[start] = dict(carriers)
+    return found[start]
+
+
+def waiting(ground: Ground, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:
+    """The reports of all proposals that nobody has decided through patchq, or of those of `ids`
+    that wait."""
+    marks = [records.WAITING + id for id in ids or ()]
+    names = ground.repo.refs(records.WAITING) if ids is None else marks
+    for name in names:
+        if ids is not None and ground.repo.ref_target(name) is None:
+            continue
         report = ground.queue.load(name.removeprefix(records.WAITING))
         if report is not None and has_commit(report):
             yield report

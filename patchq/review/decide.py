@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from patchq.git import records, refs
 from patchq.git.checkout import busy, checkouts, dirty
 from patchq.git.signing import is_signed
-from patchq.land import collisions, landing, presubmit, reports, worker
+from patchq.land import board, collisions, landing, presubmit, reports, worker
 from patchq.model.errors import Fault, UsageError
 from patchq.model.names import response_name
 from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
@@ -233,7 +233,7 @@ def discard(world: World, id: str) -> Decided:
             "check out another branch there, then discard again",
         )
     updated = reports.close(world, report, "discarded", branch)
-    collisions.refresh(world, collisions.named(report))
+    collisions.refresh(world, board.named(report))
     return Decided(updated)
 
 
@@ -247,7 +247,7 @@ def _proposal(world: World, id: str) -> CommittedReport:
     if sighting.state != "proposed" or not has_commit(report):
         raise UsageError(f"batch {id} does not wait for review: it is {sighting.state}")
     if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
-        restack.follow(world, [report["target"]])
+        restack.follow(world, [id])
         updated = world.queue.load(id)
         return updated if updated and has_commit(updated) else report
     return report

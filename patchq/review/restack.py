@@ -15,8 +15,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import inf
+from pathlib import Path, PurePosixPath
+from time import monotonic
 from weakref import WeakKeyDictionary
 
 from patchq.git import files, records, refs
@@ -24,7 +27,8 @@ from patchq.git.checkout import checkouts
 from patchq.git.reffiles import heads
 from patchq.git.refs import Staged
 from patchq.git.repository import Repository
-from patchq.land import collisions, presubmit, reports
+from patchq.land import board, collisions, presubmit, reports
+from patchq.land.board import Board
 from patchq.model.errors import Fault, ObjectDamaged, UsageError
 from patchq.model.report import IDLE, PENDING_CONFLICT, CommittedReport, Report
 from patchq.model.values import Base, Problem, Source
@@ -43,33 +47,117 @@ _KEPT = (PENDING_CONFLICT, "base.unknown", *_LEFT_BEHIND)
 """Warnings that stay when a batch is made again: the first is computed anew, the second says how
 little the response had said, and the others, in auto mode, why it waits at all."""
 
-_settled: WeakKeyDictionary[Repository, Hashable] = WeakKeyDictionary()
-"""What `settle` saw when it last had nothing left to do."""
+_PIECE = 16
+"""Proposals that are looked at, and made again, at once: they share their flushes."""
 
 
-def settle(world: World) -> None:
+_Mark = tuple[str | None, ...]
+
+
+@dataclass
+class _Looked:
+    """What a process has looked at, so that it looks again at what moved and at nothing else."""
+
+    marks: dict[str, _Mark] = field(default_factory=dict)
+    """The refs of each proposal, and where its branch is checked out."""
+    tips: dict[str, str | None] = field(default_factory=dict)
+    """Of the targets."""
+    now: dict[str, None] = field(default_factory=dict)
+    """The proposals to look at: one of their refs moved, or their target did where they touch it,
+    or one of its new commits may be theirs."""
+    later: dict[str, None] = field(default_factory=dict)
+    """Those that are only to be made again on top of what moved elsewhere."""
+
+
+_looked: WeakKeyDictionary[Repository, _Looked] = WeakKeyDictionary()
+
+
+def settle(world: World, *, rest: bool = True, seconds: float = inf) -> bool:
     """Put down what was done by plain git, have what waits follow its target, and name who collides
-    with whom.  Nothing is read twice while no branch moves."""
-    branches = _branches(world)
-    if branches is None or _settled.get(world.repo) == branches:
-        return
-    reports.reconcile(world)
-    follow(world)
-    collisions.refresh(world)
-    if _branches(world) == branches and not world.signer.resting:
-        _settled[world.repo] = branches
+    with whom; True if that is done, as far as it can be now.
+
+    Nothing is read twice while no branch moves.  What touches nothing that moved comes last, and is
+    left for another time without `rest`; so is what remains after about so many `seconds`.
+    """
+    looked = _look(world)
+    until = monotonic() + seconds
+    while todo := list(islice(looked.now, _PIECE)) or (
+        list(islice(looked.later, _PIECE)) if rest else []
+    ):
+        reports.reconcile(world, todo)
+        moved = follow(world, todo)
+        if world.signer.resting:
+            break  # they are looked at again
+        for id in todo:
+            looked.now.pop(id, None)
+            looked.later.pop(id, None)
+        looked.marks |= {id: (commit, commit) for id, commit in moved.items()}
+        if monotonic() >= until:
+            break
+    most = None if seconds == inf else 4 * _PIECE
+    named = not looked.marks or collisions.refresh(world, most=most)
+    left = looked.now or (rest and looked.later)
+    return named and (world.signer.resting or not left)
 
 
-def _branches(world: World) -> Hashable:
+def _look(world: World) -> _Looked:
+    """See which proposals are to be looked at since the last time."""
     repo = world.repo
-    waits = repo.refs(records.WAITING)
-    if not waits:
-        return None
-    return (
-        frozenset(waits.items()),
-        frozenset(repo.branches("").items()),
-        tuple(heads(repo.commondir)),
-    )
+    looked = _looked.setdefault(repo, _Looked())
+    waits = board.waiting(repo)
+    branches = repo.branches(records.branch("")) if waits else {}
+    at: dict[str, list[str]] = {}
+    for gitdir, ref in heads(repo.commondir) if waits else ():
+        at.setdefault(ref, []).append(str(gitdir))
+    marks: dict[str, _Mark] = {
+        id: (mark, branches.get(records.branch(id)), *at.get(records.BRANCHES + id, ()))
+        for id, mark in waits.items()
+    }
+    for id in [id for id in looked.marks if id not in marks]:
+        looked.now.pop(id, None)
+        looked.later.pop(id, None)
+    looked.now |= {id: None for id, mark in marks.items() if looked.marks.get(id) != mark}
+    looked.marks = marks
+    if waits:
+        _look_at_targets(looked, board.board(world, waits), world)
+    return looked
+
+
+def _look_at_targets(looked: _Looked, waits: Board, world: World) -> None:
+    repo = world.repo
+    targets: dict[str, list[str]] = {}
+    for id in waits:
+        targets.setdefault(waits[id].target, []).append(id)
+    for target, ids in targets.items():
+        tip, before = repo.branch_tip(target), looked.tips.get(target)
+        looked.tips[target] = tip
+        if tip == before:
+            continue
+        near = set(ids)
+        if tip and before:
+            near = _touched(world, looked, waits, target, before, tip)
+        looked.now |= {id: None for id in ids if id in near}
+        looked.later |= {id: None for id in ids if id not in near}
+
+
+def _touched(
+    world: World, looked: _Looked, waits: Board, target: str, old: str, new: str
+) -> set[str]:
+    """The proposals that the move of their target may be about: those that touch a path which it
+    changed, and those that a new commit names, or is."""
+    repo = world.repo
+    own: dict[Hashable, str] = {}
+    for id, (mark, branch, *_) in looked.marks.items():
+        own |= {mark: id, branch: id}
+    try:
+        moved = repo.changes(old, new)
+        paths = {*moved, *(str(above) for path in moved for above in PurePosixPath(path).parents)}
+        near = waits.near(target, paths)
+        for commit in repo.commits(new, old):
+            near |= {*traces.batches(commit), *filter(None, (own.get(commit.oid),))}
+    except ObjectDamaged:  # the commit where it was may be gone
+        return set(waits)
+    return near
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +171,24 @@ class _Step:
     updated: Report
 
 
-def follow(world: World, targets: Collection[str] | None = None) -> None:
-    """Make the proposals for these branches (all) again on their tips, or say why that fails."""
+def follow(world: World, ids: Collection[str] | None = None) -> dict[str, str]:
+    """Make these proposals (all) again on the tips of their targets, or say why that fails; the
+    commits of those that were made again."""
     steps = []
-    for report in list(traces.waiting(world)):
-        if targets is None or report["target"] in targets:
-            try:
-                step = _step(report, world)
-            except ObjectDamaged as damage:  # it stays as it is, and is looked at again
-                _LOG.warning("%s: %s", report["id"], damage.message, extra={"batch": report["id"]})
-                continue
-            steps += [step] if step else []
+    for report in list(traces.waiting(world, ids)):
+        try:
+            step = _step(report, world)
+        except ObjectDamaged as damage:  # it stays as it is, and is looked at again
+            _LOG.warning("%s: %s", report["id"], damage.message, extra={"batch": report["id"]})
+            continue
+        steps += [step] if step else []
     if steps:
         with _staged(steps, world) as values:
             flush(world)
             with reports.locked(world):
-                _carry_out([step for step in steps if _as_before(step, world)], values, world)
+                steps = [step for step in steps if _as_before(step, world)]
+                return _carry_out(steps, values, world)
+    return {}
 
 
 def _step(report: CommittedReport, world: World) -> _Step | None:
@@ -284,7 +374,9 @@ def _as_before(step: _Step, world: World) -> bool:
     )
 
 
-def _carry_out(steps: Sequence[_Step], values: Mapping[str, Staged], world: World) -> None:
+def _carry_out(
+    steps: Sequence[_Step], values: Mapping[str, Staged], world: World
+) -> dict[str, str]:
     """Move the refs and rewrite the reports; the lock on the reports is held."""
     moved = [step for step in steps if _swap(records.WAITING, step, step.waits, values, world)]
     if any(step.waits != step.commit for step in moved):
@@ -301,8 +393,11 @@ def _carry_out(steps: Sequence[_Step], values: Mapping[str, Staged], world: Worl
         now = world.queue.load(step.id)
         named = [p for p in now["problems"] if p["code"] == PENDING_CONFLICT] if now else []
         others = [p for p in step.updated["problems"] if p["code"] != PENDING_CONFLICT]
-        reports.put(world, {**step.updated, "problems": [*others, *named]})
+        made = reports.put(world, {**step.updated, "problems": [*others, *named]})
+        if waits := board.known(world.repo):
+            waits.take(made, step.commit, world.repo)
     world.queue.sync()
+    return {step.id: step.commit for step in done}
 
 
 def _swap(prefix: str, step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:

@@ -84,7 +84,7 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
         tell(verdict)
         if verdict["state"] == "applied" and has_commit(verdict):
             marked = _mark(world, report, verdict["id"], verdict["commit"])
-            restack.follow(world, {target})
+            restack.settle(world)
             return Decided(marked)
     return Decided(report)
 

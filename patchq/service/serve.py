@@ -26,6 +26,8 @@ _LOG = logging.getLogger("patchq")
 _LONGEST_WAIT = 2.0
 """Seconds between two looks at held batches, and at what people and crashed commands left."""
 _SHORTEST_WAIT = 0.01
+_PIECE_SECONDS = 0.05
+"""How long proposals are looked at before the inbox is."""
 
 
 @dataclass
@@ -81,6 +83,7 @@ def serve(
     _say_what_is_out_of_reach(world)
     upkeep.ready()
     recovered, looked = False, 0.0
+    followers = _Followers()
     try:
         while not control.stop:
             upkeep.turn()
@@ -91,21 +94,23 @@ def serve(
                 upkeep.ready()
             try:
                 if not recovered:
-                    start(world, tell)
+                    worker.start(world, tell)
                     recovered = True
                 if worker.turn(world, tell):
                     looked = 0.0
+                    followers.worked()
                     continue
                 if monotonic() - looked >= _LONGEST_WAIT:
                     worker.look_at_held(world, tell)
-                    start(world, tell, patience=0.0)
+                    worker.start(world, tell, patience=0.0)
                     looked = monotonic()
+                followers.turn(world)
             except Fault as fault:
                 _begin_again(world, fault)
                 recovered = False
             idle()
             upkeep.idle()
-            doorbell.wait(min(_pause(world), upkeep.pause))
+            doorbell.wait(min(_pause(world), upkeep.pause, followers.pause))
     finally:
         upkeep.manager.stopping()
         desk.close()
@@ -124,10 +129,34 @@ def _say_what_is_out_of_reach(world: World) -> None:
             )
 
 
-def start(world: World, tell: worker.Tell, patience: float = 5.0) -> None:
-    """Put right what a crash left, then let the proposals follow what people did."""
-    worker.start(world, tell, patience)
-    restack.settle(world)
+class _Followers:
+    """The proposals that follow what moves: a piece at a time, so that no response waits for long.
+
+    While responses come, that takes a tenth of the time, and what touches nothing that moved is
+    left until there is a pause: the next response may move the target again.
+    """
+
+    def __init__(self) -> None:
+        self._worked = self._next = 0.0
+
+    @property
+    def pause(self) -> float:
+        """Seconds until `turn` wants to be called again."""
+        return max(self._next - monotonic(), 0.0)
+
+    def worked(self) -> None:
+        """Take note that there were responses."""
+        self._worked = monotonic()
+
+    def turn(self, world: World) -> None:
+        began = monotonic()
+        if began < self._next:
+            return
+        quiet = began - self._worked >= _LONGEST_WAIT
+        over = restack.settle(world, rest=quiet, seconds=_PIECE_SECONDS)
+        ended = monotonic()
+        pause = 0.0 if quiet else 9 * (ended - began)
+        self._next = ended + (_LONGEST_WAIT if over else pause)
 
 
 def _pause(world: World) -> float:
@@ -174,7 +203,8 @@ def drain(
     control.cut_short = world.stop.set
     with closing(RequestDesk(world)) as desk:
         world = replace(world, desk=desk, pulse=upkeep.manager.alive)
-        start(world, tell)
+        worker.start(world, tell)
+        restack.settle(world, rest=False)
         quiet_until = monotonic() + world.config.queue.settle_seconds + 1
         while not control.stop:
             progress()

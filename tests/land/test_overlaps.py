@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
-from patchq.land.collisions import Proposal, collisions
+from patchq.land.board import Proposal
+from patchq.land.collisions import collisions
 from patchq.model.values import Entry
 from patchq.pipeline.rebase.lines import carry_lines
 

@@ -19,7 +19,7 @@ from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.report.document import to_json
 from patchq.report.page import to_markdown
-from patchq.service import serve
+from patchq.review import restack
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -86,7 +86,8 @@ def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.
 def recover(repo: Path, mode: str = "auto") -> dict[str, Any]:
     """The next daemon begins; the report on `x`."""
     world = begin(repo, mode)
-    serve.start(world, lambda told: None)
+    worker.start(world, lambda told: None)
+    restack.settle(world)
     world.queue.close()
     assert list((repo / ".patchq/active").iterdir()) == []
     return report(repo / ".patchq", "x")
