@@ -14,8 +14,8 @@ def find(ground: Ground, id: str) -> tuple[Report, str]:
     the queue nor git knows the batch."""
     if report := ground.queue.load(id):
         return report, ""
-    if known := from_git.gone(ground, id):
-        return known
+    if known := from_git.gone(ground, [id]):
+        return known[id]
     raise UsageError(f"there is no batch {id}", "see `patchq log`")
 
 

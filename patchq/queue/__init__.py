@@ -136,6 +136,10 @@ class QueueEngine(Protocol):
         """The ids of all batches that have a report, in the order of their verdicts; held ones
         come last."""
 
+    def newest(self) -> Iterator[str]:
+        """The ids of held batches, then of all that ever got a verdict, whether or not they were
+        forgotten, the last one first; who takes few of them reads little."""
+
     def ended(self, id: str) -> float | None:
         """Seconds since the epoch, of the wall clock, at which a batch got its verdict or a later
         state; None for one that has no verdict."""

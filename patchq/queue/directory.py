@@ -346,14 +346,30 @@ class DirectoryQueue:
 
     @disk_faults
     def ids(self) -> Iterator[str]:
-        reported = {
-            name.removesuffix(REPORT)
-            for folder in (*self._public, self._active)
-            for name in folder.names()
-            if name.endswith(REPORT)
-        }
+        reported = self._reported(*self._public, self._active)
         known = [id for id in self._base.lines(spool.VERDICTS) if id in reported]
         return iter(dict.fromkeys((*known, *sorted(reported))))
+
+    def newest(self) -> Iterator[str]:
+        seen = set()
+        for ids in (
+            sorted(self._reported(self._active), reverse=True),
+            self._base.backwards(spool.VERDICTS),
+            self._unlisted(),
+        ):
+            for id in ids:
+                if id not in seen:
+                    seen.add(id)
+                    yield id
+
+    def _unlisted(self) -> Iterator[str]:
+        """Where a power cut, or a person, took lines of the register: looked for when need be."""
+        yield from sorted(self._reported(*self._public), reverse=True)
+
+    @disk_faults
+    def _reported(self, *folders: Folder) -> set[str]:
+        names = (name for folder in folders for name in folder.names())
+        return {name.removesuffix(REPORT) for name in names if name.endswith(REPORT)}
 
     @disk_faults
     def ended(self, id: str) -> float | None:

@@ -161,6 +161,10 @@ class MemoryQueue:
     def ids(self) -> Iterator[str]:
         return iter(dict.fromkeys((*self.store.ended, *sorted(self.store.reports))))
 
+    def newest(self) -> Iterator[str]:
+        held = sorted(self.store.reports.keys() - self.store.ended.keys(), reverse=True)
+        return iter((*held, *reversed(self.store.ended), *reversed(self.store.pasts)))
+
     def ended(self, id: str) -> float | None:
         return self.store.ended.get(id)
 

@@ -42,6 +42,7 @@ _CURES = {
     **dict.fromkeys(_FOREIGN, "move what stands there out of the queue"),
 }
 _TIME_DIGITS = 16
+_BLOCK = 8192
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?")
 
 
@@ -163,6 +164,19 @@ class Folder:
             return []
         found = (line for line in data.split(b"\n") if line and line.startswith(prefix))
         return [line.decode("utf-8", "replace") for line in found if b"\0" not in line]
+
+    def backwards(self, name: str) -> Iterator[str]:
+        """The same lines, the last one first, read as they are asked for."""
+        missing = contextlib.suppress(FileNotFoundError)
+        with _guard(), missing, files.opened(name, _READ, self.fd) as fd:
+            start, rest = os.fstat(fd).st_size, b""
+            while start:
+                end, start = start, max(0, start - _BLOCK)
+                data = os.pread(fd, end - start, start) + rest
+                rest, *lines = data.split(b"\n") if start else (b"", *data.split(b"\n"))
+                for line in reversed(lines):
+                    if line and b"\0" not in line:
+                        yield line.decode("utf-8", "replace")
 
     def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
         """Write a file in place: for names that nobody looks at yet."""

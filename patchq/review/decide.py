@@ -260,7 +260,7 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
     itself, and where the queue has lost the response.
     """
     report = world.queue.load(id)
-    if report is None and from_git.gone(world, id) is None:
+    if report is None and not from_git.gone(world, [id]):
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
     if report is None:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")

@@ -19,6 +19,7 @@ from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Problem,
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Trace
+from patchq.queue.register import Past
 from patchq.report import document
 from patchq.text import unified
 
@@ -31,14 +32,18 @@ def load(ground: Ground, id: str) -> Report | None:
     return _reports(ground, found)[0] if found else None
 
 
-def gone(ground: Ground, id: str) -> tuple[Report, str] | None:
-    """What is left of a batch whose report is not in the queue, as a report and a note on where it
-    is from: git tells the more, the register of ids the rest."""
-    if report := load(ground, id):
-        return report, SAYS_SO
-    past = ground.queue.past(id)
-    if past is None:
-        return None
+def gone(ground: Ground, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
+    """What is left of those batches whose reports are not in the queue: by their ids a report, and
+    a note on where it is from.  Git tells the more, the register of ids the rest."""
+    names = set(ids)
+    found = {it["id"]: (it, SAYS_SO) for it in _reports(ground, traces.find(ground, names))}
+    for id in names - found.keys():
+        if past := ground.queue.past(id):
+            found[id] = _remains(ground, id, past)
+    return found
+
+
+def _remains(ground: Ground, id: str, past: Past) -> tuple[Report, str]:
     ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
     why = Problem(past.code, "the report, which said more, is gone") if past.code else None
     made = document.to_json(
@@ -52,7 +57,11 @@ def gone(ground: Ground, id: str) -> tuple[Report, str] | None:
         )
     )
     # What nobody knows any more is null.
-    report = {**made, "source": {"name": None, "sha256": "", "bytes": None}, "mode": None}
+    report: Report = {
+        **made,
+        "source": {"name": None, "sha256": "", "bytes": None},
+        "mode": None,
+    }
     return report, f"{past.state} at {ended}; its files were removed after `queue.retention_days`"
 
 

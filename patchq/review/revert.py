@@ -92,8 +92,8 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
 def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
     """The report of the batch, and the commit by which it is on its target."""
     report = world.queue.load(id)
-    if report is None and (known := from_git.gone(world, id)):
-        report, _ = known
+    if report is None and (known := from_git.gone(world, [id])):
+        report, _ = known[id]
     if report is None:
         raise UsageError(f"there is no batch {id}", "see `patchq log`")
     sighting = traces.observe(world, report)

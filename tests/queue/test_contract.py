@@ -110,6 +110,19 @@ def test_what_is_forgotten_leaves_its_id_and_its_source(queue: QueueEngine, agai
     assert queue.reserve(one(queue), "fix") == "fix-2"
 
 
+def test_the_newest_come_first_whatever_was_forgotten(queue: QueueEngine) -> None:
+    ids = [finish(queue, one(queue, b"%d" % n, "fix.md")) for n in range(4)]
+    held = one(queue, b"held", "fix.md")
+    queue.hold(held, report(held, queue.reserve(held, "fix"), "held"), "")
+    queue.forget(*ids[:2])
+    assert list(queue.newest()) == ["fix-5", *reversed(ids)]
+    past = queue.past("fix")
+    assert past
+    assert (past.state, past.code) == ("applied", None)
+    assert abs(past.at - time.time()) < 1000
+    assert [queue.past(id) for id in (ids[3], "fix-5", "nobody")] == [None] * 3
+
+
 def test_a_held_batch_has_not_ended(queue: QueueEngine) -> None:
     claim = one(queue)
     id = queue.reserve(claim, "fix")

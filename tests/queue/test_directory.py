@@ -616,6 +616,15 @@ def test_the_next_free_number_is_found_in_few_looks(
     assert len(asked) < 10
 
 
+@pytest.mark.parametrize("size", [0, 1, 5, 300, 819, 820, 4000])
+def test_a_register_is_read_from_its_end(root: Path, queue: DirectoryQueue, size: int) -> None:
+    ids = [f"batch-{number:03}" for number in range(size)]
+    (root / "verdicts").write_text("".join(f"{id}\n" for id in ids))
+    with (root / "verdicts").open("ab") as file:
+        file.write(bytes(9) + b"\ntorn")
+    assert list(queue.newest()) == ["torn", *reversed(ids)]
+
+
 # ------------------------------------------------------------------ sudden death
 
 _WORKER = """

@@ -13,6 +13,8 @@ from zlib import crc32
 
 import pytest
 
+from patchq.cli import main
+from patchq.model.report import Report
 from patchq.queue.directory import DirectoryQueue
 from patchq.service import stats
 from tests.helpers.command import block, drop, patchq, report
@@ -240,6 +242,33 @@ def test_a_retry_of_a_removed_one_is_understood(repo: Path) -> None:
         for id in ("better", "other")
     }
     assert warnings == {"better": [], "other": ["frontmatter.value"]}
+
+
+def test_the_log_says_so_many_and_what_it_left_out(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded: list[str] = []
+    load = DirectoryQueue.load
+
+    def counted(queue: DirectoryQueue, id: str) -> Report | None:
+        loaded.append(id)
+        return load(queue, id)
+
+    run(repo, **{f"bad_{n}": f"nothing {n}" for n in range(60)})
+    monkeypatch.setattr(DirectoryQueue, "load", counted)
+    assert main(["-C", str(repo), "log"]) == 0
+    short = capsys.readouterr()
+    assert (len(short.out.splitlines()), len(loaded)) == (50, 51)
+    assert "older batches are left out" in short.err
+    whole = patchq("log", "--all", cwd=repo)
+    assert (len(whole.out.splitlines()), whole.err) == (60, "")
+    assert len(patchq("--json", "log", "-n", "3", cwd=repo).out.splitlines()) == 3
+    age(repo, 31)
+    expire(repo)
+    gone = patchq("log", "--all", cwd=repo).out
+    ids = [line.split()[1] for line in whole.out.splitlines()]
+    assert [line.split()[1] for line in gone.splitlines()] == ids
+    assert gone.count("response.no_edits") == gone.count("its files were removed") == 60
 
 
 def test_a_directory_that_was_refused_goes_with_all_that_is_in_it(repo: Path) -> None:

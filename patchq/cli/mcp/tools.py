@@ -367,7 +367,7 @@ def _waiting(seen: Mapping[str, Any]) -> BatchAnswer:
 
 def _finished(queue: QueueEngine, state: str | None, agent: str | None) -> Iterator[BatchAnswer]:
     """The finished batches of that state, the newest verdict first."""
-    for id in islice(reversed(list(queue.ids())), _MOST_LOOKED_AT):
+    for id in islice(queue.newest(), _MOST_LOOKED_AT):
         report = queue.load(id)
         if report and report["state"] == state and agent in (None, report["agent"]):
             yield _listed(report)
