@@ -3,8 +3,8 @@ come of it.
 
 A response changes two files, makes, deletes and renames one; a second one changes another file; a
 third one quotes what is not there; and the first is delivered twice.  One hook looks at every
-candidate.  Two of the objects to be made lie there empty already, as a power cut leaves them of
-writes that somebody did not flush.
+candidate, but where a work tree follows: two batches in one step.  Two of the objects to be made
+lie there empty already, as a power cut leaves them of writes that somebody did not flush.
 """
 
 from __future__ import annotations
@@ -69,12 +69,13 @@ class Case:
     target: str
     landed: Sequence[str]
     accepts: bool = False
+    hook: str = _HOOK
 
     def prepare(self, repo: Path, said: Path) -> None:
         """Make the repository, with everything ready for the crash."""
         repo.mkdir(parents=True)
         git(repo, "init", "-q")
-        for name, text in {**_BEFORE, ".patchq.yaml": self.config + _HOOK}.items():
+        for name, text in {**_BEFORE, ".patchq.yaml": self.config + self.hook}.items():
             (repo / name).write_text(text)
         git(repo, "add", ".")
         git(repo, "commit", "-q", "-m", "Start")
@@ -177,7 +178,7 @@ CASES = {
     for case in (
         Case("review", "version: 1\nmode: review\n", "main", ("proposed",)),
         Case("auto", "version: 1\nmode: auto\ntarget: trunk\n", "trunk", ("applied",)),
-        Case("checkout", "version: 1\nmode: auto\ntarget: main\n", "main", ("applied",)),
+        Case("checkout", "version: 1\nmode: auto\ntarget: main\n", "main", ("applied",), hook=""),
         Case(
             "accept",
             "version: 1\nmode: review\n",
