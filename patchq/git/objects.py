@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from patchq.model.errors import RepositoryFault
 from patchq.model.values import FileChange
@@ -167,6 +167,21 @@ def differences(
         if left != right:
             found[prefix + name] = left, right
     return found
+
+
+class Modes(TypedDict):
+    """What a change says of a file's mode."""
+
+    executable: bool
+    was_executable: bool | None
+
+
+def modes(before: Leaf | None, after: Leaf | None) -> Modes:
+    """Whether a file is executable, or was before it went; and whether it was, if that changes."""
+    was, now = (leaf and leaf[0] & 0o111 > 0 for leaf in (before, after))
+    if was is None or now is None:
+        return {"executable": bool(now or was), "was_executable": None}
+    return {"executable": now, "was_executable": was if was != now else None}
 
 
 def leaves(

@@ -45,6 +45,7 @@ from patchq.git.objects import (
     is_regular,
     leaves,
     make_identity,
+    modes,
     nest,
     parse_tree,
     tree_items,
@@ -287,7 +288,7 @@ class Repository:
             return self.raw(leaf[1]) if leaf and is_regular(leaf[0]) else None
 
         changes = (
-            FileChange(path, content(before), content(after), bool(after and after[0] & 0o100))
+            FileChange(path, content(before), content(after), **modes(before, after))
             for path, (before, after) in self.changes(old, new).items()
         )
         return tuple(c for c in changes if c.before is not None or c.after is not None)

@@ -31,6 +31,7 @@ class Create:
 
     text: str
     quoting: bool = field(default=False, compare=False)
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,23 @@ class Write:
     quoting: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WriteBytes:
+    """Make the file hold `data`; `before` is the id (hex) of what it holds until then, None for a
+    new file, which may be `executable`."""
+
+    data: bytes
+    before: str | None
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    """Make the file executable, or plain."""
+
+    executable: bool
+
+
 Op = (
     Replace
     | ReplaceText
@@ -167,10 +185,16 @@ Op = (
     | Create
     | DeleteFile
     | Rename
+    | WriteBytes
+    | SetMode
 )
 
-MAKING = (Create, Write, Rename)
+MAKING = (Create, Write, WriteBytes, Rename)
 """The kinds that make a file at a path."""
+
+
+WHOLE = (*MAKING, DeleteFile, SetMode)
+"""The kinds that say something of a file as a whole."""
 
 
 def halves(op: Op) -> tuple[str, str]:
@@ -188,5 +212,5 @@ def halves(op: Op) -> tuple[str, str]:
             return selected or name or "", content
         case InsertAt(_, text) | Write(text) | Create(text):
             return "", text
-        case DeleteFile() | Rename():
+        case DeleteFile() | Rename() | WriteBytes() | SetMode():
             return "", ""

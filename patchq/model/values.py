@@ -279,6 +279,8 @@ class FileChange:
     after: bytes | None
     executable: bool = False
     renamed_from: str | None = None
+    was_executable: bool | None = None
+    """Whether it was, where that changes; None where it does not, or is not known."""
     hunks: tuple[LineHunk, ...] | None = field(default=None, compare=False)
     """The changed runs of lines, in order, with an unchanged line between any two; None where they
     are not known without a diff."""

@@ -327,7 +327,7 @@ def ruled(
     target checked out has to follow; `paths` are those to look at, `tip` is the target's, and
     `unsure` as in `Tips`."""
     auto = decision.mode == "auto" and not world.config.confirm
-    # A diff may ask for a mode, which patchq does not set; and what a file says may be in doubt.
+    # A diff may ask for a mode that no file has; and what a file says may be in doubt.
     asks = any(problem.code in ("path.review", "result.syntax") for problem in decision.problems)
     applied = decision.choice.accepted or (auto and not asks)
     if not decision.choice.accepted:
@@ -394,6 +394,10 @@ def _reasons(
                 f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`{why}"
             )
             yield _to_review(decision, "path.review", message, path)
+    for change in plan.changes:
+        if change.executable and (change.before is None or change.was_executable is False):
+            message = f"{change.path} would be a program (mode 100755)"
+            yield _to_review(decision, "path.review", message, change.path)
     deleted = {change.path for change in plan.changes if change.after is None}
     everything = (
         bool(deleted)

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from patchq.model.ops import (
     DIFF,
     INDEXED,
+    WHOLE,
     Create,
     DeleteFile,
     InContext,
@@ -25,7 +26,9 @@ from patchq.model.ops import (
     Rename,
     Replace,
     ReplaceText,
+    SetMode,
     Write,
+    WriteBytes,
     halves,
 )
 from patchq.model.values import (  # fmt: skip
@@ -194,7 +197,7 @@ class _Batch:
             return self._edit(edit)
         except Refused as refused:
             cause = self.unmade.get(edit.path)
-            if isinstance(edit.op, Create | DeleteFile | Rename | Write):
+            if isinstance(edit.op, WHOLE):
                 paths = (edit.path, edit.op.to) if isinstance(edit.op, Rename) else (edit.path,)
                 self.unmade.update({path: edit.id for path in paths if path not in self.unmade})
             if cause is None:
@@ -204,7 +207,7 @@ class _Batch:
     def _edit(self, edit: Edit) -> EditOutcome:
         """What becomes of one edit; raises `Refused`.  Who says it of a whole file twice says it
         once."""
-        if not isinstance(edit.op, Create | DeleteFile | Rename | Write):
+        if not isinstance(edit.op, WHOLE):
             return self._part(edit, edit.op)
         key = edit.path, edit.op
         if key not in self.seen:
@@ -216,9 +219,13 @@ class _Batch:
             raise conflicts.said_again(edit, said, self.deeds.overwritten[said.id])
         return outcome(edit, said.state)
 
-    def _whole_file(self, edit: Edit, op: Create | DeleteFile | Rename | Write) -> bool:
-        """Create, delete, rename or write a file; whether that changes anything."""
+    def _whole_file(self, edit: Edit, op: Op) -> bool:
+        """Say something of a file as a whole; whether that changes anything."""
         match op:
+            case WriteBytes():
+                return self.deeds.put(edit, op)
+            case SetMode():
+                return self.deeds.set_mode(edit, op)
             case Create():
                 return self.deeds.create(edit, op)
             case Write():

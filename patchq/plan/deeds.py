@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from patchq.model.ops import Create, DeleteFile, Rename, Replace, Write
+from patchq.model.ops import Create, DeleteFile, Rename, Replace, SetMode, Write, WriteBytes
 from patchq.model.values import Collision, Edit, Problem, Tree
 from patchq.plan import elision, guards, targets
 from patchq.plan.files import File, Files, clash
@@ -18,6 +18,7 @@ from patchq.plan.patches import Footprint
 from patchq.plan.targets import Refused, Rules
 from patchq.resolve.ladder import Found, Rewrite, resolve
 from patchq.resolve.readings import quoted_lines
+from patchq.text.binary_patch import blob_id
 from patchq.text.lines import Text
 from patchq.text.quote import decode
 
@@ -65,7 +66,8 @@ class Deeds:
             raise _exists(path, f"{path} exists and is not empty", there)
         if problem := guards.escaped_file(edit, op) or elision.stated(edit, self._rules, None):
             raise Refused(problem)
-        file = File(path, Text(data), there, entry is not None and entry.executable)
+        executable = op.executable or (entry is not None and entry.executable)
+        file = File(path, Text(data), there, executable)
         file.by["made"] = edit.id
         file.edits.append(edit.id)
         files.place(file, path)
@@ -136,6 +138,51 @@ class Deeds:
             self.blind.append(to)
         file.by["renamed"] = edit.id
         files.place(file, to)
+
+    def put(self, edit: Edit, op: WriteBytes) -> bool:
+        """Give the file other bytes, whatever they are; whether that changes anything.  Raises
+        `Refused`, also if it holds something else than was meant."""
+        path, files = edit.path, self._files
+        if path in files.placed or path in files.renames or files.seen(path):
+            raise clash(edit, files.placed.get(path) or files.seen(path), "another edit")
+        if op.before is None:
+            entry = targets.check_new(self._tree, path, self._rules)
+            there = None if entry is None else self._tree.read(path)
+            if there == op.data:
+                return False
+            if there is not None:
+                raise _exists(path, f"{path} exists")
+            file = File(path, Text(op.data), None, op.executable, stated=op.data)
+            file.by["made"] = edit.id
+            files.place(file, path)
+        else:
+            file = files.of_base(path)
+            if file.before == op.data:
+                return False
+            if file.before is None or blob_id(file.before) != op.before:
+                raise Refused(
+                    Problem(
+                        "match.none",
+                        f"edit {edit.id} gives {path} other bytes, and it does not hold those "
+                        f"that it was made for ({op.before[:12]})",
+                        "make the change anew on the file as it is",
+                        path=path,
+                    )
+                )
+            file.stated = op.data
+            file.by["written"] = edit.id
+        file.edits.append(edit.id)
+        return True
+
+    def set_mode(self, edit: Edit, op: SetMode) -> bool:
+        """Make the file executable or plain; whether that changes anything.  Raises `Refused`."""
+        file = self._files.named(edit.path)[0]
+        if "deleted" in file.by or "made" in file.by:
+            raise clash(edit, file, "another edit of the file")
+        changes = file.executable != op.executable
+        file.executable = op.executable
+        file.edits.append(edit.id)
+        return changes
 
     # ------------------------------------------------------------ writing
 

@@ -9,10 +9,20 @@ comes.  Calls do one thing after the other: a path names the file that has it by
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from patchq.model.ops import Anchored, Create, DeleteFile, InsertAt, Rename, Write, halves
+from patchq.model.ops import (
+    Anchored,
+    Create,
+    DeleteFile,
+    InsertAt,
+    Rename,
+    SetMode,
+    Write,
+    WriteBytes,
+    halves,
+)
 from patchq.model.values import (
     Collision,
     Edit,
@@ -35,6 +45,8 @@ _NAMES: dict[type, str] = {
     DeleteFile: "delete_file",
     Rename: "rename",
     Write: "write",
+    WriteBytes: "write",
+    SetMode: "mode",
     InsertAt: "insert",
 }
 
@@ -56,6 +68,10 @@ class File:
     executable: bool = False
     origin: str | None = None
     """The path that it has on the base; None for one that the batch makes."""
+    was_executable: bool | None = None
+    """What the base says of it; None for one that the batch makes."""
+    stated: bytes | None = None
+    """All that it is to hold, where an edit says it in bytes."""
     by: dict[Deed, str] = field(default_factory=dict)
     """The edits that did something to it."""
     edits: list[str] = field(default_factory=list)
@@ -72,6 +88,11 @@ class File:
 
     def __post_init__(self) -> None:
         self.overlay = Overlay(self.text.whole)
+
+    @property
+    def mode_before(self) -> bool | None:
+        """Whether it was executable, where the batch changes that."""
+        return self.was_executable if self.was_executable != self.executable else None
 
     @property
     def stated_by(self) -> str | None:
@@ -101,6 +122,8 @@ class File:
         """What becomes of it; None if it is deleted."""
         if "deleted" in self.by:
             return None
+        if self.stated is not None:
+            return self.stated
         whole = self.overlay.text()
         if self.final_newline is None:
             return self.text.restored(whole)
@@ -108,7 +131,7 @@ class File:
 
     def hunks(self, after: bytes) -> tuple[LineHunk, ...] | None:
         """The changed lines of a file that the base has; None where they are not known."""
-        if self.before is None or self.origin is None:
+        if self.before is None or self.origin is None or self.stated is not None:
             return None
         return whole_lines(self.before, after, self.overlay.hunks())
 
@@ -161,7 +184,8 @@ class Files:
         """The file that the base has there; raises `Refused`."""
         if path not in self._base:
             data, entry = targets.existing(self.tree, path, self._rules)
-            self._base[path] = File(path, Text(data), data, entry.executable, path)
+            bit = entry.executable
+            self._base[path] = File(path, Text(data), data, bit, path, was_executable=bit)
             self._all[id(self._base[path])] = self._base[path]
         return self._base[path]
 
@@ -210,13 +234,15 @@ class Files:
         if after is None:
             if origin is not None and left:
                 yield FileChange(origin, file.before, None, file.executable)
-        elif origin in (None, file.path):
-            if after != file.before:
-                hunks = file.hunks(after)
-                yield FileChange(file.path, file.before, after, file.executable, hunks=hunks)
+            return
+        change = FileChange(
+            file.path, file.before, after, file.executable, was_executable=file.mode_before
+        )
+        if origin in (None, file.path):
+            if after != file.before or file.mode_before is not None:
+                yield replace(change, hunks=file.hunks(after))
         elif left and self.tree.entry(file.path) is None:
-            hunks = file.hunks(after)
-            yield FileChange(file.path, file.before, after, file.executable, origin, hunks)
+            yield replace(change, renamed_from=origin, hunks=file.hunks(after))
         else:
             there = self.tree.entry(file.path)
             covered = None if there is None else self.tree.read(file.path)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 
 from patchq.git import records
-from patchq.git.objects import Leaf, is_regular
+from patchq.git.objects import Leaf, is_regular, modes
 from patchq.model.report import Report
 from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Problem, Source
 from patchq.pipeline import traces
@@ -145,9 +145,9 @@ def _texts(
         return ground.repo.raw(leaf[1]) if leaf else None
 
     return [
-        FileChange(path, text(before), text(after), executable=leaf[0] & 0o111 > 0)
+        FileChange(path, text(before), text(after), **modes(before, after))
         for path, (before, after) in changes.items()
-        if (leaf := after or before) and all(is_regular(it[0]) for it in (leaf, before) if it)
+        if all(is_regular(it[0]) for it in (after, before) if it)
     ]
 
 

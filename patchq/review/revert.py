@@ -5,39 +5,27 @@ taken back is found out first; a revert that cannot leaves nothing behind, as wi
 
 Its response is a unified diff from what the commit made to what was there.  It names the commit as
 its base, so that it is resolved on exactly those bytes and carried to the tip by the rule that
-holds for every batch.  What a diff of text cannot say (other bytes, modes, links) is refused, and
-so is a diff that patchq itself would read as another change.
+holds for every batch.  What no response can say (links, submodules) is refused.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
-from patchq import formats
-from patchq.formats.envelope.opening import open_response
-from patchq.git.objects import EXECUTABLE, Leaf, is_regular
-from patchq.git.repository import Repository
 from patchq.land import reports, worker
 from patchq.model.errors import CannotFollow, UsageError
 from patchq.model.names import batch_id
 from patchq.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
-from patchq.model.values import Envelope, FileChange, Problem, Source
+from patchq.model.values import Problem, Source
 from patchq.pipeline import notes, traces
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Choice, Tips, World
-from patchq.plan import batch
-from patchq.plan.targets import Rules
 from patchq.queue import Claim
 from patchq.report import document
 from patchq.report.message import subject
-from patchq.review import from_git, restack
+from patchq.review import from_git, handed_in, restack
 from patchq.review.decide import Decided, discard
-from patchq.text import unified
-from patchq.text.line_diff import line_diff
-from patchq.text.lines import is_utf8, split_lines
 
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
 _MOST_COMMITS = 1000
@@ -52,22 +40,10 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     """
     report, commit = _landed(world, id)
     target = report["target"]
-    back = _changes_back(world, id, commit)
-    if isinstance(back, Problem):
-        return Decided(report, (back,))
     gate = _for_what_was_there(world)
-    data = response(world.repo, id, target, commit, back)
-    if not reads_back(data, world.repo, gate.rules, commit, back):
-        return Decided(
-            report,
-            (
-                Problem(
-                    "response.unreadable_edit",
-                    "what the batch changed cannot be taken back by a diff of text",
-                    f"take it back with git: git revert {commit[:12]}",
-                ),
-            ),
-        )
+    data = _response(gate, id, target, commit)
+    if isinstance(data, Problem):
+        return Decided(report, (data,))
     name = f"{batch_id(f'revert-{id}')}.md"
     choice = Choice(target=target, accepted=True)
     if obstacle := _in_the_way(gate, data, name, choice):
@@ -145,9 +121,26 @@ def _undone_by(world: World, commit: str, tip: str) -> str | None:
     return None
 
 
-def _changes_back(world: World, id: str, commit: str) -> tuple[FileChange, ...] | Problem:
-    """The changes that undo the batch: of its own commit, and of those that a person put on top of
-    it before it landed."""
+def _response(gate: World, id: str, target: str, commit: str) -> bytes | Problem:
+    """The response that takes the batch back, or why there is none."""
+    start = _start(gate, id, commit)
+    if isinstance(start, Problem):
+        return start
+    title = subject(gate.repo.message(commit))
+    again = title.removeprefix('Revert "')
+    # As git says it; what was taken back once comes back.
+    title = f'Reapply "{again}' if again != title else f'Revert "{title}"'
+    message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as batch {id}."
+    keys = {"target": target, "base": commit, "message": message}
+    data = handed_in.response(gate.repo, gate.rules, commit, start, keys)
+    if isinstance(data, Problem):
+        return replace(data, hint=f"take it back with git: git revert {commit[:12]}")
+    return data
+
+
+def _start(world: World, id: str, commit: str) -> str | Problem:
+    """What was there before the batch's own commit, and before those that a person put on top of it
+    before it landed."""
     repo, start = world.repo, commit
     for _ in range(_MOST_COMMITS):
         named, parents = traces.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
@@ -155,7 +148,7 @@ def _changes_back(world: World, id: str, commit: str) -> tuple[FileChange, ...] 
             break
         start = parents[0]
         if named == [id]:
-            return changes(repo, start, commit)
+            return start
     return Problem(
         "conflict.base",
         f"commit {commit[:12]} holds more than batch {id}",
@@ -209,94 +202,3 @@ def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
     updated = document.with_state(report, "reverted", duplicate_of=by)
     notes.add(world, updated, reason)
     return updated
-
-
-_ALIKE = 0.5
-"""The least share of lines that a renamed file keeps, as git has it."""
-
-
-def changes(repo: Repository, start: str, commit: str) -> tuple[FileChange, ...] | Problem:
-    """What leads from `commit` back to `start`, or why text cannot say it."""
-    found = []
-    for path, (before, after) in repo.changes(commit, start).items():
-        problem = _beyond_text(repo, path, before, after)
-        if problem is not None:
-            return replace(problem, hint=f"take it back with git: git revert {commit[:12]}")
-        was, now = (repo.raw(leaf[1]) if leaf else None for leaf in (before, after))
-        found.append(FileChange(path, was, now, before is not None and before[0] == EXECUTABLE))
-    return tuple(_with_renames(found))
-
-
-def _beyond_text(
-    repo: Repository, path: str, before: Leaf | None, after: Leaf | None
-) -> Problem | None:
-    sides = [leaf for leaf in (before, after) if leaf]
-    if not all(is_regular(leaf[0]) for leaf in sides):
-        return Problem("path.not_a_file", f"{path} is a symbolic link or a submodule", path=path)
-    if before is None and after is not None and after[0] == EXECUTABLE:
-        return Problem("path.not_a_file", f"{path} was executable when it was deleted", path=path)
-    if before and after and before[0] != after[0]:
-        return Problem("path.not_a_file", f"the mode of {path} was changed", path=path)
-    texts = [repo.raw(leaf[1]) for leaf in sides]
-    if any(b"\0" in text for text in texts):
-        return Problem("file.binary", f"{path} is binary", path=path)
-    if not all(map(is_utf8, texts)):
-        return Problem("file.encoding", f"{path} is not UTF-8", path=path)
-    return None
-
-
-def _with_renames(found: Iterable[FileChange]) -> list[FileChange]:
-    """The changes, with a file that vanishes and one that appears with most of its lines as a
-    rename, so that what later batches did to the file goes with it."""
-    kept = list(found)
-    for made in [change for change in kept if change.before is None]:
-        alike = {_alike(gone, made): gone for gone in kept if gone.after is None}
-        share = max(alike, default=0.0)
-        if share >= _ALIKE and made.after:
-            gone = alike[share]
-            kept = [change for change in kept if change not in (gone, made)]
-            kept.append(replace(gone, path=made.path, after=made.after, renamed_from=gone.path))
-    return kept
-
-
-def _alike(gone: FileChange, made: FileChange) -> float:
-    """The share of lines that both files have."""
-    old, new = split_lines(gone.before or b""), split_lines(made.after or b"")
-    changed = sum(a1 - a0 for a0, a1, _, _ in line_diff(old, new))
-    return (len(old) - changed) / max(len(old), len(new), 1)
-
-
-def response(
-    repo: Repository, id: str, target: str, commit: str, back: Iterable[FileChange]
-) -> bytes:
-    """The changes as a response for `target` that says what it takes back."""
-    title = subject(repo.message(commit))
-    again = title.removeprefix('Revert "')
-    # As git says it; what was taken back once comes back.
-    title = f'Reapply "{again}' if again != title else f'Revert "{title}"'
-    message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as batch {id}."
-    fields = {"target": target, "base": commit, "message": message}
-    header = "".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in fields.items()
-    )
-    return f"---\n{header}---\n{unified.unified(tuple(back))}".encode()
-
-
-def reads_back(
-    data: bytes, repo: Repository, rules: Rules, commit: str, back: Iterable[FileChange]
-) -> bool:
-    """Whether the response is read as exactly the changes."""
-    opened, tree = open_response(data), repo.tree(commit)
-    if not isinstance(opened, Envelope):
-        return False
-    parsed = formats.parse(
-        opened.text, lambda path: tree.entry(path) is not None, opened.header, opened.first_line
-    )
-    if parsed.problems:
-        return False
-    plan = batch.plan(parsed.edits, tree, rules, declared=True)
-    return _results(plan.changes) == _results(back)
-
-
-def _results(changes: Iterable[FileChange]) -> set[tuple[str, bytes | None, str | None]]:
-    return {(change.path, change.after, change.renamed_from) for change in changes}

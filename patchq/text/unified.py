@@ -6,9 +6,10 @@ surrogates (`surrogateescape`), so encoding the text that way gives the patch ba
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from patchq.model.values import FileChange, LineHunk
+from patchq.text import binary_patch
 from patchq.text.line_diff import known_diff, line_diff
 from patchq.text.lines import split_lines
 
@@ -20,22 +21,26 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def unified(changes: Sequence[FileChange]) -> str:
+def unified(changes: Sequence[FileChange], as_bytes: Collection[str] = ()) -> str:
     """The changes as one git-style diff, in the order of their paths; no change, no text.
 
-    A change of the mode alone is not shown: `FileChange` does not know the mode before.
+    The files at the paths `as_bytes` are told by their bytes, whatever they hold.  Of another one
+    that is binary the diff only says that it differs.
     """
-    return "".join(_file(change) for change in sorted(changes, key=lambda change: change.path))
+    in_order = sorted(changes, key=lambda change: change.path)
+    return "".join(_file(change, change.path in as_bytes) for change in in_order)
 
 
-def _file(change: FileChange) -> str:
+def _file(change: FileChange, as_bytes: bool) -> str:
     before, after = change.before or b"", change.after or b""
     old, new = f"a/{change.renamed_from or change.path}", f"b/{change.path}"
     header = _extended(change)
     if before == after and not header:
         return ""
     parts = [f"diff --git {_quoted(old)} {_quoted(new)}\n", *header]
-    if before != after:
+    if as_bytes:
+        parts += _literal(change)
+    elif before != after:
         old = "/dev/null" if change.before is None else old
         new = "/dev/null" if change.after is None else new
         if b"\0" in before[:_BINARY_PROBE] + after[:_BINARY_PROBE]:  # git's own test
@@ -46,16 +51,33 @@ def _file(change: FileChange) -> str:
     return "".join(parts)
 
 
+def _literal(change: FileChange) -> Iterator[str]:
+    """What the file is to hold; nothing of one that goes, or keeps its bytes."""
+    made = change.before is None
+    if change.after is None or (change.before == change.after and not made):
+        return
+    before = "0" * 40 if change.before is None else binary_patch.blob_id(change.before)
+    yield f"index {before}..{binary_patch.blob_id(change.after)}\n{binary_patch.HEADER}\n"
+    yield binary_patch.encode(change.after)
+
+
 def _extended(change: FileChange) -> list[str]:
     """The header lines that say what happened to the file as a whole."""
-    mode = "100755" if change.executable else "100644"
+    mode = _mode(change.executable)
     if change.after is None:
         return [f"deleted file mode {mode}\n"]
+    modes = list[str]()
+    if change.was_executable is not None:
+        modes = [f"old mode {_mode(change.was_executable)}\n", f"new mode {mode}\n"]
     if change.renamed_from is not None:
         alike = ["similarity index 100%\n"] if change.before == change.after else []
         source, path = _quoted(change.renamed_from), _quoted(change.path)
-        return [*alike, f"rename from {source}\n", f"rename to {path}\n"]
-    return [f"new file mode {mode}\n"] if change.before is None else []
+        return [*modes, *alike, f"rename from {source}\n", f"rename to {path}\n"]
+    return [f"new file mode {mode}\n"] if change.before is None else modes
+
+
+def _mode(executable: bool) -> str:
+    return "100755" if executable else "100644"
 
 
 def _hunks(a: list[bytes], b: list[bytes], known: Sequence[LineHunk] | None) -> Iterator[str]:

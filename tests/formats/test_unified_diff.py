@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from patchq.formats import unified_diff
 from patchq.formats.format import Document, Piece, UnreadableEdit
-from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
+from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, SetMode, WriteBytes
+from patchq.text.binary_patch import HEADER, blob_id, encode
 from tests.helpers.effort import effort
 
 BASE = {"a.py", "src/b.py", "a/own.py", "my file.md", "q.sql", "ä.txt"}
@@ -64,6 +65,12 @@ def of(*lines: str, heads: str = HEADS) -> str:
 
 def git(names: str, *lines: str) -> str:
     return "\n".join((f"diff --git {names}", *lines, ""))
+
+
+def bytes_of(data: bytes, before: bytes = b"", ids: str | None = None) -> str:
+    """A diff that gives `x` these bytes, with git's way back below them."""
+    ids = ids or f"{blob_id(before)}..{blob_id(data)} 100644"
+    return git("a/x b/x", f"index {ids}", HEADER) + encode(data) + encode(before)
 
 
 PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
@@ -252,13 +259,28 @@ MALFORMED = {
         UNREADABLE,
         7,
     ),
-    "a mode alone": (git("a/a.py b/a.py", "old mode 100644", "new mode 100755"), UNREADABLE, 1),
+    "a mode and lost lines": (
+        git("a/a.py b/a.py", "old mode 100644", "new mode 100755", "index 1..2"),
+        "response.truncated",
+        4,
+    ),
     "a binary file": (
         git("a/x.png b/x.png", "index 1..2", "Binary files a/x.png and b/x.png differ"),
         UNREADABLE,
         1,
     ),
-    "a binary patch": (git("a/x b/x", "index 1..2", "GIT binary patch", "x"), UNREADABLE, 1),
+    "a binary patch without its bytes": (
+        git("a/x b/x", "index 1..2", "GIT binary patch", "x"),
+        UNREADABLE,
+        3,
+    ),
+    "a binary patch with short ids": (bytes_of(b"\0", ids="1..2"), UNREADABLE, 3),
+    "a binary patch of other bytes": (bytes_of(b"\0", ids=f"{SHA}..{SHA}"), UNREADABLE, 3),
+    "a binary patch by difference": (
+        git("a/x b/x", f"index {SHA}..{SHA}", "GIT binary patch", "delta 1", "IcmZP"),
+        UNREADABLE,
+        3,
+    ),
     "a copy": (git("a/a.py b/n", "copy from a.py", "copy to n"), UNREADABLE, 1),
     "a link": (git("a/n b/n", "new file mode 120000") + HEADS + HUNK, UNREADABLE, 1),
     "two names": ("--- a/a.py\n+++ b/src/b.py\n" + HUNK, UNREADABLE, 1),
@@ -325,12 +347,25 @@ def test_refuses(text: str, code: str, line: int) -> None:
     assert caught.value.problem.hint
 
 
-def test_a_mode_alone_is_for_a_person() -> None:
-    with pytest.raises(UnreadableEdit) as caught:
-        read(document(git("a/a.py b/a.py", "old mode 100644", "new mode 100755")))
-    message = "line 1, column 1: a change of the file's mode alone cannot be made"
-    hint = "leave the file out of the diff; a person has to change its mode"
-    assert (caught.value.problem.message, caught.value.problem.hint) == (message, hint)
+def test_a_mode_alone() -> None:
+    text = git("a/a.py b/a.py", "old mode 100644", "new mode 100755")
+    assert edits(text) == [("a.py", SetMode(executable=True))]
+
+
+def test_a_mode_beside_a_change() -> None:
+    text = git("a/a.py b/a.py", "old mode 100755", "new mode 100644", "index 1..2") + HEADS + HUNK
+    assert [op for _, op in edits(text)][1:] == [SetMode(executable=False)]
+
+
+def test_a_new_program() -> None:
+    text = git("a/n b/n", "new file mode 100755") + "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"
+    assert edits(text) == [("n", Create("x\n", executable=True))]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", bytes(range(256)) * 9, b"caf\xe9\n"])
+def test_bytes(data: bytes) -> None:
+    (known, found) = edits(bytes_of(data, before=b"old") + HEADS + HUNK)[0]
+    assert (known, found) == ("x", WriteBytes(data, blob_id(b"old")))
 
 
 def test_hunks_of_the_file_that_the_front_matter_names() -> None:
@@ -368,13 +403,13 @@ def test_no_mail_no_author() -> None:
     assert [piece.author for piece in pieces] == [None]
 
 
-def test_a_mode_beside_a_change_is_told() -> None:
-    text = git("a/a.py b/a.py", "old mode 100644", "new mode 100755") + HEADS + HUNK
+def test_a_mode_that_no_file_has_is_told() -> None:
+    text = git("a/a.py b/a.py", "old mode 100644", "new mode 100664") + HEADS + HUNK
     (piece,), _ = read(document(text))
     (warning,) = piece.warnings
     assert [edit.path for edit in piece.edits] == ["a.py"]
     assert (warning.severity, warning.line) == ("warning", 1)
-    assert "100755" in warning.message
+    assert "100664" in warning.message
 
 
 LINES = st.sampled_from(

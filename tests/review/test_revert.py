@@ -227,32 +227,42 @@ def test_a_busy_target_is_not_touched(repo: Path) -> None:
     assert tip(repo) == commit
 
 
-BY_HAND = {
-    "binary": ({"a.txt": b"\0\1\2"}, "file.binary"),
-    "latin-1": ({"a.txt": b"caf\xe9\n"}, "file.encoding"),
-}
+BY_HAND = {"binary": b"\0\1\2", "latin-1": b"caf\xe9\n", "other line ends": b"one\r\ntwo\n"}
 
 
-@pytest.mark.parametrize(("files", "code"), BY_HAND.values(), ids=BY_HAND)
-def test_what_text_cannot_say_is_left_to_git(
-    repo: Path, files: dict[str, bytes], code: str
-) -> None:
+@pytest.mark.parametrize("data", BY_HAND.values(), ids=BY_HAND)
+def test_what_no_diff_of_text_tells_comes_back(repo: Path, data: bytes) -> None:
+    commit_files(repo, {".patchq.yaml": "version: 1\n"})
+    before = tree(repo)
+    patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    commit_files(repo, {"a.txt": data})
+    git("checkout", "-q", "main", cwd=repo)
+    patchq("accept", "x", cwd=repo)
+    assert tree(repo) != before
+    patchq("revert", "x", cwd=repo)
+    assert tree(repo) == before
+
+
+def test_a_mode_comes_back(repo: Path) -> None:
+    before = tree(repo)
+    lines = "@@ -1,2 +0,0 @@\n-#!/bin/sh\n-true\n"
+    land(repo, "x", DELETE.format("script.sh") + lines)
+    patchq("revert", "x", cwd=repo)
+    assert tree(repo) == before
+
+
+def test_a_link_is_left_to_git(repo: Path) -> None:
     commit_files(repo, {".patchq.yaml": "version: 1\n"})
     patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
     git("checkout", "-q", "patchq/x", cwd=repo)
-    commit_files(repo, files)
+    (repo / "link").symlink_to("a.txt")
+    git("add", "link", cwd=repo)
+    git("commit", "-q", "-m", "Link", cwd=repo)
     git("checkout", "-q", "main", cwd=repo)
     patchq("accept", "x", cwd=repo)
     done = patchq("revert", "x", cwd=repo, code=1)
-    assert done.err.startswith(f"patchq: {code}: a.txt")
-    assert f"git revert {tip(repo)[:12]}" in done.err
-
-
-def test_a_mode_is_left_to_git(repo: Path) -> None:
-    lines = "@@ -1,2 +0,0 @@\n-#!/bin/sh\n-true\n"
-    land(repo, "x", DELETE.format("script.sh") + lines)
-    done = patchq("revert", "x", cwd=repo, code=1)
-    assert "script.sh was executable" in done.err
+    assert done.err.startswith("patchq: path.not_a_file: link is a symbolic link")
     assert f"git revert {tip(repo)[:12]}" in done.err
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from patchq.model.ops import Create, DeleteFile, Rename, Write, halves
+from patchq.model.ops import WHOLE, halves
 from patchq.model.values import Edit
 
 _MARKERS = re.compile(r"^[ \t]*(?:&lt;){5,9} ?(?:SEARCH|ORIGINAL)\b", re.MULTILINE)
@@ -97,7 +97,7 @@ def is_borne_out(edits: Sequence[Edit], found: Unescaped) -> bool:
     """Whether the edits quote, all of them, and what they quote shows how the text was escaped."""
     if not edits or not found.firm:
         return False
-    if any(isinstance(edit.op, Create | DeleteFile | Rename | Write) for edit in edits):
+    if any(isinstance(edit.op, WHOLE) for edit in edits):
         return False
     if found.signs and any(edit.format != _BLOCKS for edit in edits):
         return False

@@ -28,8 +28,9 @@ from patchq.formats.unified_diff.headers import (
     is_pair,
     names_one_file,
 )
-from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
+from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, SetMode, WriteBytes
 from patchq.model.values import Edit, Problem
+from patchq.text import binary_patch
 
 _NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
 _NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
@@ -37,6 +38,12 @@ _VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
 _LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
 is_fence = re.compile(r"`{3}|~{3}").match
 """Whether a line opens or closes a fence; behind a sign it is a line like any other."""
+
+_LITERAL = re.compile(r"literal (\d{1,12})")
+_WAY_BACK = re.compile(r"(?:literal|delta) \d{1,12}")
+_IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: \d+)?")
+_EXECUTABLE = "100755"
+_MODES = ("100644", _EXECUTABLE)
 
 NAME = "unified_diff"
 
@@ -73,6 +80,11 @@ def sign_of(line: str) -> str | None:
     if line[:1] in ("+", "-", " ") or not line.strip():
         return line[:1] if line[:1] in ("+", "-") else " "
     return "\\" if line[0] == "\\" and _NO_NEWLINE.fullmatch(line) else None
+
+
+def _to_blank(lines: Sequence[str], i: int) -> int:
+    """The index of the first blank line from line `i` on, or behind the last."""
+    return next((k for k in range(i, len(lines)) if is_blank(lines[k])), len(lines))
 
 
 def is_signature(lines: Sequence[str], i: int) -> bool:
@@ -198,6 +210,8 @@ class FileReader:
     def file(self, start: int) -> int:
         """Read the file whose headers begin on line `start`; returns the index behind it."""
         headers = headers_at(self.region, start)
+        if self.region.lines[headers.end : headers.end + 1] == [binary_patch.HEADER]:
+            return self._bytes(headers)
         hunks, end = self._hunks(headers.end)
         if not hunks and (not headers.complete or (headers.promises and self.region.ends(end))):
             raise self.region.missing(
@@ -212,6 +226,33 @@ class FileReader:
             raise self.region.unreadable(start, "expected a file's header before the hunk")
         hunks, end = self._hunks(start)
         self._add(Headers(start, path, path), hunks, end)
+        return end
+
+    def _bytes(self, headers: Headers) -> int:
+        """Read a file's bytes, `literal`, and what git writes below them for the way back; returns
+        the index behind them."""
+        region, lines, first = self.region, self.region.lines, headers.end + 1
+        size = _LITERAL.fullmatch(lines[first]) if first < len(lines) else None
+        ids = _IDS.fullmatch(headers.extended.get("index", ""))
+        if size is None or ids is None:
+            raise region.unreadable(
+                headers.end,
+                "expected a binary file as a `literal` below an `index` line with two whole ids",
+                "hand the commit in with `patchq submit --branch` or `--range`",
+            )
+        end = _to_blank(lines, first + 1)
+        data = binary_patch.decode(lines[first + 1 : end], int(size[1]))
+        if data is None or binary_patch.blob_id(data) != ids[2]:
+            raise region.missing(headers.end, "these are not the bytes that `index` names", end)
+        if end + 1 < len(lines) and _WAY_BACK.fullmatch(lines[end + 1]):
+            end = _to_blank(lines, end + 2)
+        if headers.renames or headers.deletes:
+            raise region.unreadable(headers.start, "a binary file is renamed or deleted whole")
+        before = None if headers.creates else ids[1]
+        op = WriteBytes(data, before, headers.mode == _EXECUTABLE)
+        self.edits.append(self._edit(headers, headers.start, end, op))
+        if not headers.creates:
+            self._set_mode(headers)
         return end
 
     # ------------------------------------------------------------ hunks
@@ -237,14 +278,21 @@ class FileReader:
     # ------------------------------------------------------------ edits
 
     def _add(self, headers: Headers, hunks: Sequence[_Hunk], end: int) -> None:
-        if headers.mode:
-            self._warn(headers)
         if whole := self._creation(headers, hunks) or self._deletion(headers, hunks):
             self.edits.append(self._edit(headers, headers.start, end, whole))
             return
         if headers.renames:
             self.edits.append(self._edit(headers, headers.start, headers.end, Rename(headers.new)))
         self.edits += self._changes(headers, hunks)
+        self._set_mode(headers)
+
+    def _set_mode(self, headers: Headers) -> None:
+        """The change of a file's mode, if it is one of the two that a file may have."""
+        if headers.mode in _MODES:
+            op = SetMode(headers.mode == _EXECUTABLE)
+            self.edits.append(self._edit(headers, headers.start, headers.end, op))
+        elif headers.mode:
+            self._warn(headers)
 
     def _edit(self, headers: Headers, first: int, end: int, op: Op, section: int = 0) -> Edit:
         while end > first + 1 and is_blank(self.region.lines[end - 1]):
@@ -265,7 +313,10 @@ class FileReader:
             lines.pop()
         text = joined(text for _, text in lines)
         ended = not hunks or hunks[-1].body.new_ends
-        return Create(text if ended else text.removesuffix("\n"))
+        if headers.mode and headers.mode not in _MODES:
+            self._warn(headers)
+        text = text if ended else text.removesuffix("\n")
+        return Create(text, executable=headers.mode == _EXECUTABLE)
 
     def _deletion(self, headers: Headers, hunks: Sequence[_Hunk]) -> DeleteFile | None:
         if not headers.deletes:

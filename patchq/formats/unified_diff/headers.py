@@ -1,9 +1,9 @@
 """The headers of one file in a unified diff: which file, and what becomes of it; and those of a
 mail as `git format-patch` writes it: who wrote the change, and what it is about.
 
-git's own headers, `---` and `+++` lines, or both.  What a diff can say and nobody here can do (a
-mode alone, links, copies, binary files) refuses it.  Paths are quoted as git quotes them, with
-prefixes and dates, or not.
+git's own headers, `---` and `+++` lines, or both.  What a diff can say and nobody here can do
+(links, submodules, copies, binary files without their bytes) refuses it.  Paths are quoted as git
+quotes them, with prefixes and dates, or not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EXTENDED = re.compile(
     r"|similarity index|dissimilarity index|index) (.*)",
     re.DOTALL,
 )
-_BINARY = re.compile(r"GIT binary patch|Binary files ")
+_BINARY = re.compile(r"Binary files ")
 _SPECIAL_MODES = ("120000", "160000")
 _EMPTY_BLOB = "e69de29"
 HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
@@ -100,21 +100,23 @@ class Headers:
 
     @property
     def mode(self) -> str | None:
-        """The file mode that the change asks for, if it is not a plain file's or a changed one."""
-        mode = self.extended.get("new mode") or self.extended.get("new file mode")
-        return mode if "old mode" in self.extended or mode != "100644" else None
+        """The file mode that the change asks for, if it asks for one."""
+        return self.extended.get("new mode") or self.extended.get("new file mode")
 
     @property
     def complete(self) -> bool:
         """Whether the headers say all, without a hunk."""
-        return self.deletes or "rename to" in self.extended or "new file mode" in self.extended
+        return self.deletes or not {"rename to", "new mode", "new file mode"}.isdisjoint(
+            self.extended
+        )
 
     @property
     def promises(self) -> bool:
         """Whether the headers tell of lines that change, so that hunks should follow."""
         blob = self.extended.get("index", "").partition("..")[2][: len(_EMPTY_BLOB)]
         new = "new file mode" in self.extended and not _EMPTY_BLOB.startswith(blob)
-        return new or self.extended.get("similarity index", "100%") != "100%"
+        both = "new mode" in self.extended and "index" in self.extended
+        return new or both or self.extended.get("similarity index", "100%") != "100%"
 
 
 def begins_file(lines: Sequence[str], i: int) -> bool:
@@ -230,7 +232,7 @@ def _check(region: DiffRegion, headers: Headers) -> None:
     """Refuse what is no change of text."""
     extended, end, what = headers.extended, headers.end, None
     if end < len(region.lines) and _BINARY.match(region.lines[end]):
-        what = "a binary file's patch"
+        what = "a binary file's change without its bytes (`git diff --binary` shows them)"
     elif "copy to" in extended:
         what = "a copy"
     elif {extended.get("new file mode"), extended.get("new mode")}.intersection(_SPECIAL_MODES):
@@ -238,12 +240,6 @@ def _check(region: DiffRegion, headers: Headers) -> None:
     if what:
         hint = "send a text file's whole text in another form; see `patchq formats`"
         raise region.unreadable(headers.start, f"{what} cannot be read", hint)
-    if "old mode" in extended and not headers.renames and not is_hunk(region.lines, end):
-        raise region.unreadable(
-            headers.start,
-            "a change of the file's mode alone cannot be made",
-            "leave the file out of the diff; a person has to change its mode",
-        )
 
 
 # ---------------------------------------------------------------- the paths

@@ -14,7 +14,16 @@ from pathlib import PurePosixPath
 
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
-from patchq.model.ops import InContext, InsertAt, Occurrences, ReplaceText, Write, halves
+from patchq.model.ops import (
+    InContext,
+    InsertAt,
+    Occurrences,
+    ReplaceText,
+    SetMode,
+    Write,
+    WriteBytes,
+    halves,
+)
 from patchq.model.report import USABLE, Report
 from patchq.model.values import (
     Base,
@@ -227,7 +236,7 @@ class _Placed:
         """Whether it quotes what it means: otherwise it has a place on any text."""
         op = self.edit.op
         by_number = isinstance(op, Occurrences) and op.at is not None
-        return not (by_number or isinstance(op, Write | InsertAt))
+        return not (by_number or isinstance(op, Write | WriteBytes | SetMode | InsertAt))
 
     def has_there(self, lines: Sequence[bytes]) -> Lines | None:
         """The tip's `lines` that it quotes as a whole, from their first character to the last."""
@@ -265,10 +274,11 @@ class _File:
         base = self.move.repo.tree(self.move.base).entry(self.source)
         if self._tip is None or base is None or self._tip.kind != base.kind:
             return change, [self.problem("was deleted or renamed", self.source)]
-        executable = self._tip.executable
+        change = self._with_mode(self._tip)
         if self._tip.oid == base.oid:
-            return replace(change, executable=executable), []
-        if change.after is None:
+            changes = change.before != change.after or change.was_executable is not None
+            return (change if changes or change.renamed_from else None), []
+        if change.after is None or any(isinstance(it.edit.op, WriteBytes) for it in self.placed):
             return change, [self.problem("was changed", self.source)]
         assert change.before is not None
         now = self.move.repo.tree(self.move.tip).read(self.source)
@@ -284,11 +294,17 @@ class _File:
         result = {touch.ours for touch in carried.touches if touch.same}
         self.made_before = self._editing(result) - self._editing({b[:2] for b in ours} - result)
         wrong = self._touched(carried, now, theirs) or self._elsewhere(theirs)
-        if carried.text == now and not change.renamed_from and not wrong:
+        moved = change.renamed_from or change.was_executable is not None
+        if carried.text == now and not moved and not wrong:
             return None, []
-        return replace(
-            change, before=now, after=carried.text, executable=executable, hunks=carried.hunks
-        ), wrong
+        return replace(change, before=now, after=carried.text, hunks=carried.hunks), wrong
+
+    def _with_mode(self, tip: Entry) -> FileChange:
+        """The change with the mode that the file has on the tip, unless the batch sets it."""
+        if self.change.was_executable is None:
+            return replace(self.change, executable=tip.executable)
+        same = tip.executable == self.change.executable
+        return replace(self.change, was_executable=None if same else tip.executable)
 
     def _new_path(self) -> list[Problem]:
         """What stands on the tip where the batch wants to put a file."""

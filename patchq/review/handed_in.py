@@ -1,0 +1,108 @@
+"""What leads from one commit to another, as a response: a diff that is read back as exactly that.
+
+It names the first commit as its base.  Text goes as hunks, so that each is an edit which can be
+carried, left out and named in a conflict; what no diff of text tells to the byte goes as bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from patchq import formats
+from patchq.formats.envelope.opening import open_response
+from patchq.git import renames
+from patchq.git.objects import is_regular
+from patchq.git.repository import Repository
+from patchq.model.values import Envelope, FileChange, Plan, Problem
+from patchq.plan import batch
+from patchq.plan.targets import Rules
+from patchq.text import unified
+from patchq.text.lines import is_utf8
+
+
+def response(
+    repo: Repository, rules: Rules, start: str, end: str, keys: Mapping[str, str]
+) -> bytes | Problem:
+    """The response that makes of the commit `start` what the commit `end` holds, with
+    these keys in its front matter; or why none can."""
+    for path, sides in repo.changes(start, end).items():
+        if not all(is_regular(leaf[0]) for leaf in sides if leaf):
+            return Problem(
+                "path.not_a_file",
+                f"{path} is a symbolic link or a submodule, which no batch may change",
+                "leave it out",
+                path=path,
+            )
+    wanted = renames.found(repo, repo.file_changes(start, end), start, end)
+    if not wanted:
+        return Problem("response.no_edits", "nothing was changed", "there is nothing to hand in")
+    as_bytes = {path for change in wanted if not _is_text(change) for path in _paths(change)}
+    while True:
+        told = unified.unified(tuple(_parted(wanted, as_bytes)), as_bytes)
+        header = "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
+        data = f"---\n{header}---\n{told}".encode("utf-8", "surrogateescape")
+        missed = _misread(data, repo, rules, start, tuple(_parted(wanted, as_bytes)))
+        if not missed:
+            return data
+        more = {path for change in missed for path in _paths(change)}
+        if more <= as_bytes:
+            path = min(more)
+            message = f"the change of {path} cannot be told in a response"
+            return Problem("response.unreadable_edit", message, path=path)
+        as_bytes |= more
+
+
+def _is_text(change: FileChange) -> bool:
+    sides = [side for side in (change.before, change.after) if side is not None]
+    return not any(b"\0" in side for side in sides) and all(map(is_utf8, sides))
+
+
+def _paths(change: FileChange) -> Iterable[str]:
+    return (path for path in (change.path, change.renamed_from) if path is not None)
+
+
+def _parted(wanted: Iterable[FileChange], as_bytes: Collection[str]) -> Iterable[FileChange]:
+    """The changes, with a file that is renamed and changes its bytes as one that goes and one that
+    comes."""
+    for change in wanted:
+        old = change.renamed_from
+        if old is None or change.path not in as_bytes or change.before == change.after:
+            yield change
+        else:
+            yield FileChange(old, change.before, None)
+            yield FileChange(change.path, None, change.after, change.executable)
+
+
+def _misread(
+    data: bytes, repo: Repository, rules: Rules, start: str, wanted: Sequence[FileChange]
+) -> list[FileChange]:
+    """The changes that the response is not read as; all where it cannot be read.  What a rule
+    forbids is read well."""
+    opened, tree = open_response(data), repo.tree(start)
+    if not isinstance(opened, Envelope):
+        return list(wanted)
+    parsed = formats.parse(
+        opened.text, lambda path: tree.entry(path) is not None, opened.header, opened.first_line
+    )
+    if any(problem.severity == "error" for problem in parsed.problems):
+        return list(wanted)
+    plan = batch.plan(parsed.edits, tree, replace(rules, denied=lambda path: None), declared=True)
+    if _forbidden(plan):
+        return []
+    made = {_said(change) for change in plan.changes}
+    missed = [change for change in wanted if _said(change) not in made]
+    return missed or ([] if len(made) == len(wanted) else list(wanted))
+
+
+def _forbidden(plan: Plan) -> bool:
+    """Whether only the rules on paths and results are against it."""
+    errors = [problem for problem in plan.problems if problem.severity == "error"]
+    ruled = ("path.", "result.", "edit.")
+    return bool(errors) and all(problem.code.startswith(ruled) for problem in errors)
+
+
+def _said(change: FileChange) -> tuple[str, bytes | None, str | None, bool | None]:
+    bit = None if change.after is None else change.executable
+    return change.path, change.after, change.renamed_from, bit
