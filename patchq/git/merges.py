@@ -4,20 +4,21 @@ Git's command line merges by ORT, and libgit2 by an older algorithm that finds f
 second is asked only where there is no git, or one older than 2.38.
 
 The difference of two texts is by git's own algorithm, too, so that what is called touched here is
-what git's merge takes for touched.
+what git's merge takes for touched; and so are renames.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pygit2
-from pygit2.enums import DiffOption
+from pygit2.enums import DeltaStatus, DiffFind, DiffOption
 
 from patchq.git.command import (
     Git,
@@ -28,11 +29,13 @@ from patchq.git.command import (
     version,
 )
 from patchq.git.repository import Repository, fault, unreadable
-from patchq.model.values import LineHunk
+from patchq.model.values import FileChange, LineHunk
 
 _SECONDS = 60.0
 _KIND = re.compile(r"CONFLICT \([^)]*\)")
 _CONTENT = "CONFLICT (contents)"
+_ALIKE = 50
+"""The least share of a renamed file that it keeps, in percent, as git has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +120,34 @@ def _range(start: int, count: int) -> tuple[int, int]:
     """Lines as slices count them; git names the line before an empty range."""
     first = start - 1 if count else start
     return first, first + count
+
+
+def with_renames(
+    repo: Repository, changes: Sequence[FileChange], old: str, new: str
+) -> tuple[FileChange, ...]:
+    """The changes between the commits `old` and `new`, what git takes for a rename as one."""
+    gone = {change.path: change for change in changes if change.after is None}
+    come = {change.path: change for change in changes if change.before is None}
+    if not (gone and come):
+        return tuple(changes)
+    before, after = (repo.raw_repository[repo.tree(commit).root] for commit in (old, new))
+    assert isinstance(before, pygit2.Tree)
+    assert isinstance(after, pygit2.Tree)
+    diff = before.diff_to_tree(after)
+    diff.find_similar(flags=DiffFind.FIND_RENAMES, rename_threshold=_ALIKE)
+    pairs = {
+        delta.new_file.path: delta.old_file.path
+        for delta in diff.deltas
+        if delta.status == DeltaStatus.RENAMED
+        and delta.new_file.path in come
+        and delta.old_file.path in gone
+    }
+    moved = {path: _moved(gone[source], come[path]) for path, source in pairs.items()}
+    return tuple(
+        moved.get(change.path, change) for change in changes if change.path not in pairs.values()
+    )
+
+
+def _moved(gone: FileChange, come: FileChange) -> FileChange:
+    was = None if gone.executable == come.executable else gone.executable
+    return replace(come, before=gone.before, renamed_from=gone.path, was_executable=was)

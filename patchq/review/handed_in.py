@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
-from patchq.git import renames
+from patchq.git.merges import with_renames
 from patchq.git.objects import is_regular
 from patchq.git.repository import Repository
 from patchq.model.values import Envelope, FileChange, Plan, Problem
@@ -35,7 +35,7 @@ def response(
                 "leave it out",
                 path=path,
             )
-    wanted = renames.found(repo, repo.file_changes(start, end), start, end)
+    wanted = with_renames(repo, repo.file_changes(start, end), start, end)
     if not wanted:
         return Problem("response.no_edits", "nothing was changed", "there is nothing to hand in")
     as_bytes = {path for change in wanted if not _is_text(change) for path in _paths(change)}

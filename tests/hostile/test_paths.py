@@ -228,10 +228,6 @@ REFUSED = {
     "t11-component": (write("x" * 256), "path.invalid"),
     "t11-path": (write("/".join(["x" * 200] * 6)), "path.invalid"),
     "t11-depth": (write("d/" * 500 + "x"), "path.invalid"),
-    "t12-mode-alone": (
-        "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n",
-        "response.unreadable_edit",
-    ),
 }
 
 
@@ -254,15 +250,16 @@ def test_t07_a_directory_may_take_the_place_of_a_file_that_the_batch_deletes(rep
         assert git("show", "trunk:a.txt/x", cwd=repo) == "x"
 
 
-def test_t12_no_file_becomes_executable(repo: Path) -> None:
+def test_t12_no_file_becomes_executable_unseen(repo: Path) -> None:
     new = DIFF.format(path="run.sh", more="new file mode 100755\n")
     more = (
         "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n--- a/a.txt\n+++ b/a.txt\n"
     )
     more += "@@ -1 +1 @@\n-one\n+two\n"
-    for name, told in given(repo, {"new": new, "more": more}).items():
-        assert told["state"] == "proposed", "a mode was left out unseen"
-        assert [mode for mode, _ in paths_of(repo, told["commit"])] == ["100644"], name
+    alone = "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n"
+    for name, told in given(repo, {"new": new, "more": more, "alone": alone}).items():
+        assert told["state"] == "proposed", name
+        assert [mode for mode, _ in paths_of(repo, told["commit"])] == ["100755"], name
         assert [problem["code"] for problem in told["problems"]] == ["path.review"]
 
 
