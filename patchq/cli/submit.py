@@ -9,7 +9,7 @@ from argparse import Namespace
 from hashlib import sha256
 from pathlib import PurePath
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, commits, output, places
 from patchq.cli.arguments import Argument
 from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.opening import open_response
@@ -22,7 +22,8 @@ from patchq.queue.lock import lock_owner
 from patchq.report.secrecy import batch_id, file_name
 
 ARGUMENTS = (
-    arguments.RESPONSE,
+    (Argument("file", nargs="?", metavar="FILE", help="the response, or -"), *commits.SOURCES),
+    commits.SERIES,
     Argument("--target", metavar="B", help="the branch that it is for"),
     Argument("--base", metavar="C", help="the commit that the agent saw"),
     Argument("--message", metavar="M", help="the commit's message"),
@@ -33,6 +34,13 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     site = places.find(args)
     queue = places.open_queue(args, site, site.load_config())
+    if commits.is_named(args):
+        return _hand_in(args, queue)
+    if args.file is None:
+        raise UsageError(
+            "expected a response",
+            "name a file, - for standard input, or --branch, --range or --worktree",
+        )
     data, name = arguments.read_response(args.file)
     keys = {key: getattr(args, key) for key in ("target", "base", "message")}
     id, suffix = None, REQUEST
@@ -56,6 +64,23 @@ def run(args: Namespace) -> int:
     report = _verdict(queue, sha256(data).hexdigest(), dropped)
     output.say(args, report)
     return 1 if report["state"] == "rejected" else 0
+
+
+def _hand_in(args: Namespace, queue: DirectoryQueue) -> int:
+    """Drop what somebody committed, or has in a work tree."""
+    handed = list(commits.responses(args, queue.next_id))
+    dropped = [queue.submit(one.data, f"{queue.next_id(one.name)}.md") for one in handed]
+    if not args.wait:
+        ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
+        told = [{"id": id, "file": name} for id, name in zip(ids, dropped, strict=True)]
+        return output.emit(args, told if args.series else told[0], *ids)
+    reports = [
+        _verdict(queue, sha256(one.data).hexdigest(), name)
+        for one, name in zip(handed, dropped, strict=True)
+    ]
+    for report in reports:
+        output.say(args, report)
+    return 1 if any(report["state"] == "rejected" for report in reports) else 0
 
 
 def with_header(data: bytes, said: dict[str, str]) -> bytes:

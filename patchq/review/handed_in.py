@@ -23,7 +23,7 @@ from patchq.text.lines import is_utf8
 
 
 def response(
-    repo: Repository, rules: Rules, start: str, end: str, keys: Mapping[str, str]
+    repo: Repository, rules: Rules, start: str, end: str, keys: Mapping[str, object]
 ) -> bytes | Problem:
     """The response that makes of the commit `start` what the commit `end` holds, with
     these keys in its front matter; or why none can."""

@@ -1,0 +1,101 @@
+"""What `patchq submit` hands in when it is given commits, or a work tree, in place of a file."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchq.cli import opening
+from patchq.cli.arguments import Argument
+from patchq.model.errors import UsageError
+from patchq.model.values import Problem
+from patchq.pipeline.world import World
+from patchq.report.message import subject
+from patchq.report.secrecy import batch_id
+from patchq.review import handed_in, ranges
+from patchq.review.ranges import Range
+
+SOURCES = (
+    Argument("--branch", metavar="NAME", help="hand in what a branch has and the target has not"),
+    Argument("--range", metavar="A..B", help="hand in the commits of B that A does not have"),
+    Argument(
+        "--worktree",
+        metavar="DIR",
+        nargs="?",
+        const=".",
+        help="hand in what a work tree has, committed or not (this one)",
+    ),
+)
+"""One at most may be given, and no file then."""
+SERIES = Argument(
+    "--series", action="store_true", help="one batch for each commit, each on the one before"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """A response made of commits, and the name of its batch."""
+
+    data: bytes
+    name: str
+
+
+def is_named(args: Namespace) -> bool:
+    """Whether commits are to be handed in."""
+    return any(value is not None for value in (args.branch, args.range, args.worktree))
+
+
+def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]:
+    """The response, or those of a series, the oldest commit first; raises `UsageError`.
+
+    `free` gives an id that no batch has, near to the one that is asked for.
+    """
+    world = opening.open_world(args, writes=False)
+    if args.base:
+        raise UsageError("what is handed in by commits has its base", "leave --base out")
+    whole, name = _named(args, world)
+    if not args.series:
+        yield HandedIn(_response(args, world, whole, {}), name)
+        return
+    if args.worktree is not None or args.message:
+        raise UsageError(
+            "--series hands in commits with their messages",
+            "leave --message out, and name a --branch or --range",
+        )
+    before = list[str]()
+    for number, one in enumerate(ranges.each(world.repo, whole), 1):
+        id = free(f"{name}-{number}")
+        yield HandedIn(_response(args, world, one, {"id": id, "depends_on": before}), id)
+        before = [id]
+
+
+def _named(args: Namespace, world: World) -> tuple[Range, str]:
+    """What is handed in, and a name for it."""
+    repo, target = world.repo, args.target or world.target
+    if args.branch is not None:
+        return ranges.of_branch(repo, args.branch, target), batch_id(args.branch)
+    if args.range is not None:
+        found = ranges.of_range(repo, args.range)
+        return found, batch_id(subject(repo.message(found.result)) or found.result[:12])
+    place = Path(args.directory, args.worktree)
+    return ranges.of_worktree(repo, place, target), batch_id(place.resolve().name)
+
+
+def _response(args: Namespace, world: World, change: Range, more: dict[str, object]) -> bytes:
+    said = more | {"target": args.target, "base": change.base, "message": args.message}
+    keys = {key: value for key, value in said.items() if value}
+    messages = [world.repo.message(commit).strip() for commit in change.commits]
+    if messages and not args.message:
+        keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
+    data = handed_in.response(world.repo, world.rules, change.base, change.result, keys)
+    if isinstance(data, Problem):
+        raise UsageError(f"{data.code}: {data.message}", data.hint)
+    return data
+
+
+def _together(messages: list[str]) -> str:
+    """One message of several: the last one's subject, and all of them."""
+    subjects = [subject(message) for message in messages]
+    return "\n".join((subjects[-1], "", *(f"- {line}" for line in subjects)))
