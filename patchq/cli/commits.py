@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import category
 
 from patchq.cli import opening
 from patchq.cli.arguments import Argument
@@ -32,6 +33,10 @@ SOURCES = (
 SERIES = Argument(
     "--series", action="store_true", help="one batch for each commit, each on the one before"
 )
+
+
+_MOST_MESSAGE = 10_000
+"""Characters of a message that are handed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +91,20 @@ def _named(args: Namespace, world: World) -> tuple[Range, str]:
 def _response(args: Namespace, world: World, change: Range, more: dict[str, object]) -> bytes:
     said = more | {"target": args.target, "base": change.base, "message": args.message}
     keys = {key: value for key, value in said.items() if value}
-    messages = [world.repo.message(commit).strip() for commit in change.commits]
+    messages = [plain for commit in change.commits if (plain := _plain(world.repo.message(commit)))]
     if messages and not args.message:
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
     data = handed_in.response(world.repo, world.rules, change.base, change.result, keys)
     if isinstance(data, Problem):
         raise UsageError(f"{data.code}: {data.message}", data.hint)
     return data
+
+
+def _plain(message: str) -> str:
+    """The message as front matter may have it: without control characters."""
+    lines = message.replace("\r", "\n" if "\n" not in message else "").split("\n")
+    kept = ("".join(c for c in line if c == "\t" or category(c) != "Cc") for line in lines)
+    return "\n".join(kept).strip()[:_MOST_MESSAGE]
 
 
 def _together(messages: list[str]) -> str:

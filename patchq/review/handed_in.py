@@ -35,13 +35,18 @@ def response(
                 "leave it out",
                 path=path,
             )
+    header = "".join(
+        f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in keys.items()
+    )
+    opened = open_response(f"---\n{header}---\n".encode("utf-8", "surrogateescape"))
+    if not isinstance(opened, Envelope):
+        return opened[0]
     wanted = with_renames(repo, repo.file_changes(start, end), start, end)
     if not wanted:
         return Problem("response.no_edits", "nothing was changed", "there is nothing to hand in")
     as_bytes = {path for change in wanted if not _is_text(change) for path in _paths(change)}
     while True:
         told = unified.unified(tuple(_parted(wanted, as_bytes)), as_bytes)
-        header = "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
         data = f"---\n{header}---\n{told}".encode("utf-8", "surrogateescape")
         missed = _misread(data, repo, rules, start, tuple(_parted(wanted, as_bytes)))
         if not missed:
@@ -81,8 +86,7 @@ def _misread(
     """The changes that the response is not read as; all where it cannot be read.  What a rule
     forbids is read well."""
     opened, tree = open_response(data), repo.tree(start)
-    if not isinstance(opened, Envelope):
-        return list(wanted)
+    assert isinstance(opened, Envelope)
     parsed = formats.parse(
         opened.text, lambda path: tree.entry(path) is not None, opened.header, opened.first_line
     )
