@@ -38,7 +38,7 @@ def response(
     header = "".join(
         f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in keys.items()
     )
-    opened = open_response(f"---\n{header}---\n".encode("utf-8", "surrogateescape"))
+    opened = open_response(f"---\n{header}---\nx".encode("utf-8", "surrogateescape"))
     if not isinstance(opened, Envelope):
         return opened[0]
     wanted = with_renames(repo, repo.file_changes(start, end), start, end)
