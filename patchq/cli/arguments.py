@@ -60,4 +60,6 @@ def read_response(name: str) -> tuple[bytes, str]:
     try:
         return Path(name).read_bytes(), Path(name).name
     except OSError as error:
-        raise UsageError(f"cannot read {name}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot read {name}: {error.strerror}", "name a file, or - for standard input"
+        ) from None

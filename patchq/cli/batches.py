@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from patchq.model.errors import UsageError
 from patchq.model.report import Report
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
@@ -16,7 +15,7 @@ def find(ground: Ground, id: str) -> tuple[Report, str]:
         return report, ""
     if known := from_git.gone(ground, [id]):
         return known[id]
-    raise UsageError(f"there is no batch {id}", "see `patchq log`")
+    raise traces.unknown(ground, id)
 
 
 def seen(ground: Ground, report: Report, *notes: str) -> tuple[Report, str]:

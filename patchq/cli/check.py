@@ -7,7 +7,8 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
 
-from patchq.cli import arguments, opening, output, put
+from patchq.cli import arguments, opening, output
+from patchq.cli.streams import put
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Envelope, Problem, Source
 from patchq.pipeline.process import process

@@ -7,6 +7,7 @@ from argparse import Namespace
 from patchq.cli import arguments, output
 from patchq.formats.registry import FORMATS
 from patchq.model.errors import UsageError
+from patchq.model.names import nearest
 
 ARGUMENTS = (arguments.Argument("name", metavar="NAME", nargs="?"),)
 
@@ -16,6 +17,8 @@ def run(args: Namespace) -> int:
         return output.emit(args, list(FORMATS), *FORMATS)
     form = FORMATS.named(args.name)
     if form is None:
-        raise UsageError(f"there is no format {args.name!r}", "one of " + ", ".join(FORMATS))
+        near = nearest(args.name, FORMATS)
+        cure = f"did you mean `{near}`?" if near else "one of " + ", ".join(FORMATS)
+        raise UsageError(f"there is no format {args.name!r}", cure)
     answer = {"name": form.name, "instructions": form.instructions}
     return output.emit(args, answer, form.instructions.rstrip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import put
+from patchq.cli.streams import put
 from patchq.model.report import STOPPED, Report
 from patchq.report.document import printed
 from patchq.text.quote import visible

@@ -20,7 +20,8 @@ from patchq.git import records
 from patchq.git.objects import CommitInfo
 from patchq.git.reffiles import heads, ref_names
 from patchq.git.repository import Repository
-from patchq.model.errors import ObjectDamaged
+from patchq.model.errors import ObjectDamaged, UsageError
+from patchq.model.names import nearest
 from patchq.model.report import COMMITTED, CommittedReport, Delivery, Report, has_commit
 from patchq.model.values import State
 from patchq.pipeline import notes
@@ -78,6 +79,13 @@ def ids(repo: Repository, *prefixes: str) -> set[str]:
         for prefix in prefixes or _STATES
         for name in ref_names(repo.commondir, prefix)
     }
+
+
+def unknown(ground: Ground, id: str) -> UsageError:
+    """What to say of an id that neither the queue nor git knows."""
+    near = nearest(id.removeprefix(records.branch("")), ground.queue.ids())
+    cure = f"did you mean `{near}`?" if near else "see `patchq log`"
+    return UsageError(f"there is no batch {id}", cure)
 
 
 def find(ground: Ground, ids: Collection[str]) -> list[Trace]:

@@ -113,7 +113,13 @@ def _check_that_it_waits(world: World, id: str) -> None:
     now = world.queue.load(id)
     state = now["state"] if now else "gone"
     if state != "proposed":
-        raise UsageError(f"batch {id} does not wait for review: it is {state}")
+        raise _decided(id, state)
+
+
+def _decided(id: str, state: str) -> UsageError:
+    return UsageError(
+        f"batch {id} does not wait for review: it is {state}", f"see `patchq show {id}`"
+    )
 
 
 def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
@@ -242,10 +248,10 @@ def _proposal(world: World, id: str) -> CommittedReport:
     if report is None and (past := world.queue.past(id)):
         raise UsageError(f"batch {id} does not wait for review: it is {past.state}")
     if report is None:
-        raise UsageError(f"there is no batch {id}", "see `patchq log`")
+        raise traces.unknown(world, id)
     sighting = traces.observe(world, report)
     if sighting.state != "proposed" or not has_commit(report):
-        raise UsageError(f"batch {id} does not wait for review: it is {sighting.state}")
+        raise _decided(id, sighting.state)
     if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
         restack.follow(world, [id])
         updated = world.queue.load(id)
@@ -261,7 +267,7 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
     """
     report = world.queue.load(id)
     if report is None and not from_git.gone(world, [id]):
-        raise UsageError(f"there is no batch {id}", "see `patchq log`")
+        raise traces.unknown(world, id)
     if report is None:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")
     state = report["state"]
@@ -270,7 +276,9 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
             f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
         )
     if state == "duplicate":
-        raise UsageError(f"batch {id} is a duplicate: there is nothing to try again")
+        raise UsageError(
+            f"batch {id} is a duplicate: there is nothing to try again", f"see `patchq show {id}`"
+        )
     if state == "held" and not worker.waits_for_mending(report):
         raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")
     body = world.queue.body(id)

@@ -71,7 +71,7 @@ def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
     if report is None and (known := from_git.gone(world, [id])):
         report, _ = known[id]
     if report is None:
-        raise UsageError(f"there is no batch {id}", "see `patchq log`")
+        raise traces.unknown(world, id)
     sighting = traces.observe(world, report)
     if sighting.state == "duplicate" and report["duplicate_of"]:
         other = report["duplicate_of"]

@@ -76,7 +76,6 @@ def test_help_and_version() -> None:
 
 
 WRONG_CALLS = [
-    (),
     ("nothing",),
     ("run", "--nothing"),
     ("accept",),
@@ -133,18 +132,20 @@ def test_relative_files_are_below_the_directory_of_the_command(
 def test_an_empty_directory_of_the_command_is_where_it_is(repo: Path) -> None:
     assert "main (review mode)" in patchq("-C", "", "status", cwd=repo).out
     done = patchq("-C", "a.txt", "status", cwd=repo, code=2)
-    assert done.err == "patchq: usage: cannot change to a.txt: Not a directory\n"
+    assert done.err == (
+        "patchq: usage: cannot change to a.txt: Not a directory; name a directory behind -C\n"
+    )
 
 
 @pytest.mark.parametrize("verb", ["status", "show", "accept", "discard"])
 def test_unknown_batch_is_named(repo: Path, verb: str) -> None:
     done = patchq(verb, "nobody", cwd=repo, code=2)
-    assert done.err == "patchq: usage: there is no batch nobody\n  see `patchq log`\n"
+    assert done.err == "patchq: usage: there is no batch nobody; see `patchq log`\n"
 
 
 def test_a_complaint_says_nothing_to_the_terminal(repo: Path) -> None:
     done = patchq("status", "a\x1b[31mb", cwd=repo, code=2)
-    assert done.err.startswith("patchq: usage: there is no batch a\\x1b[31mb\n")
+    assert done.err.startswith("patchq: usage: there is no batch a\\x1b[31mb; ")
 
 
 TAKEN = {
@@ -163,7 +164,7 @@ def test_the_queue_needs_a_directory_of_its_own(repo: Path, place: str) -> None:
     for words in (("config", "check"), ("init",), ("status",), ("run",)):
         assert patchq(*words, cwd=repo, code=2).err.startswith(
             "patchq: usage: .patchq.yaml:2:3 queue.path: expected a directory of its own, "
-            f"got `{place}`, {TAKEN[place]}\n"
+            f"got `{place}`, {TAKEN[place]}; "
         )
     assert (everything(repo), sorted(repo.rglob("*"))) == before
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from patchq import cli
+from patchq.cli import parsing
 from patchq.config import config_file
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import make_repo
@@ -86,5 +87,5 @@ def test_an_interrupt_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(verb: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "import_module", interrupted)
+    monkeypatch.setattr(parsing, "import_module", interrupted)
     assert cli.main(["status"]) == 130

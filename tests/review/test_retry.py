@@ -169,7 +169,7 @@ def test_a_killed_revert_lands_all_the_same(repo: Path, step: str) -> None:
 def test_an_edit_that_is_not_there(repo: Path) -> None:
     run(repo, "x.md", MIXED, 1)
     done = patchq("retry", "x", "--without", "2,9", cwd=repo, code=2)
-    assert "no edit 9\n  its edits: 1, 2, 3" in done.err
+    assert "no edit 9; its edits: 1, 2, 3" in done.err
 
 
 @pytest.mark.parametrize("mode", ["review"], indirect=True)

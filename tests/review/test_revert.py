@@ -203,7 +203,7 @@ def test_what_has_not_landed_is_not_reverted(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": BATCHES["an edit"], "y.md": bad, "z.md": BATCHES["an edit"]})
     patchq("run", cwd=repo, code=1)
     said = {id: patchq("revert", id, cwd=repo, code=2).err for id in ("x", "y", "z", "nobody")}
-    assert "x has not landed: it is proposed\n  patchq discard x" in said["x"]
+    assert "x has not landed: it is proposed; patchq discard x" in said["x"]
     assert "y has not landed: it is rejected" in said["y"]
     assert "patchq revert x" in said["z"]
     assert "no batch nobody" in said["nobody"]

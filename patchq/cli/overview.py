@@ -1,0 +1,39 @@
+"""`patchq` alone: the commands in their groups, and what to do next here."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from patchq.cli import output, parsing, places
+from patchq.cli.verbs import VERBS
+from patchq.git import records
+from patchq.model.errors import Fault
+from patchq.pipeline import traces
+from patchq.queue.lock import lock_owner
+
+
+def run(args: Namespace) -> int:
+    next = _next(args)
+    groups = {group: {name: VERBS[name] for name in names} for group, names in parsing.listed()}
+    head = "patchq, the gate between LLM agents and git branches\n"
+    tail = f"next: {next}\n`patchq COMMAND --help` tells what a command takes."
+    return output.emit(args, {"commands": groups, "next": next}, head, parsing.table(), tail)
+
+
+def _next(args: Namespace) -> str:
+    """What to do next in the repository that the command is called in."""
+    try:
+        ground = places.open_ground(args)
+        if not ground.queue_root.is_dir():
+            return "`patchq init` makes the queue of this repository"
+        works, waits = lock_owner(ground.queue_root) is not None, ground.queue.depth()
+        proposed = len(traces.ids(ground.repo, records.WAITING))
+    except Fault as fault:
+        return "; ".join(filter(None, (fault.message, fault.hint)))
+    if waits and not works:
+        return f"{waits} in the inbox and nobody at work: `patchq watch`, or `patchq run` once"
+    if proposed:
+        return f"{proposed} for review: `patchq status`, then `patchq show ID`, `patchq accept ID`"
+    if not works:
+        return "`patchq watch` serves the queue, and `patchq submit FILE` feeds it"
+    return "`patchq submit FILE` feeds the queue"

@@ -1,0 +1,41 @@
+"""The table of verbs."""
+
+from __future__ import annotations
+
+VERBS = {
+    "init": "make the queue and a commented .patchq.yaml; safe to repeat",
+    "watch": "serve the queue until stopped",
+    "stop": "stop the daemon after the batch in hand",
+    "run": "work off what waits, then exit (for cron and CI)",
+    "submit": "drop a response into the queue; prints its id",
+    "check": "dry run: plan, diff and verdict of a response",
+    "apply": "take one response through the whole pipeline now",
+    "status": "show the daemon, the queue's depth, and what waits or is held",
+    "log": "list the batches, newest verdict first",
+    "show": "show a batch: its page, its diff, or its report as JSON",
+    "accept": "land a proposal on its target",
+    "discard": "take a proposal away; its commit is kept, and `log` tells it",
+    "revert": "take a batch that landed back",
+    "retry": "decide again on a response, on the branches as they are now",
+    "prompt": "print the prompt that asks a model for edits of files",
+    "ask": "ask the configured model for edits of files, and put them through the queue",
+    "anchors": "print ranked anchor candidates of a file, as JSON",
+    "formats": "list the formats, or print one's instructions for a model",
+    "stats": "count verdicts, match rungs and reasons",
+    "hooks": "list the shipped hooks, put them to work, or take them away again",
+    "mcp": "serve the queue as tools, to agents that speak MCP",
+    "config": "check the configuration, or print a sample or its JSON schema",
+    "doctor": "check repository, queue and system; each finding with its cure",
+    "fsck": "check the queue against the repository; --repair rebuilds what can be derived",
+}
+"""Each verb, which is a module, and what it is for."""
+
+GROUPS = {
+    "begin": ("init", "doctor", "config", "hooks"),
+    "serve": ("watch", "run", "stop"),
+    "feed": ("submit", "check", "apply", "mcp"),
+    "look": ("status", "log", "show", "stats"),
+    "decide": ("accept", "discard", "retry", "revert"),
+    "ask a model": ("prompt", "ask", "anchors", "formats"),
+}
+"""The verbs by what one is about to do; the others are listed behind them."""

@@ -1,0 +1,66 @@
+"""What a verb does not need, it does not import: counted, not timed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import block, patchq
+from tests.helpers.gitrepo import make_repo
+
+HEAVY = {
+    "asyncio", "httpx", "httpx2", "importlib.resources", "mcp", "multiprocessing", "openai",
+    "pathspec", "pydantic", "rapidfuzz", "rich", "starlette", "tree_sitter",
+    "watchdog",
+}  # fmt: skip
+"""Packages that a command of daily use has no need of."""
+ROOMS = {
+    "patchq.formats.registry", "patchq.hooks", "patchq.llm", "patchq.pipeline.stages",
+    "patchq.pipeline.world", "patchq.plan", "patchq.resolve", "patchq.land",
+}  # fmt: skip
+"""What decides on responses, and changes branches."""
+PRINTS = "import sys; from patchq.cli import main; code = main(sys.argv[1:]); " + (
+    "print(*sys.modules, sep='\\n', file=sys.stderr); sys.exit(code)"
+)
+
+
+def imported(repo: Path, *words: str) -> set[str]:
+    """The modules that a process has after the command, which has to succeed."""
+    command = [sys.executable, "-c", PRINTS, *words]
+    done = subprocess.run(command, cwd=repo, capture_output=True, text=True, check=True)
+    return set(done.stderr.splitlines())
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    patchq("init", cwd=repo)
+    (repo / "response.md").write_text(block("a.txt", "one\n", "1\n"))
+    return repo
+
+
+def test_the_version_needs_nothing(repo: Path) -> None:
+    found = imported(repo, "--version")
+    assert {name for name in found if name.startswith("patchq")} == {"patchq", "patchq.cli"}
+    assert not found & {"argparse", "json", "pathlib", "pygit2", "re", "typing"}
+
+
+def test_verbs_of_daily_use(repo: Path) -> None:
+    patchq("apply", "response.md", cwd=repo)  # there is something to tell of
+    for words in (("status",), ("log",), ("show", "response"), ("stop",)):
+        found = imported(repo, *words)
+        assert "pygit2" in found
+        assert not found & (HEAVY | ROOMS), words
+
+
+def test_submit_reads_front_matter_and_no_edits(repo: Path) -> None:
+    assert not imported(repo, "submit", "response.md") & (HEAVY | ROOMS)
+
+
+def test_who_decides_imports_neither_a_model_client_nor_a_screen(repo: Path) -> None:
+    found = imported(repo, "apply", "response.md")
+    assert found >= ROOMS - {"patchq.hooks"}
+    assert not found & (HEAVY - {"pathspec"})

@@ -1,0 +1,168 @@
+"""Every verb tried wrongly: one line that says what to do, exit code 2, and nothing is written."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from patchq.cli.verbs import GROUPS, VERBS
+from tests.helpers.command import Done, block, drop, patchq
+from tests.helpers.gitrepo import make_repo
+
+RIGHT = {
+    "init": "", "watch": "", "stop": "", "run": "", "status": "", "log": "", "stats": "", "mcp": "",
+    "doctor": "", "fsck": "",
+    "submit": "good.md", "check": "good.md", "apply": "good.md",
+    "show": "good", "accept": "good", "discard": "good", "revert": "good", "retry": "good",
+    "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
+    "hooks": "list", "config": "check",
+}  # fmt: skip
+"""Each verb with words that it takes."""
+
+OWN = {
+    "init": "here",
+    "watch": "--detached",
+    "stop": "--now now",
+    "run": "good.md",
+    "status": "goood",
+    "log": "-n 0",
+    "stats": "--by day",
+    "mcp": "--http loopback",
+    "doctor": "--before-stop",
+    "fsck": "--repiar",
+    "submit": "nowhere.md",
+    "check": ".",
+    "apply": "nowhere.md",
+    "show": "goood",
+    "accept": "good --without 7",
+    "discard": "patchq/good",
+    "revert": "good",
+    "retry": "nobody",
+    "prompt": "a.txt --task x --line b.txt:1",
+    "ask": "a.txt",
+    "anchors": "a.txt --line 0",
+    "formats": "search_replce",
+    "hooks": "instal",
+    "config": "chek",
+}
+"""Each verb with a mistake of its own."""
+
+TOO_MUCH = {"prompt": "--reach much", "ask": "--reach much"}
+"""For verbs that take any number of files."""
+
+MEANT = {
+    "status --jsn": "did you mean `--json`?",
+    "statis": "did you mean `patchq stats`?",
+    "submitt x": "did you mean `patchq submit`?",
+    "show goood": "did you mean `good`?",
+    "accept patchq/good": "did you mean `good`?",
+    "config chek": "did you mean `check`?",
+    "fsck --repiar": "did you mean `--repair`?",
+    "formats search_replce": "did you mean `search_replace`?",
+    "accept": "usage: patchq accept [-h] [--only E,… | --without E,…] ID",
+    "xyzzyqw": "`patchq` alone lists the commands",
+}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with one proposal; nothing here changes it."""
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
+    patchq("init", cwd=repo)
+    drop(repo / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
+    patchq("run", cwd=repo)
+    (repo / "good.md").write_text(block("a.txt", "one\n", "1\n"))
+    (repo / "broken.yaml").write_text("modus: auto\n")
+    return repo
+
+
+def state(repo: Path) -> dict[str, tuple[int, int]]:
+    """All files with their times and sizes."""
+    found = {path: path.lstat() for path in repo.parent.rglob("*") if not path.is_dir()}
+    return {str(path): (status.st_mtime_ns, status.st_size) for path, status in found.items()}
+
+
+def ways(verb: str) -> list[list[str]]:
+    right = RIGHT[verb].split()
+    return [
+        [verb[:-1] + "_", *right],
+        [verb, *right, "--nonsense"],
+        [verb, *right, *TOO_MUCH.get(verb, "one too many").split()],
+        ["-C", "nowhere", verb, *right],
+        [verb, *right, "--config"],
+        [verb, *OWN[verb].split()],
+    ]
+
+
+def test_every_verb_is_tried_and_listed() -> None:
+    assert RIGHT.keys() == OWN.keys() == VERBS.keys()
+    assert {name for names in GROUPS.values() for name in names} <= VERBS.keys()
+
+
+def test_one_line_and_nothing_written(repo: Path) -> None:
+    before = state(repo)
+    for words in itertools.chain.from_iterable(map(ways, RIGHT)):
+        told = one_line(patchq(*words, cwd=repo, code=2))
+        error = json.loads(patchq("--json", *words, cwd=repo, code=2).err)["error"]
+        assert set(error) == {"code", "message", "hint"}
+        assert told == f"patchq: usage: {error['message']}; {error['hint']}"
+        assert state(repo) == before, words
+
+
+def one_line(done: Done) -> str:
+    assert done.out == ""
+    line, end, more = done.err.partition("\n")
+    assert (end, more) == ("\n", ""), done.err
+    return line
+
+
+def test_what_was_meant_is_said(repo: Path) -> None:
+    for words, meant in MEANT.items():
+        assert one_line(patchq(*words.split(), cwd=repo, code=2)).endswith(f"; {meant}")
+
+
+def test_a_configuration_that_cannot_be_used(repo: Path) -> None:
+    for verb in ("run", "status", "submit", "accept", "stop"):
+        words = (verb, *RIGHT[verb].split(), "--config", "broken.yaml")
+        told = one_line(patchq(*words, cwd=repo, code=2))
+        assert "broken.yaml:1:1 modus: expected a known key" in told
+
+
+def test_flags_stand_before_the_verb_or_behind(repo: Path) -> None:
+    answers = [
+        patchq(*words, cwd=repo.parent).out
+        for words in (
+            ("-C", "repo", "--json", "status"),
+            ("status", "--json", "-C", "repo"),
+            ("-C", "repo", "status", "--json", "-C", "."),
+            ("status", "-Crepo", "--config=.patchq.yaml", "--json"),
+        )
+    ]
+    assert len(set(answers)) == 1
+    assert [batch["id"] for batch in json.loads(answers[0])["waiting"]] == ["good"]
+    assert "not allowed with" in patchq("-q", "status", "-v", cwd=repo, code=2).err
+
+
+def test_behind_two_dashes_all_are_words(repo: Path) -> None:
+    told = one_line(patchq("submit", "--", "--json", cwd=repo, code=2))
+    assert told.startswith("patchq: usage: cannot read --json")
+
+
+def test_alone_it_lists_the_verbs_and_what_to_do_next(repo: Path, tmp_path: Path) -> None:
+    said = patchq(cwd=repo).out
+    assert all(f"\n    {verb} " in said for verb in VERBS)
+    assert "next: 1 for review: `patchq status`, then" in said
+    answer = patchq("--json", cwd=repo).json()
+    assert {verb for group in answer["commands"].values() for verb in group} == set(VERBS)
+    assert "git init" in patchq("--json", cwd=tmp_path).json()["next"]
+    new = make_repo(tmp_path / "new", {"a": "a\n"})
+    assert "`patchq init`" in patchq("--json", cwd=new).json()["next"]
+    assert not (new / ".patchq").exists()
+
+
+def test_help_is_help(repo: Path) -> None:
+    assert patchq("help", "log", cwd=repo).out == patchq("log", "--help", cwd=repo).out
+    assert patchq("help", cwd=repo).out == patchq("-h", cwd=repo).out
