@@ -41,7 +41,11 @@ def judge(changes: Sequence[FileChange], before: Tree, world: World) -> Judgemen
     if flaws := (*_too_much(changes, world), *_misplaced(changes, before, world)):
         return Judgement(flaws)
     diff = unified.unified(changes)
-    if secrets := (*secrecy.in_paths(changes), *secrecy.in_diff(diff)):
+    if secrets := (
+        *secrecy.in_paths(changes),
+        *secrecy.in_diff(diff),
+        *secrecy.in_bytes(changes),
+    ):
         return Judgement(secrets, diff)
     if not world.config.validate_.syntax:
         return Judgement((), diff)

@@ -42,6 +42,7 @@ _BEGUN = re.compile(
     r"(?=[A-Za-z_-]*[0-9])[\w-]{8,}"
 )
 """A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it."""
+_UNPRINTABLE = re.compile(rb"[^\t\r -~]+")
 _SUFFIX = re.compile(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
 
 
@@ -87,6 +88,23 @@ def in_text(text: str, what: str) -> list[Problem]:
         _problem(f"{what}, line {number}: looks like {kind}")
         for number, kind in _kinds(text.split("\n"))
     ]
+
+
+def in_bytes(changes: Iterable[FileChange]) -> list[Problem]:
+    """A problem for each binary file that gets a secret between its other bytes, which no diff
+    shows."""
+    return [
+        _problem(f"{change.path} holds what looks like {kind}")
+        for change in changes
+        if change.after is not None and b"\0" in (change.before or b"") + change.after
+        for kind in sorted(_kinds_among(change.after) - _kinds_among(change.before or b""))
+    ]
+
+
+def _kinds_among(data: bytes) -> set[str]:
+    """The kinds of secrets in the printable parts of some bytes."""
+    text = _UNPRINTABLE.sub(b"\n", data).decode("ascii")
+    return {kind for _, kind in _kinds(text.split("\n"))} if _may_hold(text) else set()
 
 
 def in_header(header: Header, name: str) -> list[Problem]:

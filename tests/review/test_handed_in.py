@@ -130,6 +130,17 @@ def test_a_series_is_one_batch_for_each_commit(repo: Path) -> None:
     assert tree(repo, "main") == wanted
 
 
+@pytest.mark.parametrize("start", [b"\0\1", b"", b"\xff"])
+def test_a_secret_among_bytes_is_refused(repo: Path, start: bytes) -> None:
+    key = ("AK" + "IAZ7QX3MPLW2RTN5VK").encode()
+    commit_files(repo, {"x.bin": start + b"id=" + key + b"\nmore\xfe\n"})
+    patchq("submit", "--branch", "work", cwd=repo)
+    patchq("run", cwd=repo, code=None)
+    told = report(repo / ".patchq", "work")
+    assert [problem["code"] for problem in told["problems"]] == ["edit.secret"]
+    assert key.decode() not in str(told)
+
+
 def test_the_same_again_is_a_duplicate(repo: Path) -> None:
     commit_files(repo, {"x.bin": b"\0two"})
     for _ in range(2):
