@@ -145,26 +145,21 @@ class _Landing:
     def log(self) -> str:
         return f"patchq: {self.decision.id}: {self.decision.subject}"
 
-    def goes_on(self, before: _Landing) -> bool:
-        """Whether one move of the branch can be for both."""
-        return (
-            not before.proposed
-            and not self.proposed
-            and before.candidate.commit == self.candidate.parent
-        )
-
 
 def _moves(
     decisions: Sequence[Decision], world: World, tips: Tips, staged: ExitStack
 ) -> list[_Move]:
     """The ref moves that make the verdicts true; batches on one branch that follow each other move
-    it together.  Their values last until `staged` closes."""
+    it together, whatever is proposed in between.  Their values last until `staged` closes."""
     rows: list[list[_Landing]] = []
     newest: dict[str, list[_Landing]] = {}
     for landing in (_Landing(it, it.candidate) for it in decisions if it.candidate):
         target = landing.candidate.target
-        if target in newest and landing.goes_on(newest[target][-1]):
-            newest[target].append(landing)
+        row = newest.get(target)
+        if landing.proposed:
+            rows.append([landing])
+        elif row and row[-1].candidate.commit == landing.candidate.parent:
+            row.append(landing)
         else:
             newest[target] = [landing]
             rows.append(newest[target])

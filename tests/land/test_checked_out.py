@@ -190,10 +190,19 @@ def test_only_the_batch_that_is_in_the_way_is_proposed(repo: Path, steps: Steps,
     states = {report["id"]: report["state"] for report in told}
     assert states == {"v": "applied", "y": "proposed", "x": "applied", "z": "applied"}
     assert codes(told[1]) == [("worktree.dirty", "warning")]
-    assert sum(len(paths) for paths in steps()) == 3
+    assert steps() == [["c.txt"], ["e.txt", "f.txt"]]
     assert (repo / way).read_text() == "mine\n"
     assert git("diff", "--name-only", "HEAD", cwd=repo).split() == [way][: way == "d.txt"]
     assert git("rev-list", "--count", "main", cwd=repo) == "5"
+
+
+def test_a_proposal_in_between_makes_no_second_step(repo: Path, steps: Steps) -> None:
+    commit_files(repo, MANY)
+    between = block("Makefile", "", "all:\n")
+    told = run(repo, "auto", **each(v="c.txt"), w=between, **each(x="d.txt"))
+    assert [report["state"] for report in told] == ["applied", "proposed", "applied"]
+    assert steps() == [["c.txt", "d.txt"]]
+    assert git("rev-parse", "patchq/w^", cwd=repo) == told[2]["commit"]
 
 
 def test_what_only_passes_through_has_to_be_clean(repo: Path) -> None:
