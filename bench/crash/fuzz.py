@@ -25,6 +25,7 @@ from types import FrameType
 from bench.console import command_line
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
+from patchq.model.listing import Listing
 from patchq.model.values import Entry, Envelope, Parsed, Plan
 from patchq.plan import batch
 from patchq.plan.targets import Rules
@@ -85,6 +86,9 @@ class Files:
 
     def paths(self) -> Iterator[str]:
         return iter(self.files)
+
+    def listing(self) -> Listing:
+        return Listing.of(self.paths())
 
     def filtered(self, path: str) -> str | None:
         return None

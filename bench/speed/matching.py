@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from bench.console import command_line
 from patchq import formats
+from patchq.model.listing import Listing
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.model.values import Edit, Entry
 from patchq.plan import batch
@@ -98,6 +99,9 @@ class OneFile:
 
     def paths(self) -> Iterator[str]:
         return iter((PATH,))
+
+    def listing(self) -> Listing:
+        return Listing.of(self.paths())
 
     def filtered(self, path: str) -> str | None:
         return None

@@ -33,6 +33,8 @@ _EDGES = " .,:;\"\\'"
 
 Role = Literal["AUTHOR", "COMMITTER"]
 
+_TREES, _NO_FILES = (b"40000", b"040000"), (b"120000", b"160000")
+
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _WHOLE_ITEM = re.compile(rb"[0-7]+ [^\0]+\0.{20}", re.DOTALL)
@@ -86,6 +88,22 @@ def is_regular(mode: int) -> bool:
 def parse_tree(raw: bytes) -> dict[str, Leaf]:
     """The entries of a tree object, subdirectories included; odd bytes as surrogates."""
     return dict(tree_items(raw))
+
+
+def file_paths(read: Callable[[str], bytes], root: str) -> Iterator[str]:
+    """Every file's path below the tree `root`, in git's order, a directory in memory at a time for
+    each level; `read` gives a tree's bytes."""
+    open = [(b"", iter(_ITEM.findall(read(root))))]
+    while open:
+        prefix, items = open[-1]
+        for mode, name, oid in items:
+            if mode in _TREES:
+                open.append((prefix + name + b"/", iter(_ITEM.findall(read(oid.hex())))))
+                break
+            if mode not in _NO_FILES:
+                yield (prefix + name).decode("utf-8", "surrogateescape")
+        else:
+            open.pop()
 
 
 def tree_items(raw: bytes) -> Iterator[tuple[str, Leaf]]:

@@ -41,6 +41,7 @@ from patchq.git.objects import (
     Leaf,
     Role,
     differences,
+    file_paths,
     graft,
     is_regular,
     leaves,
@@ -48,11 +49,11 @@ from patchq.git.objects import (
     modes,
     nest,
     parse_tree,
-    tree_items,
 )
 from patchq.git.reffiles import common_directory, ref_values
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault, UsageError
+from patchq.model.listing import Listing
 from patchq.model.values import Entry, EntryKind, FileChange
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
@@ -111,6 +112,7 @@ class Repository:
     def __init__(self, repo: pygit2.Repository) -> None:
         self.raw_repository = repo
         """libgit2's own handle, for the other modules of this package."""
+        self._listed: tuple[str, Listing] | None = None
         self.unwritten = Unwritten()
         """The objects that no file has yet."""
         repo.odb.add_backend(self.unwritten, _FIRST)
@@ -339,6 +341,28 @@ class Repository:
             return None
         return int(there.filemode), str(there.id)
 
+    def listing(self, root: str) -> Listing:
+        """The files of a tree.  The last one that was asked for is kept, unless some of it could
+        not be read, and the next is made of it by what differs."""
+        if self._listed is not None and self._listed[0] == root:
+            return self._listed[1]
+        listing = self._followed(root) or Listing.of(file_paths(self.raw, root))
+        self._listed = None if listing.damaged else (root, listing)
+        return listing
+
+    def _followed(self, root: str) -> Listing | None:
+        """A tree's listing, told by the last one; None where that cannot be."""
+        if self._listed is None:
+            return None
+        known, listing = self._listed
+        try:
+            changed = differences(self.raw, known, root)
+        except ObjectDamaged:
+            return None
+        gone = {path for path, (before, _) in changed.items() if before}
+        come = {path for path, (_, after) in changed.items() if after and after[0] not in _KINDS}
+        return listing.followed(gone, come)
+
     def _check_way(self, root: str, path: str) -> None:
         """That a path is not there because no directory has it, and not because one is missing,
         of which libgit2 says nothing, or cannot be read, of which it does not say which."""
@@ -455,17 +479,11 @@ class CommitTree:
         return tuple(parse_tree(self.repo.raw(leaf[1]))) if leaf and leaf[0] == TREE else ()
 
     def paths(self) -> Iterator[str]:
-        """Every file's path, in git's order, a directory in memory at a time for each level."""
-        open = [("", tree_items(self.repo.raw(self.root)))]
-        while open:
-            prefix, items = open[-1]
-            name, (mode, oid) = next(items, ("", (0, "")))
-            if not name:
-                open.pop()
-            elif mode == TREE:
-                open.append((f"{prefix}{name}/", tree_items(self.repo.raw(oid))))
-            elif mode not in _KINDS:
-                yield prefix + name
+        """Every file's path, in git's order, lazily."""
+        return file_paths(self.repo.raw, self.root)
+
+    def listing(self) -> Listing:
+        return self.repo.listing(self.root)
 
     def filtered(self, path: str) -> str | None:
         """The `filter` attribute by this commit's `.gitattributes`, and by those outside it."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
+from patchq.model.listing import Listing
 from patchq.model.ops import Op
 
 Severity = Literal["error", "warning"]
@@ -177,6 +178,9 @@ class Tree(Protocol):
 
     def paths(self) -> Iterator[str]:
         """Every file's path, lazily; for suggestions only."""
+
+    def listing(self) -> Listing:
+        """The same, walked once for all who ask."""
 
     def filtered(self, path: str) -> str | None:
         """The value of the path's `filter` attribute (LFS, git-crypt), or None."""

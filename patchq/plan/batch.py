@@ -49,10 +49,14 @@ from patchq.plan.proofs import Proofs, Since
 from patchq.plan.readings import BatchReading, Order, meant
 from patchq.plan.targets import Refused, Rules, check_text
 from patchq.resolve import hunks, refusals
+from patchq.resolve.effort import Effort
+from patchq.resolve.elsewhere import Elsewhere, Sweep
 from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.match import Hints, PartOp, match, present
 from patchq.text.lines import Text
 
+_MOST_SUGGESTED = 50
+"""For so many wrong paths of a batch a better one is looked for."""
 _MOST_THOROUGH = 10
 """So many missed quotes of a batch are looked into with all means."""
 _REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
@@ -78,12 +82,16 @@ def plan(
     was missed.
     """
 
+    first: Order = "sequence" if all(edit.called for edit in edits) else "base"
+
     def read(some: Sequence[Edit], order: Order) -> BatchReading:
         refuted: dict[int, str] = {}
         made: set[str] = set()
         while True:
             proofs = Proofs(declared, since, refuted, made)
-            batch = _Batch(some, tree, rules, order, proofs, diagnosed)
+            # Of the second order nothing is told where it is refused.
+            told = diagnosed and order == first
+            batch = _Batch(some, tree, rules, order, proofs, told)
             done = batch.run()
             more = proofs.taken_away()
             refuted |= more
@@ -117,9 +125,10 @@ class _Batch:
         self.proofs = proofs
         self.diagnosed = diagnosed
         self.rules = rules
-        self.files = Files(edits, tree, rules)
+        self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
         self.deeds = Deeds(edits, tree, rules, self.files)
-        self.elsewhere = refusals.Elsewhere(tree)
+        self.effort = Effort()
+        self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
         meanings: dict[Op, int] = {}
         self.meaning = {id(e): meanings.setdefault(e.op, len(meanings)) for e in edits}
@@ -460,7 +469,7 @@ class _Batch:
         if not self.diagnosed:
             return Refused(Problem("match.none", f"edit {edit.id} has no certain place"))
 
-        def search(lines: bytes) -> tuple[str | None, bool]:
+        def search(lines: bytes) -> Sweep:
             own = (other.origin or other.path for other in self.files)
             return self.elsewhere.search(lines, file.origin or file.path, own)
 
@@ -468,6 +477,7 @@ class _Batch:
             edit.path,
             text,
             self.rules.rungs,
+            self.effort,
             search if self.missed <= _MOST_THOROUGH else None,
             earlier=not file.has_base(text),
         )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from patchq.model.listing import Listing
 from patchq.model.ops import InContext, Occurrences, PatchHunk, Replace, ReplaceText, halves
 from patchq.model.values import Edit, Entry, Tree
 from patchq.resolve.ladder import Found, replaced
@@ -39,6 +40,9 @@ class WithFile:
 
     def paths(self) -> Iterator[str]:
         return self.tree.paths()
+
+    def listing(self) -> Listing:
+        return self.tree.listing()
 
     def filtered(self, path: str) -> str | None:
         return self.tree.filtered(path)

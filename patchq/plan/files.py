@@ -28,6 +28,7 @@ from patchq.model.values import (
     Edit,
     EditOutcome,
     EditState,
+    Entry,
     FileChange,
     Hunk,
     LineHunk,
@@ -139,11 +140,15 @@ class File:
 class Files:
     """The files that a batch speaks of, read from the tree when an edit first names them."""
 
-    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules) -> None:
+    def __init__(
+        self, edits: Sequence[Edit], tree: Tree, rules: Rules, suggestions: int = 0
+    ) -> None:
         self.in_order = bool(edits) and all(edit.called for edit in edits)
         """Whether what is done to whole files is done in the order of the edits."""
         self.tree = tree
         self._rules = rules
+        self._suggestions = suggestions
+        """For so many more wrong paths a better one is looked for."""
         self.renames: dict[str, Edit] = {}
         """The edits that rename a file, by its new path."""
         self.renamed: dict[str, Edit] = {}
@@ -183,11 +188,18 @@ class Files:
     def of_base(self, path: str) -> File:
         """The file that the base has there; raises `Refused`."""
         if path not in self._base:
-            data, entry = targets.existing(self.tree, path, self._rules)
+            data, entry = self._existing(path)
             bit = entry.executable
             self._base[path] = File(path, Text(data), data, bit, path, was_executable=bit)
             self._all[id(self._base[path])] = self._base[path]
         return self._base[path]
+
+    def _existing(self, path: str) -> tuple[bytes, Entry]:
+        try:
+            return targets.existing(self.tree, path, self._rules, suggests=self._suggestions > 0)
+        except Refused as refused:
+            self._suggestions -= refused.problem.code == "path.not_found"
+            raise
 
     def _coming(self, path: str) -> File | None:
         """The file that a rename of the batch gives the path, also one that stands behind."""

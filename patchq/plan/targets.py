@@ -15,9 +15,10 @@ from unicodedata import normalize
 from patchq.model.look_alikes import look, told_apart
 from patchq.model.names import check_path, collision_key, nearest
 from patchq.model.values import Candidate, Entry, Problem, Tree
-from patchq.resolve.refusals import readable_paths
 
-_MOST_LISTED = 200_000
+_MOST_ALIKE = 200
+_MOST_COMPARED = 20_000
+"""So many paths, beside the one that is wrong, are compared with it."""
 _STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
 """Parts of paths that no file has: a reader is to put something else there."""
 _PATHS_TO = frozenset(
@@ -84,13 +85,14 @@ def _spelled(path: str) -> str:
     return f"write it as {likely}"
 
 
-def existing(tree: Tree, path: str, rules: Rules) -> tuple[bytes, Entry]:
-    """The file at `path` and its bytes, whatever they are; raises `Refused`."""
+def existing(tree: Tree, path: str, rules: Rules, *, suggests: bool = True) -> tuple[bytes, Entry]:
+    """The file at `path` and its bytes, whatever they are; raises `Refused`, which names the file
+    that a wrong path may mean where it is to `suggest` one."""
     check_spelling(path, rules, exists=True)
     entry = tree.entry(path)
     if entry is None:
         _check_ancestors(tree, path)
-        likely = likely_path(tree, path)
+        likely = likely_path(tree, path) if suggests else None
         named, hint = path, "list the files and name one of them"
         if likely:
             named, apart = told_apart(path, likely)
@@ -186,9 +188,7 @@ def check_twin(tree: Tree, path: str, leaving: Collection[str]) -> None:
     its name: that one is meant as often, or quoted from.  Those that are `leaving` make room."""
     if "/" in path:
         return
-    key = collision_key(path)
-    paths = islice(tree.paths(), _MOST_LISTED)
-    twins = list(islice((p for p in paths if collision_key(p.rpartition("/")[2]) == key), 2))
+    twins = list(islice(tree.listing().alike(path), 2))
     if len(twins) == 1 and twins[0] not in leaving:
         raise Refused(
             Problem(
@@ -292,12 +292,13 @@ class NewPaths:
 
 def likely_path(tree: Tree, path: str) -> str | None:
     """The path that a wrong one most likely means; a suggestion only."""
-    paths, _ = readable_paths(tree, _MOST_LISTED)
-    name = path.rpartition("/")[2]
-    suffix = "/" + path
-    same = [p for p in paths if suffix.endswith("/" + p) or ("/" + p).endswith(suffix)]
-    same = same or [p for p in paths if p.rpartition("/")[2] == name]
+    listing = tree.listing()
+    names = path.split("/")
+    tails = ("/".join(names[at:]) for at in range(len(names)))
+    same = [*islice(listing.ending(path), _MOST_ALIKE)]
+    same += [tail for tail in tails if listing.has(tail)]
+    same = same or [*islice(listing.ending(names[-1]), _MOST_ALIKE)]
     if same:
-        shared = set(path.split("/")).intersection
+        shared = set(names).intersection
         return min(same, key=lambda p: (-len(shared(p.split("/"))), len(p)))
-    return nearest(path, paths)
+    return nearest(path, listing.near(path, _MOST_COMPARED))

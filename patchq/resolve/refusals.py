@@ -11,9 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
 
-from patchq.model.errors import ObjectDamaged
 from patchq.model.names import nearest
 from patchq.model.ops import (
     Anchored,
@@ -25,8 +23,10 @@ from patchq.model.ops import (
     ReplaceText,
     halves,
 )
-from patchq.model.values import Candidate, Edit, Problem, Tree
+from patchq.model.values import Candidate, Edit, Problem
 from patchq.resolve import ladder
+from patchq.resolve.effort import BYTES_A_STEP, PER_EDIT, Effort
+from patchq.resolve.elsewhere import Sweep
 from patchq.resolve.ladder import Missed
 from patchq.resolve.readings import Lines, lines_of, stripped, unescape
 from patchq.resolve.search import Place, Shift, shifted
@@ -37,28 +37,27 @@ _CONTEXT = 3
 _MOST_EXCERPT = 60
 _MOST = 20
 """So many places, or their lines, are told of one edit."""
+_FEW = 5
 _COMMON = 20
 _LONGEST = 1000
 """Of a line only so many bytes are compared, since likeness takes their number's square."""
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
 _DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
 
-_MOST_FILES = 1000
-_MOST_BYTES = 16 << 20
-"""A repository may be large and a batch may hold many wrong quotes: so far one is looked for."""
-
-Search = Callable[[bytes], tuple[str | None, bool]]
-"""The path of another file that holds some lines, and whether all files were looked into."""
+Search = Callable[[bytes], Sweep]
+"""Looks for lines in other files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Where a quote was sought: the file at `path`, its text (the base's, or what `earlier` edits
-    of the batch made of it) and the rungs.  What takes long is done only with a `search`."""
+    of the batch made of it) and the rungs.  What takes long is done only with a `search`, and all
+    of it only as far as the `effort` reaches."""
 
     path: str
     text: Text
     enabled: Sequence[str]
+    effort: Effort
     search: Search | None = None
     earlier: bool = False
 
@@ -66,6 +65,8 @@ class Scene:
 def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     """The problem for an edit that was missed."""
     op = edit.op
+    if not scene.effort.spend(PER_EDIT + len(scene.text.whole) // BYTES_A_STEP):
+        return _untold(edit, scene, missed)
     if missed.why == "count":
         return _count(edit, scene, missed)
     if isinstance(op, Anchored):
@@ -95,6 +96,29 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     if missed.why == "ambiguous":
         return _ambiguous(edit, quote, scene, missed)
     return _none(edit, quote, scene)
+
+
+def _untold(edit: Edit, scene: Scene, missed: Missed) -> Problem:
+    """The problem for an edit that nobody looks into any more, since so many were missed."""
+    op, kind = edit.op, missed.why if missed.why in ("ambiguous", "invented") else "none"
+    if isinstance(op, Anchored):
+        code = f"anchor.{'ambiguous' if missed.why == 'unwritable' else kind}"
+    elif missed.why == "count" and isinstance(op, ReplaceText) and op.stated:
+        code = "match.count"
+    else:
+        code = "match.ambiguous" if kind == "ambiguous" else "match.none"
+    lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
+    more = ", …" if len(missed.places) > _FEW else ""
+    found = f": it may mean lines {lines}{more}" if missed.why == "ambiguous" and lines else ""
+    return Problem(
+        code,
+        f"edit {edit.id}, at line {edit.at[0]} of the response, has no certain place in "
+        f"{_place(scene)}{found}; so many edits have none that this one was not looked into",
+        "read the file again, and send fewer edits at a time",
+        edit=edit.id,
+        path=scene.path,
+        line=missed.places[0].start + 1 if lines and not scene.earlier else None,
+    )
 
 
 def _uncertain(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
@@ -136,12 +160,13 @@ def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
     """Where a text stands that was counted, as for a quote of whole lines if it is one."""
     old, new = map(_ended, halves(edit.op))
     quote = Replace(old, new)
+    scene.effort.spend(len(scene.text.contents))
     found = ladder.resolve(scene.text, quote, scene.enabled) if old else None
     if isinstance(found, Missed) and found.why == "ambiguous" and len(found.places) > 1:
         return candidates(scene, quote, found)
     first = old.split("\n", 1)[0].encode("utf-8", "surrogateescape")
     lines = [k for k, line in enumerate(scene.text.contents) if first and first in line]
-    return tuple(bare(scene.path, scene.text, Place(k, k + 1, [], [])) for k in lines[:_MOST])
+    return _bare(scene, (Place(k, k + 1, [], []) for k in lines[:_MOST]))
 
 
 def _ended(half: str) -> str:
@@ -173,14 +198,13 @@ def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
                 "choose an anchor that occurs once, or state its `line`",
             ),
             line=missed.places[0].start + 1,
-            candidates=tuple(
-                bare(scene.path, scene.text, place) for place in missed.places[:_MOST]
-            ),
+            candidates=_bare(scene, missed.places[:_MOST]),
         )
-    there = [line.strip(BLANKS).decode("utf-8", "replace") for line in scene.text.contents]
-    known = op.candidates if missed.why == "invented" and op.candidates else there
-    likely = nearest(anchor, dict.fromkeys(line for line in known if line))
     invented = missed.why == "invented"
+    there = () if invented and op.candidates else scene.text.contents
+    scene.effort.spend(4 * len(there))
+    known = (line.strip(BLANKS).decode("utf-8", "replace") for line in there)
+    likely = nearest(anchor, dict.fromkeys(filter(None, known if there else op.candidates or ())))
     return _uncertain(
         edit,
         scene,
@@ -228,7 +252,7 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
 
 def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
     text, quote = scene.text, lines_of(op.old)
-    near = nearest_place(text, quote, fuzzy=scene.search is not None)
+    near = nearest_place(text, quote, scene.effort if scene.search else None)
     cause, advice = _cause(op, quote, scene, near)
     message = f"the quote of edit {edit.id} stands nowhere in {_place(scene)} ({cause})"
     line, excerpt = None, None
@@ -264,12 +288,15 @@ def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[s
         return "already applied", "the new lines are in the file already: leave this edit out"
     if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.haystack):
         return "partial line", "quote whole lines, from their first character to their last"
-    other, all_seen = scene.search(b"\n".join(quote).strip()) if scene.search else (None, False)
-    if other is not None:
-        return f"other file: these lines stand in {other}", f"name {other} as the path"
-    if near is None and all_seen:
+    seen = scene.search(b"\n".join(quote).strip()) if scene.search else Sweep()
+    if seen.path is not None:
+        return f"other file: these lines stand in {seen.path}", f"name {seen.path} as the path"
+    if near is None and seen.everywhere:
         return "not in this repository", "read the file again before you quote it"
-    return "stale", "the file has changed or was misremembered: quote the lines shown here"
+    return (
+        f"stale{seen.reach}",
+        "the file has changed or was misremembered: quote the lines shown here",
+    )
 
 
 def _loose(lines: Lines) -> Lines:
@@ -277,8 +304,9 @@ def _loose(lines: Lines) -> Lines:
     return [b" ".join(line.split()) for line in lines]
 
 
-def nearest_place(text: Text, quote: Lines, fuzzy: bool = True) -> int | None:
-    """The line (0-based) at which most of the quote's lines would stand; None when none fits."""
+def nearest_place(text: Text, quote: Lines, effort: Effort | None) -> int | None:
+    """The line (0-based) at which most of the quote's lines would stand, or with some `effort` one
+    that is like the longest of them; None when none fits."""
     view, votes = text.view(stripped), Counter[int]()
     for j, line in enumerate(stripped(quote)):
         for i in view.where(line)[:_COMMON] if line else ():
@@ -286,7 +314,7 @@ def nearest_place(text: Text, quote: Lines, fuzzy: bool = True) -> int | None:
     if votes:
         return max(votes, key=lambda start: (votes[start], -start))
     longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
-    if not fuzzy or len(quote[longest].strip()) < 4:
+    if effort is None or len(quote[longest].strip()) < 4 or not effort.spend(8 * len(view.lines)):
         return None
     from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
 
@@ -334,72 +362,13 @@ def _visible(line: bytes, other: bytes) -> str:
     return f"`{(ends[0] + inner + ends[1])[:200]}`"
 
 
-# ---------------------------------------------------------------- under another path
-
-
-def readable_paths(tree: Tree, most: int) -> tuple[list[str], bool]:
-    """The first paths of a tree, and whether it was read to that end: who only looks for a hint
-    needs no directory that is damaged."""
-    found: list[str] = []
-    try:
-        found.extend(islice(tree.paths(), most))
-    except ObjectDamaged:
-        return found, False
-    return found, True
-
-
-class Elsewhere:
-    """The files of a tree, each read once, as far as the bounds reach, and as they can be read."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._read: dict[str, bytes] = {}
-        self._room = _MOST_BYTES
-        self._paths: list[str] | None = None
-        self._whole = True
-
-    def search(self, lines: bytes, but: str, first: Iterable[str] = ()) -> tuple[str | None, bool]:
-        """The path of a file other than `but` that holds `lines`, and whether, if there is none,
-        all files were looked into.  Those at the paths `first` come first."""
-        if self._paths is None:
-            self._paths, self._whole = readable_paths(self._tree, _MOST_FILES + 1)
-        for path in islice(dict.fromkeys(chain(first, self._paths)), _MOST_FILES):
-            if path != but and _hold_lines(self._content(path), lines):
-                return path, True
-        return None, self._whole and len(self._paths) <= _MOST_FILES and self._room > 0
-
-    def _content(self, path: str) -> bytes:
-        """The file's bytes; none where there is no file, or no room for more."""
-        if path not in self._read:
-            try:
-                entry = self._tree.entry(path) if self._room > 0 else None
-                data = self._tree.read(path) if entry is not None and entry.kind == "file" else b""
-            except ObjectDamaged:
-                self._whole, data = False, b""
-            self._read[path] = data
-            self._room -= len(data)
-        return self._read[path]
-
-
-def _hold_lines(data: bytes, lines: bytes) -> bool:
-    """Whether the bytes have these as whole lines, but for blanks at their ends."""
-    at = data.find(lines) if lines else -1
-    while at >= 0:
-        first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at + len(lines))
-        behind = data[at + len(lines) : last if last >= 0 else len(data)]
-        if not data[first:at].strip() and not behind.strip():
-            return True
-        below = data.find(b"\n", at) + 1
-        at = data.find(lines, below) if below else -1
-    return False
-
-
 # ---------------------------------------------------------------- the places that a quote may mean
 
 
 _MOST_CONTEXT = 12
 _MOST_TRIALS = 40
 _SYMBOL_REACH = 2000
+_PER_PLACE = 60
 _SYMBOL = re.compile(
     r"^\s*(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|final|abstract|"
     r"async|unsafe|const|override|virtual|inline)\s+)*"
@@ -411,20 +380,28 @@ _SYMBOL = re.compile(
 def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ...]:
     """The first places of an ambiguous quote.  `disambiguate` is text that makes the edit certain
     when it is put in front of both halves: it was tried; None when no such text was found."""
-    trials = iter(range(_MOST_TRIALS if scene.search else 0))
+    places = missed.places[:_MOST]
+    if scene.search is None:
+        return _bare(scene, places)
+    trials = iter(range(_MOST_TRIALS))
     return tuple(
-        replace(
-            bare(scene.path, scene.text, place),
-            disambiguate=next(_certain(scene, op, place, missed.places, trials), None),
-        )
-        for place in missed.places[:_MOST]
+        replace(one, disambiguate=next(_certain(scene, op, place, missed.places, trials), None))
+        for one, place in zip(_bare(scene, places), places, strict=True)
     )
 
 
-def bare(path: str, text: Text, place: Place) -> Candidate:
-    """A place without what tells it from others: its line number does."""
-    line = text.contents[place.start]
-    return Candidate(path, place.start + 1, symbol_at(text, place.start), decode(line))
+def _bare(scene: Scene, places: Iterable[Place]) -> tuple[Candidate, ...]:
+    """Places without what tells them from others: their line numbers do."""
+    text, effort = scene.text, scene.effort
+    return tuple(
+        Candidate(
+            scene.path,
+            place.start + 1,
+            symbol_at(text, place.start, effort) if effort.spend(_PER_PLACE) else None,
+            decode(text.contents[place.start]),
+        )
+        for place in places
+    )
 
 
 def _certain(
@@ -436,7 +413,9 @@ def _certain(
         if any(_same_before(there, place, other, count) for other in places if other is not place):
             continue
         quoted = _as_quoted(there[place.start - count : place.start], place.shift)
-        if quoted is None or next(trials, None) is None:
+        # A further line costs a comparison for each of the other places, and a search.
+        steps = len(places) + len(scene.text.whole) // BYTES_A_STEP
+        if quoted is None or next(trials, None) is None or not scene.effort.spend(steps):
             return
         longer = Replace(quoted + op.old, quoted + op.new)
         found = ladder.resolve(scene.text, longer, scene.enabled)
@@ -465,18 +444,19 @@ def _as_quoted(lines: Lines, shift: Shift) -> str | None:
         return None
 
 
-def symbol_at(text: Text, index: int) -> str | None:
+def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
     """The definitions that enclose a line, outermost first (`Login.check`), told by indentation."""
     names: list[str] = []
     depth = sys.maxsize
-    for line in reversed(text.contents[max(0, index - _SYMBOL_REACH) : index + 1]):
-        if depth == 0:
-            break
+    at = index
+    while at >= max(0, index - _SYMBOL_REACH) and depth > 0:
+        line, at = text.contents[at], at - 1
         if not line.strip() or _depth(line) >= depth:
             continue
         depth = _depth(line)
         if match := _SYMBOL.match(decode(line)):
             names.append(match[1])
+    effort.spend(2 * (index - at))
     return ".".join(reversed(names)) or None
 
 

@@ -228,6 +228,36 @@ def test_submodule_is_an_entry_and_no_path(path: Path, repo: Repository, tip: st
     assert "sub" not in list(tree.paths())
 
 
+def test_a_tree_is_walked_once_and_the_next_by_what_differs(
+    path: Path, repo: Repository, tip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    raw = repo.raw
+
+    def counted(oid: str) -> bytes:
+        read.append(oid)
+        return raw(oid)
+
+    monkeypatch.setattr(repo, "raw", counted)
+    listing = repo.tree(tip).listing()
+    assert listing.paths == sorted(repo.tree(tip).paths())
+    read.clear()
+    assert repo.tree(tip).listing() is listing
+    assert read == []
+    listing.contents["src/a.py"] = listing.contents["README"] = b"as it was"
+    (path / "src/a.py").write_text("changed\n")
+    (path / "src/new.py").write_text("new\n")
+    git("rm", "-q", "src/b.py", cwd=path)
+    git("add", ".", cwd=path)
+    git("commit", "-q", "-m", "More", cwd=path)
+    new = repo.tree(git("rev-parse", "HEAD", cwd=path))
+    followed = new.listing()
+    assert len(read) == 4  # the root and `src`, before and after
+    assert followed.paths == sorted(new.paths())
+    assert followed.contents == {"README": b"as it was"}
+    assert repo.tree(tip).listing().paths == listing.paths
+
+
 ATTRIBUTES = {
     ".gitattributes": "[attr]lfs filter=lfs -text\n*.bin lfs\n",
     "d/.gitattributes": "*.psd filter=crypt\nplain.bin -filter\nodd.bin filter\n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from patchq.model.listing import Listing
 from patchq.model.ops import Op, Replace
 from patchq.model.values import Edit, Entry, EntryKind, Plan
 from patchq.plan import batch as apply
@@ -46,6 +47,9 @@ class DictTree:
 
     def paths(self) -> Iterator[str]:
         return iter(self.files)
+
+    def listing(self) -> Listing:
+        return Listing.of(self.paths())
 
     def filtered(self, path: str) -> str | None:
         return self.filters.get(path)

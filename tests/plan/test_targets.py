@@ -194,3 +194,13 @@ def test_a_name_that_looks_like_another_is_shown_by_its_difference(
     tree = DictTree({"src/\u0430pp.py": "a\n", "caf\u00e9.py": "c\n"})
     (problem,) = batch.plan(edits((path, op)), tree, RULES).problems
     assert says in f"{problem.message}\n{problem.hint}"
+
+
+def test_so_many_wrong_paths_are_compared_with_all() -> None:
+    """A path costs a comparison with many; behind the bound the hint says no less than is true."""
+    plan = batch.plan(
+        edits(*((f"src/ap{i}.py", Replace("x\n", "y\n")) for i in range(60))), TREE, RULES
+    )
+    assert told(plan) == ["path.not_found"] * 60
+    named = [problem.hint == "did you mean src/app.py?" for problem in plan.problems]
+    assert named == [True] * 50 + [False] * 10

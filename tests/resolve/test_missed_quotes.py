@@ -6,10 +6,20 @@ from random import Random
 
 import pytest
 
-from patchq.model.values import Problem
-from patchq.resolve.refusals import nearest_place, symbol_at
+from patchq.model.ops import Anchored, InsertAt, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.model.values import Edit, Problem
+from patchq.plan import batch
+from patchq.resolve import refusals
+from patchq.resolve.effort import STEPS, Effort
+from patchq.resolve.ladder import Missed
+from patchq.resolve.readings import RUNGS
+from patchq.resolve.refusals import Scene, nearest_place, symbol_at
+from patchq.resolve.search import Place
 from patchq.text.lines import Text
-from tests.helpers.trees import PATH, edits, planned, told, written
+from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
+
+PLACES = Place(2, 3, [b"a"], [b"b"]), Place(4, 5, [b"a"], [b"b"])
+ANCHORED = Anchored("replace", "line_pattern", "a", None, "b\n")
 
 FILE = """\
 import os
@@ -109,7 +119,7 @@ def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> Non
     ],
 )
 def test_nearest_place(quote: list[str], line: int | None) -> None:
-    assert nearest_place(Text(FILE.encode()), [q.encode() for q in quote]) == line
+    assert nearest_place(Text(FILE.encode()), [q.encode() for q in quote], Effort()) == line
 
 
 def test_an_unwritable_edit_says_why() -> None:
@@ -187,7 +197,7 @@ def test_only_the_first_place_of_a_file_lacks_a_disambiguator() -> None:
     [(1, None), (3, "Login"), (4, "Login.check"), (7, "Login.check"), (11, "Login.leave")],
 )
 def test_symbol_at(line: int, symbol: str | None) -> None:
-    assert symbol_at(Text(FILE.encode()), line - 1) == symbol
+    assert symbol_at(Text(FILE.encode()), line - 1, Effort()) == symbol
 
 
 def test_many_misses_are_all_told() -> None:
@@ -197,3 +207,58 @@ def test_many_misses_are_all_told() -> None:
     # Only as many as are looked into may be said to be nowhere in the repository.
     claimed = ["(not in this repository)" in problem.message for problem in plan.problems]
     assert claimed == [True] * 10 + [False] * 50
+    unsearched = "(stale; other files were not searched for it)"
+    assert all(unsearched in problem.message for problem in plan.problems[10:])
+
+
+def test_what_was_not_searched_is_not_said_to_be_nowhere() -> None:
+    """Beyond the bound on files the report says how many were searched, and finds none there."""
+    others = {f"b{i:04}.txt": f"{i}\n" for i in range(1500)} | {"z.txt": "only here\n"}
+    plan = batch.plan(edits(("only here\n", "new\n")), DictTree({PATH: "x\n", **others}), RULES)
+    (found,) = plan.problems
+    assert "(stale; only 999 other files were searched for it)" in found.message
+
+
+@pytest.mark.parametrize(
+    ("op", "missed", "code", "line"),
+    [
+        (Replace("a\n", "b\n"), Missed("none"), "match.none", None),
+        (Replace("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
+        (Replace("a\n", "b\n"), Missed("unwritable", places=PLACES), "match.none", 3),
+        (ReplaceText("a", "b", 2, True), Missed("count", detail="3"), "match.count", None),
+        (ReplaceText("a", "b"), Missed("count", detail="3"), "match.none", None),
+        (Occurrences("a", "b", (9,)), Missed("count", detail="3"), "match.none", None),
+        (PatchHunk("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
+        (InsertAt(9, "a\n"), Missed("none"), "match.none", None),
+        (ANCHORED, Missed("none"), "anchor.none", None),
+        (ANCHORED, Missed("invented"), "anchor.invented", None),
+        (ANCHORED, Missed("ambiguous", places=PLACES), "anchor.ambiguous", 3),
+        (ANCHORED, Missed("unwritable", detail="why"), "anchor.ambiguous", None),
+    ],
+)
+@pytest.mark.parametrize("left", [0, STEPS])
+def test_an_edit_that_is_not_looked_into_keeps_its_code_and_line(
+    op: Op, missed: Missed, code: str, line: int | None, left: int
+) -> None:
+    edit = Edit("7", "search_replace", (12, 20), PATH, op)
+    scene = Scene(PATH, Text(b"x\ny\na\nz\na\n"), RUNGS, Effort(left))
+    found = refusals.problem(edit, scene, missed)
+    assert found.code == code
+    if left:
+        return
+    assert found.line == line
+    assert "edit 7, at line 12 of the response" in found.message
+    assert "was not looked into" in found.message
+    assert ("it may mean lines 3, 5" in found.message) == (missed.why == "ambiguous")
+
+
+def test_what_diagnosis_may_cost_has_a_bound() -> None:
+    """However many edits are missed: the effort ends, and those behind it are told plainly."""
+    text = "".join(f"    x = {i % 50}\n" for i in range(4000))
+    many = edits(*((f"    x = {i % 50}\n", f"    y = {i}\n") for i in range(400)))
+    problems = planned(text, many).problems
+    plain = ["was not looked into" in problem.message for problem in problems]
+    assert {problem.code for problem in problems} == {"match.ambiguous"}
+    assert all(problem.line for problem in problems)
+    assert plain == sorted(plain)
+    assert 0 < plain.count(True) < 400

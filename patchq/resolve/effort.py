@@ -1,0 +1,29 @@
+"""What telling of missed edits may cost: a budget of steps, so that no clock is needed and the same
+response always gets the same report.
+
+A step is about what comparing a line with another one takes; a million of them take well under a
+second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STEPS = 3_000_000
+"""Of one reading of a batch: a fraction of the two seconds that requirement A10 allows."""
+PER_EDIT = 300
+BYTES_A_STEP = 500
+"""So many are searched in the time of a step."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """How many steps are left."""
+
+    left: int = STEPS
+
+    def spend(self, steps: int) -> bool:
+        """Take some; whether any were left."""
+        some = self.left > 0
+        self.left -= steps
+        return some
