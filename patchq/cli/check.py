@@ -1,4 +1,5 @@
-"""`patchq check`: what would become of a response; nothing is written, and no hook is asked."""
+"""`patchq check`: what would become of a response, and what it would meet; nothing is written, and
+no hook is asked."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from pathlib import PurePath
 from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put
 from patchq.formats.envelope.opening import open_response
+from patchq.land import collisions
+from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem, Source
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
@@ -27,7 +30,7 @@ ARGUMENTS = (arguments.RESPONSE,)
 def run(args: Namespace) -> int:
     world = opening.open_world(args, writes=False)
     data, name = arguments.read_response(args.file)
-    report = document.to_json(preview(world, unread(world, data, name)).outcome())
+    report = foresee(world, data, name)
     if args.json:
         output.say(args, report)
     else:
@@ -35,6 +38,12 @@ def run(args: Namespace) -> int:
         if not args.quiet:
             put(to_markdown(report), end="")
     return 1 if report["state"] == "rejected" else 0
+
+
+def foresee(world: World, data: bytes, name: str) -> Report:
+    """The report that a response would get now, with what waits and collides with it."""
+    decision = preview(world, unread(world, data, name))
+    return document.to_json(collisions.foreseen(decision, world).outcome())
 
 
 def preview(world: World, claim: Claim, choice: Choice | None = None) -> Decision:

@@ -278,6 +278,10 @@ class Repository:
             message = commit.raw_message.decode("utf-8", "replace")
             yield CommitInfo(str(commit.id), message, author)
 
+    def keep_blob(self, data: bytes) -> str:
+        """Have a file's bytes as an object in memory; its id."""
+        return self.unwritten.keep(ObjectType.BLOB, data)
+
     def changes(self, old: str, new: str) -> dict[str, tuple[Leaf | None, Leaf | None]]:
         """Path -> (before, after), modes and ids, between the trees of two commits."""
         return differences(self.raw, self.tree(old).root, self.tree(new).root)

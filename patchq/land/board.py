@@ -136,6 +136,28 @@ def decided(decision: Decision, candidate: CandidateCommit, repo: Repository) ->
     )
 
 
+def tried(decision: Decision, repo: Repository) -> Proposal:
+    """The proposal that the decision of a dry run would be; its texts are kept in memory."""
+    assert decision.target
+    assert decision.base
+    edits = tuple((edit.id, edit.path, edit.lines) for edit in decision.edits)
+    made: dict[str, Blobs] = {}
+    for change in decision.changes:
+        before = None if change.before is None else repo.keep_blob(change.before)
+        if change.renamed_from is not None:
+            made[change.renamed_from], before = (before, None), None
+        made[change.path] = (before, None if change.after is None else repo.keep_blob(change.after))
+    return Proposal(
+        decision.id,
+        decision.target,
+        decision.header.agent,
+        "",
+        decision.base.commit,
+        edits,
+        made,
+    )
+
+
 def reported(report: Report, commit: str, repo: Repository) -> Proposal | None:
     """The proposal of that commit which a report tells of; None if it tells of none, or the commit
     cannot be read."""

@@ -112,6 +112,19 @@ def _near(own: Proposal, other: Proposal) -> bool:
     return same and not own.reach.isdisjoint(other.reach)
 
 
+def foreseen(decision: Decision, world: World) -> Decision:
+    """The decision of a dry run, with what it would collide with: what waits now."""
+    if not decision.changes:
+        return decision
+    waits = board.board(world)
+    gone = reports.replaced(decision.id, decision.header, world)
+    with world.repo.unwritten.tentative():
+        own = board.tried(decision, world.repo)
+        others = {id: waits[id] for id in waits.beside(own) - set(gone)}
+        found = _problems(world.repo, own, others)
+    return replace(decision, problems=(*decision.problems, *found))
+
+
 def spread(written: Sequence[Publication], world: World) -> None:
     """Tell the batches that waited before of those which have landed, and of those superseded."""
     headers = [one.decision.header for one in written]

@@ -24,6 +24,7 @@ from patchq.model.values import (  # fmt: skip
     Correction,
     EditOutcome,
     Envelope,
+    FileChange,
     Generation,
     Header,
     Mode,
@@ -66,6 +67,8 @@ class Decision(ResponseVerdict):
     tip: str | None = None
     """The target's tip (hex) that was looked at."""
     candidate: CandidateCommit | None = None
+    changes: tuple[FileChange, ...] = ()
+    """What a dry run would have committed; with a candidate, that has it."""
     subject: str = ""
 
     def then(self, stage: Callable[..., object]) -> Decision:

@@ -450,7 +450,7 @@ def commit(checked: Checked) -> Decision:
     if secrets := gate.words(text, f"{author.name} {author.email}"):
         return decision.ended("rejected", *secrets)
     if checked.choice.dry_run:
-        return decision
+        return replace(decision, changes=tuple(changes))
     sign = world.signer.signed
     try:
         oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer, sign)

@@ -188,9 +188,7 @@ class Tools:
     def _check(self, asked: CheckArguments) -> ToolAnswer:
         data = self._data(asked, {"agent": self._agent})
         with self._door.world(targeted=True) as world:
-            alone = _without_model(world)
-            decision = check.preview(alone, check.unread(alone, data, "response.md"))
-            report = document.to_json(decision.outcome())
+            report = check.foresee(_without_model(world), data, "response.md")
         return _told(report, f"would be {output.line(report)}")
 
     async def wait(self, asked: WaitArguments) -> ToolAnswer:

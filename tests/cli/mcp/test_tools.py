@@ -199,6 +199,38 @@ def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: Door, mode: 
     within(door, use, mode=mode)
 
 
+# ---------------------------------------------------------------- the oracle
+
+MEETS = [
+    ([edit("a.txt", "two\n", "zwei\n")], True),
+    ([edit("a.txt", "three\n", "3\n")], True),  # borders on it
+    ([edit("a.txt", "five\n", "5\n")], False),
+    ([{"path": "a.txt", "delete": True}], True),
+    ([{"path": "a.txt", "rename_to": "c.txt"}], True),
+    ([{"path": "b.txt", "new": "b\n"}], True),
+    ([{"path": "b.txt/c", "new": "c\n"}], True),
+    ([{"path": "d.txt", "new": "d\n"}], False),
+]
+
+
+def test_check_foresees_what_submit_meets(tmp_path: Path) -> None:
+    lines = "one\ntwo\nthree\nfour\nfive\n"
+    repo = make_repo(tmp_path / "repo", {"a.txt": lines})
+    first = [edit("a.txt", "two\n", "2\n"), {"path": "b.txt", "new": "new\n"}]
+    text = calls.response(EditArguments(**one) for one in first)
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: held\nagent: other\n---\n{text}")
+    for edits, meets in MEETS:
+        text = calls.response(EditArguments(**one) for one in edits)
+        foreseen = patchq("--json", "check", "-", cwd=repo, stdin=text).json()
+        met = patchq("--json", "apply", "-", cwd=repo, stdin=text).json()
+        patchq("discard", met["id"], cwd=repo)
+        assert [p for p in foreseen["problems"] if "conflict" in p["code"]] == [
+            p for p in met["problems"] if "conflict" in p["code"]
+        ], edits
+        others = {p["conflicts_with"]["agent"] for p in foreseen["problems"] if p["conflicts_with"]}
+        assert others == ({"other"} if meets else set()), edits
+
+
 # ---------------------------------------------------------------- without a daemon
 
 
