@@ -16,6 +16,7 @@ from statistics import median
 
 from bench.console import command_line, say
 from bench.git import BenchError, find_command
+from bench.speed.cost import page
 from bench.speed.cost.checkout import checkout
 from bench.speed.cost.ground import Ground, Part
 from bench.speed.cost.starting import starting
@@ -36,6 +37,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
     add("--work", type=Path, metavar="DIR", help="where the repositories are made")
     add("--json", type=Path, metavar="OUT", help="write every number there")
+    add("--write", action="store_true", help="write the tables of docs/performance.md")
+    add("--rates", type=Path, metavar="FILE", help="with --write: of bench.speed --json, as well")
+    add("--page", type=Path, default=page.PAGE, metavar="FILE", help="where the tables stand")
     args = parser.parse_args(words)
     if args.quick:
         args.rounds = 1
@@ -88,6 +92,9 @@ def main(words: Sequence[str] | None = None) -> int:
             for goal in goals
         ]
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if args.write:
+        text = page.written(args.page.read_text(), found, PARTS, args.rates)
+        args.page.write_text(text)
     return 0 if all(goal.met for goals in found.values() for goal in goals) else 1
 
 
