@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from patchq.cli import arguments, output, places
-from patchq.service import stats
+from patchq.service import ledger, stats
 from patchq.service.stats import Key
 from patchq.text.quote import clip, visible
 
@@ -32,7 +32,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
-    rows = table(stats.everything(ground.queue, ground.queue_root), args.by)
+    rows = table(ledger.everything(ground.queue, ground.queue_root), args.by)
     return output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
 
 

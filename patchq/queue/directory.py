@@ -142,6 +142,14 @@ class DirectoryQueue:
             raise spool.across_file_systems()
         self._lock.acquire()
         self._register.fold(self.sync)
+        if self._lock.orphaned:
+            self._list_again()
+
+    def _list_again(self) -> None:
+        """List the verdicts that a power cut took out of the register."""
+        reported = self._reported(*self._public)
+        for id in sorted(reported.difference(self._base.lines(spool.VERDICTS))):
+            self._base.append(spool.VERDICTS, f"\n{id}")  # the last line may be torn
 
     def release(self, fault: Fault | None = None) -> None:
         self._lock.release(fault)
@@ -255,7 +263,8 @@ class DirectoryQueue:
         if not active.move(f"{token}.body", place, body) and claim.problem:
             active.move(f"{token}/{claim.source.name}", place, body)
         self._claims.clear(token, claim.source.name)
-        self._base.append(spool.VERDICTS, id)
+        if not (live.inherited and id in self._base.lines(spool.VERDICTS, id.encode())):
+            self._base.append(spool.VERDICTS, id)
         active.move(f"{token}.json", place, id + REPORT)
         outlived = [id + PAGE, id + REPORT] if live.inherited else []
         if live.more or live.ending:

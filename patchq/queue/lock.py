@@ -57,6 +57,8 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
+        self.orphaned = False
+        """Whether its last owner died with it."""
         _all.add(self)
 
     def acquire(self) -> None:
@@ -73,6 +75,7 @@ class Lock:
                     "stop it with `patchq stop`, or let it do the work",
                 )
             owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            self.orphaned = _read(self._path).pid is not None
             os.ftruncate(fd, 0)
             os.pwrite(fd, json.dumps(owner).encode() + b"\n", 0)
         except BaseException:

@@ -275,13 +275,13 @@ def remove(folder: Folder, *names: str) -> None:
             folder.remove(name)
 
 
-def verdicts(root: Path, start: int = 0) -> tuple[list[str], int]:
+def verdicts(root: Path, start: int = 0, most: int = -1) -> tuple[list[str], int]:
     """The ids of the verdicts since a place in the register, in their order, and the place behind
-    the last of them."""
+    the last of them; of `most` bytes, where that is said."""
     try:
         with (root / VERDICTS).open("rb") as file:
             file.seek(start)
-            data = file.read()
+            data = file.read(most)
     except FileNotFoundError:
         return [], 0
     whole = data[: data.rfind(b"\n") + 1]

@@ -1,9 +1,9 @@
-"""Counting what became of batches: from the reports, and from a file for those that were removed;
-and the numbers as a text file for Prometheus' node exporter (`--collector.textfile.directory`).
+"""Counting what became of batches, and the numbers as a text file for Prometheus' node exporter
+(`--collector.textfile.directory`).
 
 A count is kept by what is counted (`_counted`), for each agent, model and format, so that any sum
-over them can be had.  `counts.json` holds the sums of the batches whose reports the queue gave up,
-and the ids of the last ones: who dies between counting and removing counts nothing twice.
+over them can be had; `ledger` keeps them.  Nothing that is counted changes once a batch has landed
+or was refused.
 
 Prometheus' file is replaced as a whole, so nobody reads half of it.  No label comes from a
 response: agents name themselves, and each new name would be a new series.  A file that cannot be
@@ -15,27 +15,23 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from patchq import __version__
 from patchq.git import files
 from patchq.llm.client import NORMAL_ENDS
-from patchq.model.report import LANDED, VERDICTS, Report
+from patchq.model.report import VERDICTS, Report
 from patchq.model.values import State
-from patchq.queue import QueueEngine, spool
-from patchq.queue.spool import Folder, disk_faults, verdicts
 
 _LOG = logging.getLogger("patchq")
 
-COUNTS = "counts.json"
-SCHEMA = "patchq.counts/1"
 OTHERS = "(others)"
 MOST_KEYS = 20_000
 """Agents and models name themselves; beyond this many sums, new names are counted together."""
 
+_NOTHING = 1e-9
 Key = tuple[str, str, str, str, str]
 """What is counted, the agent, the model, the format (or the hook's id), and the value."""
 Counts = defaultdict[Key, float]
@@ -54,11 +50,10 @@ def verdict(report: Report) -> State:
 
 
 def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
-    """What one report adds, of which format or hook, the value, and how much: one verdict, one
-    state, each code that refused it, the rungs and states of its edits, what was corrected, its
+    """What one report adds, of which format or hook, the value, and how much: one verdict, each
+    code that refused it, the rungs and states of its edits, what was corrected, its
     attempts, its hooks' ends, and the seconds that deciding and hooks took."""
     yield "verdict", "", verdict(report), 1
-    yield "state", "", report["state"], 1
     for code in {p["code"] for p in report["problems"] if p["severity"] == "error"}:
         yield "reason", "", code, 1
     forms = {edit["id"]: edit["format"] or "" for edit in report["edits"]}
@@ -89,13 +84,20 @@ def _cut(report: Report) -> int:
     return int(any(problem["code"] == "response.truncated" for problem in report["problems"]))
 
 
-def add(counts: Counts, report: Report) -> None:
-    """Add what a report counts to sums, which stay bounded."""
+def counted(report: Report) -> Counts:
+    """What one report counts."""
+    counts: Counts = defaultdict(int)
     for kind, form, value, number in _counted(report):
-        key = kind, report["agent"] or "", report["model"] or "", form, value
+        counts[kind, report["agent"] or "", report["model"] or "", form, value] += number
+    return counts
+
+
+def add(counts: Counts, more: Mapping[Key, float], sign: int = 1) -> None:
+    """Add to sums, which stay bounded, or take away from them."""
+    for key, number in more.items():
         if key not in counts and len(counts) >= MOST_KEYS:
-            key = kind, OTHERS, OTHERS, form, value
-        counts[key] += number
+            key = key[0], OTHERS, OTHERS, *key[3:]
+        counts[key] += sign * number
 
 
 def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
@@ -103,94 +105,11 @@ def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
     everything, under an empty name."""
     found: dict[str, dict[str, Counter[str]]] = {}
     for key, number in counts.items():
+        if abs(number) < _NOTHING:  # it was counted, and taken away
+            continue
         kinds = found.setdefault(key[PLACES[by]] if by else "", defaultdict(Counter))
         kinds[key[0]][key[4]] += number  # type: ignore[assignment]
     return dict(found)
-
-
-@dataclass
-class Kept:
-    """What `counts.json` says: the sums, and the ids that it counted last, which may still have
-    their reports."""
-
-    counts: Counts = field(default_factory=lambda: defaultdict(int))
-    last: frozenset[str] = frozenset()
-
-
-@disk_faults
-def read(root: Path) -> Kept:
-    """The counts beside the queue `root`; empty where there are none that can be read."""
-    try:
-        with Folder(root, lasting=False) as folder:
-            content = spool.decode(folder.read(COUNTS)) or {}
-        counts = {tuple(map(str, key)): number for *key, number in content["counts"]}
-        good = {key: n for key, n in counts.items() if len(key) == 5 and isinstance(n, int | float)}
-        return Kept(defaultdict(int, good), frozenset(content["last"]))
-    except (FileNotFoundError, KeyError, TypeError, ValueError):
-        return Kept()
-
-
-@disk_faults
-def keep(root: Path, reports: Iterable[Report]) -> None:
-    """Add reports that are about to be removed, durably; those that it counted last are not added
-    again."""
-    kept = read(root)
-    uncounted = [report for report in reports if report["id"] not in kept.last]
-    for report in uncounted:
-        add(kept.counts, report)
-    _write(root, Kept(kept.counts, kept.last | {report["id"] for report in uncounted}))
-
-
-@disk_faults
-def removed(root: Path) -> None:
-    """Say that the reports which were counted last are gone."""
-    _write(root, Kept(read(root).counts))
-
-
-def _write(root: Path, kept: Kept) -> None:
-    content = {
-        "schema": SCHEMA,
-        "counts": [[*key, number] for key, number in sorted(kept.counts.items())],
-        "last": sorted(kept.last),
-    }
-    with Folder(root, lasting=False) as folder:
-        folder.put(COUNTS, spool.encode(content), flush=True)
-
-
-def everything(queue: QueueEngine, root: Path) -> Counts:
-    """The sums over all batches that ever got a verdict here, removed or not."""
-    kept = read(root)
-    for id in queue.ids():
-        report = queue.load(id)
-        if report is not None and report["state"] != "held" and id not in kept.last:
-            add(kept.counts, report)
-    return kept.counts
-
-
-class Running:
-    """The sums so far, kept up to date by reading what was not read yet, some at a time."""
-
-    def __init__(self, queue: QueueEngine, root: Path) -> None:
-        self._queue, self._root = queue, root
-        kept = read(root)
-        self.counts, self._counted = kept.counts, set(kept.last)
-        self._place = 0
-        self._new: list[str] = []
-        self.last_landing: float | None = None
-
-    def turn(self, most: int = 200) -> bool:
-        """Count up to `most` verdicts more; True if that was all."""
-        if not self._new:
-            ids, self._place = verdicts(self._root, self._place)
-            self._new = [id for id in dict.fromkeys(ids) if id not in self._counted][::-1]
-        for _ in range(min(most, len(self._new))):
-            report = self._queue.load(id := self._new.pop())
-            if report is not None:
-                self._counted.add(id)
-                add(self.counts, report)
-                if report["state"] in LANDED:
-                    self.last_landing = max(self.last_landing or 0.0, self._queue.ended(id) or 0.0)
-        return not self._new
 
 
 _GAUGES = {

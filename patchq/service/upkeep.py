@@ -33,8 +33,8 @@ from patchq.model.report import WAITING, Report
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.spool import Folder, disk_faults
-from patchq.service import stats
-from patchq.service.stats import MetricsFile, Running
+from patchq.service.ledger import Ledger
+from patchq.service.stats import MetricsFile
 
 _STATUS_SECONDS = 1.0
 _SEND_SECONDS = 1.0
@@ -124,8 +124,9 @@ class Retention:
         self._left: Iterator[str] | None = None
         self._next = 0.0
 
-    def turn(self, world: World) -> bool:
-        """Remove some batches that are old enough; True if the round is over."""
+    def turn(self, world: World, ledger: Ledger) -> bool:
+        """Remove some batches that are old enough, which `ledger` counts; True if the round is
+        over."""
         days = world.config.queue.retention_days
         if not days or (self._left is None and monotonic() < self._next):
             return True
@@ -136,14 +137,14 @@ class Retention:
                 if self._left is None:
                     young = _counts_from(world.queue_root, now) > limit
                     self._left = iter([] if young else list(world.queue.ids()))
-                if self._piece(world, self._left, limit):
+                if self._piece(world, ledger, self._left, limit):
                     return False
         except Busy:
             return True  # a person decides on something; there is time
         self._left, self._next = None, monotonic() + _PAUSE_SECONDS
         return True
 
-    def _piece(self, world: World, ids: Iterator[str], limit: float) -> bool:
+    def _piece(self, world: World, ledger: Ledger, ids: Iterator[str], limit: float) -> bool:
         """Whether there may be more."""
         old: list[Report] = []
         more = False
@@ -155,10 +156,10 @@ class Retention:
             if more:
                 break
         if old:
-            stats.keep(world.queue_root, old)
+            ledger.keep(old)
             world.queue.forget(*(report["id"] for report in old))
             world.queue.sync()
-            stats.removed(world.queue_root)
+            ledger.removed()
         return more
 
 
@@ -195,7 +196,7 @@ class Upkeep:
         """How many verdicts there were, by their states."""
         self._retention = Retention()
         self._tidying = Tidying(world.repo)
-        self._running: Running | None = None
+        self._ledger = Ledger(world.queue, world.queue_root)
         self._file: MetricsFile | None = None
         self._started = world.clock()
         self._worked = self._wrote = monotonic()
@@ -225,7 +226,7 @@ class Upkeep:
         """Do a piece of what there is to do."""
         over = self._count()
         if over:  # what is to be removed has been counted
-            over = self._retention.turn(self.world)
+            over = self._retention.turn(self.world, self._ledger)
             if monotonic() - self._wrote >= _WRITE_SECONDS:
                 self._write()
         self._tidying.turn()
@@ -236,34 +237,35 @@ class Upkeep:
         """The same to its end, for who does not come back: old batches, once, and the numbers."""
         while not self._count():
             pass
-        self._retention.turn(self.world)
+        self._retention.turn(self.world, self._ledger)
         self._write()
         self._tidying.turn()
 
     def _count(self) -> bool:
-        """Count some of what was not counted yet; True if nothing is left, or nobody asks."""
-        if self._path() is None:
-            self._running = None
-            return True
-        if self._running is None:
-            self._running = Running(self.world.queue, self.world.queue_root)
-        return self._running.turn()
+        """Count some of what was not counted yet; True if nothing is left, or little that nobody
+        asks for."""
+        if not self._ledger.behind:
+            return self._path() is None or self._ledger.turn()
+        over = self._ledger.turn()
+        if over:
+            self._ledger.write()
+        return over
 
     def _write(self) -> None:
         """Write the numbers, if the configuration names a file for them."""
         path, world = self._path(), self.world
-        if path is None or self._running is None:
+        if path is None:
             return
         if self._file is None or self._file.path != path:
             self._file = MetricsFile(path)
         self._file.write(
-            self._running.counts,
+            self._ledger.counts,
             {
                 "inbox": world.queue.depth(),
                 "held": len(world.queue.held()),
                 "waiting": len(world.repo.refs(records.WAITING)),
                 "start_time_seconds": self._started,
-                "last_landing_time_seconds": self._running.last_landing,
+                "last_landing_time_seconds": self._ledger.last_landing,
             },
         )
         self._wrote = monotonic()

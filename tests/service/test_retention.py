@@ -16,7 +16,7 @@ import pytest
 from patchq.cli import main
 from patchq.model.report import Report
 from patchq.queue.directory import DirectoryQueue
-from patchq.service import stats
+from patchq.service import ledger, stats
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -256,7 +256,8 @@ def test_the_log_says_so_many_and_what_it_left_out(
 
     run(repo, **{f"bad_{n}": f"nothing {n}" for n in range(60)})
     monkeypatch.setattr(DirectoryQueue, "load", counted)
-    assert main(["-C", str(repo), "log"]) == 0
+    monkeypatch.chdir(repo)
+    assert main(["log"]) == 0
     short = capsys.readouterr()
     assert (len(short.out.splitlines()), len(loaded)) == (50, 51)
     assert "older batches are left out" in short.err
@@ -291,9 +292,9 @@ def test_a_directory_that_was_refused_goes_with_all_that_is_in_it(repo: Path) ->
 
 def sums(repo: Path) -> dict[str, dict[str, float]]:
     queue = DirectoryQueue(repo / ".patchq")
-    counts = stats.everything(queue, repo / ".patchq")
+    counts = ledger.everything(queue, repo / ".patchq")
     queue.close()
-    kinds = ("verdict", "state", "reason", "match", "edit")
+    kinds = ("verdict", "reason", "match", "edit")
     return {kind: dict(stats.sums(counts)[""][kind]) for kind in kinds}
 
 
@@ -357,7 +358,7 @@ def test_agents_that_name_themselves_do_not_grow_the_sums(
     head = "---\nagent: {}\n---\n{}"
     run(repo, **{f"r{n}": head.format(f"agent{n}", BAD) for n in range(10)})
     queue = DirectoryQueue(repo / ".patchq")
-    counts = stats.everything(queue, repo / ".patchq")
+    counts = ledger.everything(queue, repo / ".patchq")
     queue.close()
     assert stats.sums(counts)[""]["verdict"] == {"rejected": 10}
     assert {key[1] for key in counts} >= {stats.OTHERS}
@@ -376,3 +377,70 @@ def test_the_daemon_removes_them_too(repo: Path) -> None:
         assert files(repo) == []
     finally:
         patchq("stop", cwd=repo)
+
+
+# ---------------------------------------------------------------- sums without reading it all
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids whose reports are read in this process."""
+    ids: list[str] = []
+    load = DirectoryQueue.load
+
+    def counted(queue: DirectoryQueue, id: str) -> Report | None:
+        ids.append(id)
+        return load(queue, id)
+
+    monkeypatch.setattr(DirectoryQueue, "load", counted)
+    return ids
+
+
+def test_what_was_counted_is_not_read_again(
+    repo: Path, loaded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(repo, mode="review")
+    run(repo, good=EDIT, bad=BAD, other=OTHER, gone=block("c.txt", "c\n", "C\n"))
+    root, queue = repo / ".patchq", DirectoryQueue(repo / ".patchq")
+
+    def counts() -> dict[str, dict[str, float]]:
+        loaded.clear()
+        found = stats.sums(ledger.everything(queue, root))[""]
+        return {kind: dict(found[kind]) for kind in ("verdict", "edit", "reason")}
+
+    first = counts()
+    assert sorted(loaded) == ["bad", "gone", "good", "other"]
+    books = ledger.Ledger(queue, root)
+    while not books.turn():
+        pass
+    books.write()
+    assert (counts(), loaded) == (first, [])
+
+    patchq("accept", "good", cwd=repo)  # what waited is looked at once more
+    patchq("discard", "gone", cwd=repo)
+    run(repo, late=block("d.txt", "d\n", "D\n"))
+    later = counts()
+    assert sorted(loaded) == ["gone", "good", "late", "other"]  # which followed its target
+    assert later["verdict"] == {"proposed": 4, "rejected": 1}
+
+    register = root / "verdicts"  # another one: whatever was made by the old one is not believed
+    register.write_text("".join(sorted(register.read_text().splitlines(keepends=True))))
+    assert counts() == later
+    assert len(loaded) == 5
+    age(repo, 31)
+    expire(repo)
+    assert files(repo) == [f"{id}.{end}" for id in ("late", "other") for end in (
+        "md", "report.json", "report.md")]  # fmt: skip
+    assert counts() == later
+    queue.close()
+
+
+def test_a_register_that_lost_its_end_is_made_whole_again(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD)
+    before, register = sums(repo), repo / ".patchq/verdicts"
+    lines = register.read_bytes()
+    register.write_bytes(lines[:-3])  # as a power cut may leave it, with the lock's file
+    (repo / ".patchq/lock").write_text('{"pid": 1, "host": "x", "since": 1.0}\n')
+    run(repo)
+    assert {line for line in register.read_text().split("\n") if line} >= {"good", "bad"}
+    assert sums(repo) == before

@@ -34,7 +34,7 @@ from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT
 from patchq.queue.register import KNOWN, LINKS, Register
 from patchq.queue.spool import VERDICTS, Folder, token_of
 from patchq.report import document
-from patchq.service.stats import COUNTS
+from patchq.service.ledger import COUNTS
 from patchq.service.upkeep import CLOCK
 
 _KINDS: dict[Callable[[int], bool], str] = {
