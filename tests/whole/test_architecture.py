@@ -28,9 +28,10 @@ hooks:
 TRANSIENT = {
     "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
     "`active/TOKEN.choice`", "`tries/TOKEN`", "`troubles/WHAT`",
-    "`mcp.key`",
+    "`mcp.key`", "`counts.json`",
 }  # fmt: skip
-"""What stands only while a response is decided, and what only tools that are called make."""
+"""What stands only while a response is decided, what only tools that are called make, and what
+comes of many verdicts alone."""
 
 
 @pytest.mark.parametrize("name", rooms.PARTS)
