@@ -18,12 +18,14 @@ from bench.console import command_line, say
 from bench.git import BenchError, find_command
 from bench.speed.cost import page
 from bench.speed.cost.checkout import checkout
+from bench.speed.cost.doors import doors
 from bench.speed.cost.ground import Ground, Part
 from bench.speed.cost.starting import starting
 from bench.speed.goal import Goal
 
 PARTS: dict[str, Part] = {
     "checkout": checkout,
+    "doors": doors,
     "starting": starting,
 }
 

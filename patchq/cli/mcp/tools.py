@@ -50,7 +50,9 @@ _MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
 _MOST_LOOKED_AT = 1000
 """Finished batches that `status` looks through for those of a state or an agent."""
 _LONGEST_STEM = 40
-_FIRST_PAUSE, _LAST_PAUSE = 0.002, 0.05
+_FIRST_PAUSE, _LAST_PAUSE = 0.001, 0.05
+_SOON = 0.1
+"""When most verdicts are there; until then the pause is the first."""
 _SETTLES = 0.06
 """For so long after a sign of change one looks: two changes may have the same time."""
 _LOOK_ANYWAY = 1.0
@@ -178,7 +180,8 @@ class Tools:
             if left <= 0 or self.ending():
                 return None
             await anyio.sleep(min(pause, left))
-            pause = min(pause * 1.05, _LAST_PAUSE)
+            if now - began > _SOON:
+                pause = min(pause * 1.1, _LAST_PAUSE)
 
     # ---------------------------------------------------------------- looking
 
