@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from patchq.cli import arguments, batches, output, places
+from patchq.git import records
 from patchq.git.checkout import busy
 from patchq.model.errors import CRASHED, CannotSign, ObjectDamaged
-from patchq.model.report import PENDING_CONFLICT, CollisionEntry, Report
+from patchq.model.report import PENDING_CONFLICT, WAITING, CollisionEntry, Report, has_commit
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.traces import Sighting
@@ -24,7 +26,17 @@ Needs = Mapping[str, Mapping[str, str | None]]
 
 
 _WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
-ARGUMENTS = (arguments.Argument("id", metavar="ID", nargs="?", help="one batch only"),)
+MOST = 50
+"""Batches of a kind that are shown if nobody says how many."""
+ARGUMENTS = (
+    arguments.Argument("id", metavar="ID", nargs="?", help="one batch only"),
+    arguments.Argument(
+        "-n", "--limit", metavar="N", type=arguments.positive, default=MOST,
+        help="at most N that are held, and N that wait for review (%(default)s)",
+    ),
+    arguments.Argument("--state", choices=sorted(WAITING), help="only those in this state"),
+    arguments.Argument("--agent", metavar="NAME", help="only those of this agent"),
+)  # fmt: skip
 
 
 def run(args: Namespace) -> int:
@@ -33,20 +45,27 @@ def run(args: Namespace) -> int:
         report, note = batches.seen(ground, *batches.find(ground, args.id))
         line = output.line(report) + (f"  ({note})" if note else "")
         return output.emit(args, {**report, "note": note}, line)
-    answer = overview(ground)
+    answer = overview(ground, args.limit, args.state, args.agent)
     return output.emit(args, answer, *_lines(answer))
 
 
-def overview(ground: Ground) -> dict[str, Any]:
-    """How the queue stands, as `status --json` has it."""
+def overview(
+    ground: Ground, limit: int | None = None, state: str | None = None, agent: str | None = None
+) -> dict[str, Any]:
+    """How the queue stands, as `status --json` has it: of what is held and of what waits for
+    review those of this state and agent, at most `limit` of each, and how many there are."""
     owner = lock_owner(ground.queue_root)
     doing = busy(ground.repo, ground.target) if ground.target else None
     needs = dependencies.held(ground)
-    known = list(traces.waiting(ground))
-    lost = from_git.waiting(ground, [report["id"] for report in known])
-    waiting: list[tuple[Report, Sighting]] = [(r, traces.observe(ground, r)) for r in known]
-    waiting += [(r, Sighting("proposed", from_git.SAYS_SO)) for r in lost]
-    there = {report["id"] for report, seen in waiting if seen.state == "proposed"}
+    held = [claim.id for claim in ground.queue.held() if claim.id]
+    if agent is not None:
+        held = [id for id in held if (it := ground.queue.load(id)) and it["agent"] == agent]
+    held = held if state in (None, "held") else []
+    proposals = _Proposals(ground, agent)
+    waiting, others = proposals.some(limit, state) if state != "held" else ([], 0)
+    counts = Counter({"held": len(held)} if held else {})
+    counts.update(seen.state for _, seen in waiting)
+    counts.update({"proposed": others} if others else {})
     return {
         "target": ground.target or None,
         "mode": ground.config.mode,
@@ -64,9 +83,67 @@ def overview(ground: Ground) -> dict[str, Any]:
                 *beside.noted(ground.queue_root, ground.config),
             )
         ],
-        "held": [_held(claim.id, needs, ground) for claim in ground.queue.held() if claim.id],
-        "waiting": [_waiting(report, seen, there, needs) for report, seen in waiting],
+        "counts": dict(counts),
+        "left_out": {"held": len(held[limit:]) if limit else 0, "waiting": others},
+        "held": [_held(id, needs, ground) for id in held[:limit]],
+        "waiting": [_waiting(report, seen, proposals, needs) for report, seen in waiting],
     }
+
+
+class _Proposals:
+    """What waits for review, of all agents or of one; read as far as it is shown."""
+
+    def __init__(self, ground: Ground, agent: str | None) -> None:
+        self._ground = ground
+        self._marks = traces.ids(ground.repo, records.WAITING)
+        self._agent = agent
+
+    def some(
+        self, limit: int | None, state: str | None
+    ) -> tuple[list[tuple[Report, Sighting]], int]:
+        """At most `limit` of them as they stand now, in the order of their ids, those that git
+        alone knows last; and how many there are beside."""
+        ids = sorted(self._marks)
+        known = self._reports(ids)
+        if self._agent is not None:  # only the reports tell whose they are
+            known = iter(list(known))
+        found: list[tuple[Report, Sighting]] = []
+        other = 0
+        for report, git_alone in known:
+            seen = Sighting("proposed", from_git.SAYS_SO)
+            if not git_alone:
+                seen = traces.observe(self._ground, report)
+            if state in (None, seen.state):
+                found.append((report, seen))
+            else:
+                other += 1
+            if len(found) == limit:
+                break
+        else:
+            return found, 0
+        if self._agent is not None:
+            return found, sum(1 for _ in known)
+        return found, len(ids) - len(found) - other
+
+    def _reports(self, ids: Sequence[str]) -> Iterator[tuple[Report, bool]]:
+        """The reports of this agent's, and whether git alone tells of them."""
+        ground, lost = self._ground, set[str]()
+        for id in ids:
+            report = ground.queue.load(id)
+            if report is None or not has_commit(report):
+                lost.add(id)
+            elif self._agent in (None, report["agent"]):
+                yield report, False
+        for report in from_git.waiting(ground, self._marks - lost) if lost else ():
+            if self._agent in (None, report["agent"]):
+                yield report, True
+
+    def __contains__(self, id: str | None) -> bool:
+        """Whether a batch waits, as the repository shows it now."""
+        if id not in self._marks:
+            return False
+        report = self._ground.queue.load(id)
+        return report is None or traces.observe(self._ground, report).state == "proposed"
 
 
 def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
@@ -83,9 +160,7 @@ def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
     }
 
 
-def _waiting(
-    report: Report, seen: Sighting, there: Collection[str], needs: Needs
-) -> dict[str, Any]:
+def _waiting(report: Report, seen: Sighting, there: _Proposals, needs: Needs) -> dict[str, Any]:
     return {
         "id": report["id"],
         "state": seen.state,
@@ -125,6 +200,9 @@ def _lines(answer: dict[str, Any]) -> Iterator[str]:
         f", busy: a work tree is {answer['busy']}" if answer["busy"] else ""
     )
     yield f"inbox    {answer['inbox']} waiting"
+    if answer["counts"]:
+        counts = ", ".join(f"{count} {state}" for state, count in answer["counts"].items())
+        yield f"batches  {counts}"
     for trouble in answer["troubles"]:
         yield visible(f"trouble  {trouble['what']}: {trouble['why']}")
         yield from _edge("cure:", [trouble["cure"]])
@@ -143,6 +221,12 @@ def _lines(answer: dict[str, Any]) -> Iterator[str]:
         yield from _edge("needs a retry:", [batch["needs_retry"]] if batch["needs_retry"] else [])
         yield from _edge("collides with", [_place(other) for other in batch["collides"]])
         yield from _edge("waited for by", batch["waited_for_by"])
+    left = answer["left_out"]
+    if any(left.values()):
+        yield (
+            f"not shown: {left['held']} held, {left['waiting']} waiting for review; see "
+            "`patchq status --limit N`, `--state`, `--agent`"
+        )
 
 
 def _edge(what: str, others: Sequence[str]) -> Iterator[str]:

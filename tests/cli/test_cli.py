@@ -429,6 +429,7 @@ def test_status(repo: Path) -> None:
         "daemon   does not run",
         "target   main (review mode)",
         "inbox    0 waiting",
+        "batches  1 held, 1 proposed",
         "held     y  depends.failed: the batch waits for x to land: x is proposed",
         "proposed patchq/x  a.txt",
         "           waited for by y",
@@ -441,6 +442,34 @@ def test_status(repo: Path) -> None:
     assert patchq("status", "x", cwd=repo).out.startswith("proposed   x  patchq/x ")
     assert patchq("status", "y", cwd=repo).out.startswith("held       y  depends.failed")
     assert patchq("--json", "status", "x", cwd=repo).json()["id"] == "x"
+
+
+def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
+    new = block("new.txt", "", "new\n")
+    news = {f"x{n}": f"---\nagent: of-{n % 2}\n---\n{new}text {n}\n" for n in range(4)}
+    holds = {f"h{n}": f"---\ndepends_on: [x{n}]\n---\n{OTHER}" for n in range(2)}
+    drop(repo / ".patchq", {f"{id}.md": text for id, text in (news | holds).items()})
+    patchq("run", cwd=repo)
+    for words, held, waiting, counts, left in (
+        ((), ["h0", "h1"], ["x0", "x1", "x2", "x3"], (2, 4), (0, 0)),
+        (("--limit", "1"), ["h0"], ["x0"], (2, 4), (1, 3)),
+        (("--limit", "4"), ["h0", "h1"], ["x0", "x1", "x2", "x3"], (2, 4), (0, 0)),
+        (("--agent", "of-1"), [], ["x1", "x3"], (None, 2), (0, 0)),
+        (("--agent", "of-1", "-n", "1"), [], ["x1"], (None, 2), (0, 1)),
+        (("--state", "held"), ["h0", "h1"], [], (2, None), (0, 0)),
+        (("--state", "proposed", "-n", "3"), [], ["x0", "x1", "x2"], (None, 4), (0, 1)),
+    ):
+        shown = patchq("--json", "status", *words, cwd=repo).json()
+        assert [it["id"] for it in shown["held"]] == held, words
+        assert [it["id"] for it in shown["waiting"]] == waiting, words
+        assert (shown["counts"].get("held"), shown["counts"].get("proposed")) == counts, words
+        assert (shown["left_out"]["held"], shown["left_out"]["waiting"]) == left, words
+    lines = patchq("status", "--limit", "1", cwd=repo).out.splitlines()
+    assert lines[3] == "batches  2 held, 4 proposed"
+    assert lines[-1].startswith("not shown: 1 held, 3 waiting for review; see ")
+    git("branch", "-q", "-D", "patchq/x0", cwd=repo)
+    counts = patchq("--json", "status", cwd=repo).json()["counts"]
+    assert counts == {"held": 2, "discarded": 1, "proposed": 3}
 
 
 def test_status_without_a_target(tmp_path: Path) -> None:

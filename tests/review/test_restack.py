@@ -545,7 +545,7 @@ def test_status_shows_the_graph(repo: Path) -> None:
     run(repo, x=change(5, 5), y=change(5, 6), z=change(12, 12))
     drop(repo / ".patchq", {"h.md": "---\ndepends_on: [z, nobody]\n---\n" + change(1, 1)})
     patchq("run", cwd=repo)
-    assert patchq("status", cwd=repo).out.splitlines()[3:] == [
+    assert patchq("status", cwd=repo).out.splitlines()[4:] == [
         "held     h  depends.failed: the batch waits for z to land: z is proposed",
         "           waits for z, nobody",
         "proposed patchq/x  a.txt  [conflict.pending]",

@@ -221,7 +221,8 @@ class Tools:
 
     def _status(self, asked: StatusArguments) -> ToolAnswer:
         with self._door.world() as world:
-            seen = status.overview(world)
+            of = asked.state if asked.state in WAITING else None
+            seen = status.overview(world, asked.limit, of, asked.agent)
             if asked.state in (None, *WAITING):
                 held = [
                     _listed(report)
@@ -229,7 +230,9 @@ class Tools:
                     if (report := world.queue.load(one["id"]))
                 ]
                 listed = [*held, *map(_waiting, seen["waiting"])]
+                more = sum(seen["left_out"].values())
             else:
+                more = 0
                 listed = list(
                     islice(_finished(world.queue, asked.state, asked.agent), asked.limit + 1)
                 )
@@ -243,7 +246,7 @@ class Tools:
             **_told_of({key: seen[key] for key in ("target", "mode", "inbox", "busy")}),
             "troubles": [f"{one['what']}: {one['why']}" for one in seen["troubles"]],
             "batches": wanted[: asked.limit],
-            "left_out": len(wanted[asked.limit :]),
+            "left_out": len(wanted[asked.limit :]) + more,
         }
         return ToolAnswer(answer, document.printed(answer))
 
