@@ -21,12 +21,14 @@ from bench.speed.cost.checkout import checkout
 from bench.speed.cost.doors import doors
 from bench.speed.cost.ground import Ground, Part
 from bench.speed.cost.starting import starting
+from bench.speed.cost.waiting import waiting
 from bench.speed.goal import Goal
 
 PARTS: dict[str, Part] = {
     "checkout": checkout,
     "doors": doors,
     "starting": starting,
+    "waiting": waiting,
 }
 
 
