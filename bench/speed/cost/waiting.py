@@ -22,8 +22,8 @@ _PATIENCE = 120.0
 
 
 def waiting(ground: Ground) -> Iterator[Goal]:
-    """Responses come one by one to a daemon, each for a file of its own, beside none and beside very
-    many that wait.  In auto mode each moves the target on which these wait."""
+    """Responses come one by one to a daemon, each for a file of its own, beside none and beside
+    very many that wait.  In auto mode each moves the target on which these wait."""
     many = 100 if ground.quick else 1000
     for mode in ("review", "auto"):
         places = {count: _build(ground, mode, count) for count in (0, many)}
@@ -92,10 +92,8 @@ def _watching(ground: Ground, repo: Path) -> Iterator[int]:
             stderr=out,
         )
     try:
-        before, now, until = -1.0, 0.0, time.monotonic() + _PATIENCE
-        while now == 0 or now - before > 0.03 * 3:
-            time.sleep(3)
-            before, now = now, _used(daemon.pid)
+        until = time.monotonic() + _PATIENCE
+        while not _rests(daemon.pid):
             if time.monotonic() > until:
                 raise BenchError("watch does not come to rest")
         yield daemon.pid
@@ -105,6 +103,15 @@ def _watching(ground: Ground, repo: Path) -> Iterator[int]:
             daemon.wait(30)
         finally:
             daemon.kill()
+
+
+def _rests(pid: int) -> bool:
+    """Whether it sleeps nearly all of three seconds, in which it looks round twice at most."""
+    awake, before = 0, _used(pid)
+    for _ in range(60):
+        time.sleep(0.05)
+        awake += Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S"
+    return before > 0 and awake <= 6 and _used(pid) - before < 0.1
 
 
 def _responses(repo: Path, pid: int, round: int) -> float:
