@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from patchq.git import files
 from patchq.git.sharing import childrens_umask
@@ -103,14 +104,19 @@ class Git:
             raise failure(f"git {words[0]} failed{where}", complaint(done), place)
         return done.stdout
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start it in the background, without input or output; OSError where that fails."""
+    def start(
+        self,
+        *words: str,
+        stdin: BinaryIO | int = subprocess.DEVNULL,
+        stdout: BinaryIO | int = subprocess.DEVNULL,
+    ) -> subprocess.Popen[bytes]:
+        """Start it in the background; OSError where that fails."""
         return subprocess.Popen(
             [*self.launcher, "git", *self.options, *words],
             cwd=self.directory,
             env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdin=stdin,
+            stdout=stdout,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             umask=childrens_umask(),

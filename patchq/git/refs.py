@@ -14,7 +14,6 @@ flushed first: one by one, or, for many, `stage` them all and flush once by `fil
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,24 +23,19 @@ from pathlib import Path
 from patchq.git import files, records
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.git.objects import Identity
-from patchq.git.reffiles import heads, packed_refs
+from patchq.git.reffiles import heads, is_ref_name, loose_names, packed_refs, ref_value
 from patchq.git.repository import Repository
 from patchq.git.sharing import beside, make_directory
-from patchq.model.errors import DiskFault, ObjectsGone, RepositoryFault
+from patchq.model.errors import Busy, DiskFault, ObjectsGone, RepositoryFault
 
 _SUFFIX = ".ref"
 MOST_LOOSE = 16
 _NULL = "0" * 40
-_BAD_NAME = re.compile(
-    r"""[\x00-\x20\x7f~^:?*\[\\]      # a character that git reserves
-    | (?:^|/)(?:\.|/|$)              # an empty component, or one that starts with a dot
-    | \.\. | @\{ | \.$ | \.lock(?:/|$)
-    """,
-    re.VERBOSE,
-)
-_TRAITS = re.compile(rb"# pack-refs with:(.*)\n")
-_ALL_TRAITS = b"peeled fully-peeled sorted"
-_ENTRY = re.compile(rb"^[0-9a-fA-F]{40} (\S+)\n(?:\^[0-9a-fA-F]{40}\n)?", re.MULTILINE)
+MANY = 16
+"""Records that are made at once go to `packed-refs` at once."""
+MOST_LOOSE = 80
+"""Fewer of patchq's own refs than these have a file of their own."""
+_PACKED = (records.OWN, records.BRANCHES)
 _OURS = ("refs/heads/", records.OWN, records.NOTES)
 
 
@@ -93,7 +87,7 @@ def move(
         staged.lock.hold(path.with_name(f"{path.name}.lock"), wait)
         if repo.is_symbolic(ref):
             raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
-        if _tip(repo, path, ref) != old:
+        if ref_value(repo.commondir, ref) != old:
             return False
         if not repo.exists(staged.oid):
             raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
@@ -109,6 +103,8 @@ def move(
         staged.lock.unlock()
         if staged is not new:
             staged.drop()
+    if ref.startswith(_PACKED):
+        tidy(repo)
     return True
 
 
@@ -121,30 +117,12 @@ def record(
     wait: float = WAIT_SECONDS,
 ) -> None:
     """Set refs below refs/patchq/ that nobody else writes: one by one, or many in one file."""
-    if len(refs) >= MOST_LOOSE:
+    if len(refs) >= MANY:
         oids = {name: new if isinstance(new, str) else new.oid for name, new in refs.items()}
-        _pack(repo.commondir, oids, _SUFFIX, wait)
+        _pack(repo.commondir, oids, wait)
         return
     for name, new in refs.items():
         move(repo, name, None, new, message, identity, wait=wait)
-
-
-def _tip(repo: Repository, path: Path, ref: str) -> str | None:
-    """Where the ref, whose lock is held, is now; None if it is nowhere.
-
-    Its files are read anew: libgit2 knows by size, inode and time whether `packed-refs` is another
-    one.  It keeps the inode from others by mapping a file that is sorted, and of one that is not,
-    two that are written within a tick may share all three.
-    """
-    try:
-        text = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        packed = rb"^(\S+) %s$" % re.escape(ref.encode())
-        found = re.search(packed, packed_refs(repo.commondir), re.M)
-        text = found[1] if found else b""
-    # As git reads it: digits in either case, and after a space whatever there is.
-    words = text.decode("ascii", "replace").lower().split(maxsplit=1)
-    return words[0] if words else None
 
 
 def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
@@ -153,10 +131,13 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
     lock = stage(repo, old).lock
     try:
         lock.hold(path.with_name(f"{path.name}.lock"), wait)
-        if _tip(repo, path, ref) != old:
+        if ref_value(repo.commondir, ref) != old:
             return False
         # First, as a packed value would come back once the loose one is gone.
-        _unpack(repo.commondir, ref, _SUFFIX, wait)
+        with packed_refs(repo.commondir) as packed:
+            there = packed.find(os.fsencode(ref)).oid
+        if there:
+            _pack(repo.commondir, {ref: None}, wait)
         path.unlink(missing_ok=True)
         (repo.commondir / "logs" / ref).unlink(missing_ok=True)
     except OSError as error:
@@ -239,55 +220,68 @@ def _log(
             files.append(fd, lines.encode("utf-8", "surrogateescape"))
 
 
-def is_ref_name(name: str) -> bool:
-    """Whether git takes the full name (`git help check-ref-format`)."""
-    return _BAD_NAME.search(name) is None and name.count("/") > 1
-
-
 def _has_below(commondir: Path, name: str) -> bool:
     """Whether a ref has `name` as its directory, which keeps `name` from being a ref."""
-    if any(not file.endswith(".lock") for *_, files in os.walk(commondir / name) for file in files):
-        return True
-    return os.fsencode(f" {name}/") in packed_refs(commondir)
+    with packed_refs(commondir) as packed:
+        return bool(loose_names(commondir, f"{name}/")) or packed.has_below(os.fsencode(f"{name}/"))
 
 
-def _pack(commondir: Path, refs: Mapping[str, str], suffix: str, wait: float) -> None:
-    """Set refs (full name -> commit) in `packed-refs`; durable after the next barrier but one, as a
-    lost entry can be made again.  `errors.Busy` if others hold the lock for `wait` seconds."""
-    entries = {name.encode(): f"{oid} {name}\n".encode() for name, oid in refs.items()}
-
-    def added(packed: bytes) -> bytes:
-        header = _TRAITS.match(packed)
-        lines = packed[header.end() :] if header else packed
-        known = {match[1]: match[0] for match in _ENTRY.finditer(lines)}
-        if sum(map(len, known.values())) != len(lines):
-            what = f"{commondir / 'packed-refs'} has a line that is no ref"
-            raise RepositoryFault(what, "`patchq fsck` says which")
-        # Whether tagged objects stand beside their tags is known to who wrote the file.
-        traits = header[1] if header else b"" if packed else _ALL_TRAITS
-        known |= entries
-        return b"# pack-refs with: %s \n%s" % (
-            b" ".join(sorted({*traits.split(), b"sorted"})),
-            b"".join(known[name] for name in sorted(known)),
-        )
-
-    _repack(commondir, added, suffix, wait)
-
-
-def _unpack(commondir: Path, ref: str, suffix: str, wait: float) -> None:
-    """Take a ref out of `packed-refs`, if it is there."""
-    name = re.escape(ref.encode())
-    entry = re.compile(rb"^[0-9a-fA-F]{40} %s\n(?:\^[0-9a-fA-F]{40}\n)?" % name, re.M)
-    if entry.search(packed_refs(commondir)):
-        _repack(commondir, lambda packed: entry.sub(b"", packed), suffix, wait)
-
-
-def _repack(commondir: Path, change: Callable[[bytes], bytes], suffix: str, wait: float) -> None:
-    lock = LinkLock.write(commondir, suffix, b"")
+def _pack(commondir: Path, changes: Mapping[str, str | None], wait: float) -> None:
+    """Set refs (full name -> id), or remove them, in `packed-refs`, in one step for all; durable
+    after the next barrier.  `errors.Busy` if others hold its lock for `wait` seconds."""
+    new = {os.fsencode(name): oid.encode() if oid else None for name, oid in changes.items()}
+    lock = LinkLock.write(commondir, _SUFFIX, b"")
     try:
         lock.hold(commondir / "packed-refs.lock", wait)
-        files.write_all(lock.fd, change(packed_refs(commondir)))
+        with packed_refs(commondir) as packed:
+            packed.write(lock.fd, new)
         lock.flush()
         lock.publish(commondir / "packed-refs")
     finally:
         lock.free()
+
+
+def tidy(repo: Repository) -> None:
+    """Pack patchq's own refs where too many have a file of their own, whatever git is told to do by
+    itself: first the records, which nobody moves any more.
+
+    What fails is tried again with the next ref; nothing depends on it.  A ref that is checked out
+    stays as it is.
+    """
+    loose = [name for prefix in _PACKED for name in loose_names(repo.commondir, prefix)]
+    if len(loose) < MOST_LOOSE:
+        return
+    ends = [name for name in loose if name.startswith((records.LANDED, records.DISCARDED))]
+    checked_out = {head for _, head in heads(repo.commondir)}
+    chosen = ends if 2 * len(ends) >= len(loose) else loose
+    with suppress(Busy, RepositoryFault, OSError):
+        _move_to_packed(repo.commondir, [name for name in chosen if name not in checked_out])
+
+
+def _move_to_packed(commondir: Path, names: Sequence[str]) -> None:
+    """As `git pack-refs` does it: a file goes once the same value is packed durably, under the lock
+    of its ref."""
+    found = {name: ref_value(commondir, name) for name in names}
+    values = {name: oid for name, oid in found.items() if oid and not oid.startswith("ref:")}
+    _pack(commondir, values, 0.0)
+    with files.opened(commondir, os.O_RDONLY) as folder:
+        os.fsync(folder)
+    lock = LinkLock.write(commondir, _SUFFIX, b"")
+    try:
+        for name, oid in values.items():
+            with suppress(Busy):
+                _prune(commondir, name, oid, lock)
+    finally:
+        lock.free()
+
+
+def _prune(commondir: Path, name: str, oid: str, lock: LinkLock) -> None:
+    path = commondir / name
+    lock.hold(path.with_name(f"{path.name}.lock"), 0.0)
+    try:
+        with packed_refs(commondir) as packed:
+            same = packed.find(os.fsencode(name)).oid == oid.encode()
+        if same and ref_value(commondir, name) == oid:
+            path.unlink(missing_ok=True)
+    finally:
+        lock.unlock()

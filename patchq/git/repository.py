@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -50,7 +51,7 @@ from patchq.git.objects import (
     nest,
     parse_tree,
 )
-from patchq.git.reffiles import common_directory, ref_values
+from patchq.git.reffiles import common_directory, head_target, ref_value, ref_values
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.model.listing import Listing
@@ -115,10 +116,8 @@ class Repository:
         self._listed: tuple[str, Listing] | None = None
         self.unwritten = Unwritten()
         """The objects that no file has yet."""
-        repo.odb.add_backend(self.unwritten, _FIRST)
         # An attribute lookup through a handle with a git directory also reads the index.
         self._bare_memory = pygit2.Repository()
-        self._bare_memory.set_odb(repo.odb)
         self.workdir = Path(repo.workdir) if repo.workdir else None
         self.gitdir = Path(os.path.realpath(repo.path))
         self.commondir = common_directory(self.gitdir)
@@ -126,6 +125,17 @@ class Repository:
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
         self._attribute_files = (self.commondir / "info/attributes", Path(users).expanduser())
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget everything that was read: objects, and packs, of which libgit2 keeps each one
+        that it has ever seen, and searches it though it be gone.  Who works for long asks for this
+        now and then, while nothing is under way."""
+        store = pygit2.Odb(str(self.commondir / "objects"))
+        store.add_backend(self.unwritten.backend(), _FIRST)
+        for handle in (self.raw_repository, self._bare_memory):
+            handle.free()
+            handle.set_odb(store)
 
     @classmethod
     def open(cls, path: Path) -> Repository:
@@ -185,16 +195,15 @@ class Repository:
 
     def ref_target(self, fullname: str) -> str | None:
         """The id that a ref holds, loose or packed; None if it is missing or symbolic."""
-        ref = self._ref(fullname)
-        return str(ref.target) if ref and not isinstance(ref.target, str) else None
+        value = ref_value(self.commondir, fullname)
+        return None if value is None or value.startswith("ref:") else value
 
     def is_symbolic(self, fullname: str) -> bool:
-        return isinstance(getattr(self._ref(fullname), "target", None), str)
+        return (ref_value(self.commondir, fullname) or "").startswith("ref:")
 
     def head_branch(self) -> str | None:
         """The short name of the branch that is checked out; None when detached or unborn."""
-        head = self._ref("HEAD")
-        target = str(head.target) if head else ""
+        target = head_target(self.gitdir)
         name = target.removeprefix("refs/heads/")
         return name if name != target and self.ref_target(target) else None
 
@@ -205,9 +214,7 @@ class Repository:
 
     def refs(self, prefix: str) -> dict[str, str]:
         """Full name -> id of the direct refs under `prefix`, which ends in a slash."""
-        values = ref_values(self.commondir, prefix)
-        found = ((name, oid or self.ref_target(name)) for name, oid in values.items())
-        return {name: oid for name, oid in found if oid}
+        return ref_values(self.commondir, prefix)
 
     def branches(self, prefix: str) -> dict[str, str]:
         """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
@@ -224,14 +231,6 @@ class Repository:
         named = [] if len(digits) == 40 else [self.ref_target(place + text) for place in places]
         found = {self._peel(oid) for oid in named if oid} or {self._peel(digits)}
         return found.pop() if len(found) == 1 else None
-
-    def _ref(self, fullname: str) -> pygit2.Reference | None:
-        try:
-            return self.raw_repository.lookup_reference(fullname)
-        except (KeyError, ValueError):
-            return None
-        except pygit2.GitError as error:
-            raise fault(f"cannot read {fullname}", error) from None
 
     def _peel(self, oid: str) -> str | None:
         try:
@@ -335,9 +334,12 @@ class Repository:
         return self._object(oid).read_raw()
 
     def leaf(self, root: str, path: str) -> Leaf | None:
-        """Mode and id of what stands at `path` under the tree `root`, a directory too."""
+        """Mode and id of what stands at `path` under the tree `root`, a directory too.
+
+        pygit2 1.21 keeps what it was asked for, so it is asked for every path by the same object.
+        """
         try:
-            there = cast(pygit2.Tree, self._object(root))[path]
+            there = cast(pygit2.Tree, self._object(root))[sys.intern(path)]
         except (KeyError, ValueError, pygit2.GitError) as error:
             self._check_way(root, path)
             if isinstance(error, pygit2.GitError):
@@ -371,7 +373,7 @@ class Repository:
         """That a path is not there because no directory has it, and not because one is missing,
         of which libgit2 says nothing, or cannot be read, of which it does not say which."""
         at = cast(pygit2.Tree, self._object(root))
-        for name in path.split("/")[:-1]:
+        for name in map(sys.intern, path.split("/")[:-1]):
             if name not in at or at[name].filemode != TREE:
                 return
             at = cast(pygit2.Tree, self._object(str(at[name].id)))

@@ -29,6 +29,8 @@ from patchq.git.sharing import make_directory
 
 MOST_LOOSE = 24
 """More objects at once than these are written as a pack."""
+MARKS = "info/patchq"
+"""Below `objects/`: an empty file for each pack that patchq wrote, of its name (`tidying`)."""
 _SUFFIX = ".objects"
 _TRIES = 100
 
@@ -37,19 +39,21 @@ def clean(objects: Path) -> None:
     """Remove what killed writers left."""
     for own in leftovers(objects, _SUFFIX):
         own.find((objects / "pack").glob("*.keep"))
-        _drop(own)
+        drop(own)
 
 
-class Unwritten(pygit2.OdbBackend):
-    """An object database in memory.  libgit2 asks it before the files; it answers `KeyError` for
-    what it does not have."""
+class Unwritten:
+    """New objects by their ids: kind and content."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._objects: dict[pygit2.Oid, tuple[int, bytes]] = {}
         self._origins: dict[str, str] = {}
         """What an object was made of, both in hex."""
         self._kept: list[LinkLock] = []
+
+    def backend(self) -> pygit2.OdbBackend:
+        """What a handle asks for them; it can be given to one only."""
+        return _InMemory(self._objects)
 
     def write_to(self, objects: Path, flush: Callable[[], None]) -> None:
         """Move everything to the repository's files, `objects` being their directory.
@@ -62,7 +66,7 @@ class Unwritten(pygit2.OdbBackend):
         if not self._objects:
             flush()
             return
-        own = LinkLock.write(objects, _SUFFIX, b"")
+        own = new_own(objects)
         self._kept.append(own)
         scratch = own.beside(".d")
         try:
@@ -72,7 +76,8 @@ class Unwritten(pygit2.OdbBackend):
             for name in names:
                 if name.endswith(".pack"):
                     own.hold(objects / name.replace(".pack", ".keep"))
-                _publish(scratch / name, objects / name)
+                    mark(objects, Path(name).stem)
+                publish(scratch / name, objects / name)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         self._objects.clear()
@@ -81,7 +86,7 @@ class Unwritten(pygit2.OdbBackend):
     def let_go(self) -> None:
         """Keep nothing from `git repack` any more: refs have what shall stay."""
         while self._kept:
-            _drop(self._kept.pop())
+            drop(self._kept.pop())
 
     def _write(self, objects: Path, scratch: Path) -> list[str]:
         """The files, relative to `scratch`, in the order in which they may be seen: none before
@@ -112,9 +117,7 @@ class Unwritten(pygit2.OdbBackend):
     def keep(self, kind: ObjectType, data: bytes, origin: str | None = None) -> str:
         """Have a new object, made of the one that `origin` (hex) names; its id in hex."""
         oid = object_id(kind, data)
-        self.write_cb(pygit2.Oid(hex=oid), data, kind)
-        if origin is not None:
-            self._origins[oid] = origin
+        self._objects[pygit2.Oid(hex=oid)] = kind, data
         return oid
 
     @contextmanager
@@ -143,7 +146,14 @@ class Unwritten(pygit2.OdbBackend):
             front += below
         return found
 
-    # What libgit2 calls: an object's id, or the digits that somebody abbreviated one to.
+
+class _InMemory(pygit2.OdbBackend):
+    """An object database in memory.  libgit2 asks it before the files, for an object's id, or the
+    digits that somebody abbreviated one to; it answers `KeyError` for what it does not have."""
+
+    def __init__(self, objects: dict[pygit2.Oid, tuple[int, bytes]]) -> None:
+        super().__init__()
+        self._objects = objects
 
     def write_cb(self, oid: pygit2.Oid, data: bytes, kind: int) -> None:
         self._objects[oid] = kind, data
@@ -173,7 +183,18 @@ class Unwritten(pygit2.OdbBackend):
         """Nothing changes behind its back."""
 
 
-def _publish(file: Path, place: Path) -> None:
+def new_own(objects: Path) -> LinkLock:
+    """The file that says whose the scratch directory beside it is."""
+    return LinkLock.write(objects, _SUFFIX, b"")
+
+
+def mark(objects: Path, name: str) -> None:
+    """Mark a pack as one of patchq's, before it is there."""
+    make_directory(objects / MARKS)
+    (objects / MARKS / name).touch()
+
+
+def publish(file: Path, place: Path) -> None:
     """Give a file its name; a `git gc` beside removes directories that are empty for a moment."""
     for _ in range(_TRIES):
         with suppress(FileNotFoundError):
@@ -183,7 +204,7 @@ def _publish(file: Path, place: Path) -> None:
     raise FileNotFoundError(ENOENT, f"{place.parent} is removed again and again", str(place))
 
 
-def _drop(own: LinkLock) -> None:
+def drop(own: LinkLock) -> None:
     """Remove the own file, unless its directory is still there and says so to the next start."""
     shutil.rmtree(own.beside(".d"), ignore_errors=True)
     if own.beside(".d").exists():

@@ -115,6 +115,7 @@ def serve(
         upkeep.manager.stopping()
         desk.close()
         doorbell.close()
+        upkeep.close()
 
 
 def _say_what_is_out_of_reach(world: World) -> None:
@@ -208,6 +209,7 @@ def drain(
         quiet_until = monotonic() + world.config.queue.settle_seconds + 1
         while not control.stop:
             progress()
+            upkeep.bound()
             if worker.turn(world, tell):
                 continue
             pause = world.queue.unsettled()

@@ -26,7 +26,7 @@ from pathlib import Path
 from time import monotonic
 
 from patchq.git import records
-from patchq.git.tidying import Tidying
+from patchq.git.tidying import Combining, Tidying
 from patchq.land import reports
 from patchq.model.errors import Busy
 from patchq.model.report import WAITING, Report
@@ -52,6 +52,8 @@ _BUSY_SECONDS = 5.0
 _WRITE_SECONDS = 1.0
 _SOON = 0.05
 _LATER = 60.0
+RENEW = 500
+"""After so many verdicts the repository's handle forgets what it has read."""
 
 
 class Manager:
@@ -195,7 +197,8 @@ class Upkeep:
         self.verdicts: Counter[str] = Counter()
         """How many verdicts there were, by their states."""
         self._retention = Retention()
-        self._tidying = Tidying(world.repo)
+        self._tidying, self._packs = Tidying(world.repo), Combining(world.repo)
+        self._until_renewal = RENEW
         self._ledger = Ledger(world.queue, world.queue_root)
         self._file: MetricsFile | None = None
         self._started = world.clock()
@@ -209,6 +212,7 @@ class Upkeep:
         """Take note of a verdict."""
         self.verdicts[report["state"]] += 1
         self._tidying.due |= report["commit"] is not None
+        self._until_renewal -= 1
 
     @property
     def summary(self) -> str:
@@ -218,9 +222,20 @@ class Upkeep:
     def turn(self) -> None:
         """Called in each round of the main loop."""
         self.manager.alive()
+        self.bound()
         self._say()
         if monotonic() - self._worked >= _BUSY_SECONDS:
             self.idle()
+
+    def bound(self) -> None:
+        """Keep packs and memory few, between two groups."""
+        if self._packs.turn() or self._until_renewal <= 0:
+            self._until_renewal = RENEW
+            self.world.repo.renew()
+
+    def close(self) -> None:
+        """Wait for what runs beside the work."""
+        self._packs.finish()
 
     def idle(self) -> None:
         """Do a piece of what there is to do."""
@@ -239,6 +254,7 @@ class Upkeep:
             pass
         self._retention.turn(self.world, self._ledger)
         self._write()
+        self.close()
         self._tidying.turn()
 
     def _count(self) -> bool:

@@ -23,7 +23,7 @@ from patchq.git.objects import (
     parse_identity,
     parse_tree,
 )
-from patchq.git.refs import is_ref_name
+from patchq.git.reffiles import is_ref_name
 
 Files = Mapping[str, Leaf]
 

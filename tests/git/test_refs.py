@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -199,7 +201,7 @@ def test_what_others_packed_stays_as_git_reads_it(
         refs_alone = "".join(line for line in lines if line[0] not in "#^")
         packed.write_text(header + refs_alone.replace(f"{old} ", f"{old.upper()} "))
     before = git("show-ref", "-d", cwd=path).splitlines()
-    mine = {f"refs/patchq/batches/b{n}": old for n in range(refs.MOST_LOOSE)}
+    mine = {f"refs/patchq/batches/b{n}": old for n in range(refs.MANY)}
     refs.record(repo, mine, "m", WHO)
     assert not (path / ".git/refs/patchq/batches").exists(), "not packed: this shows nothing"
     ours = [f"{oid} {name}" for name, oid in mine.items()]
@@ -243,13 +245,136 @@ def test_packed_refs_that_look_like_those_read_before(
     swap = {"moved": (old, new), "removed": ("heads/main", "heads/mine")}
     packed.write_text(text)
     status = packed.stat()
-    assert repo.ref_target(ref) == then
+
+    def by_libgit2() -> str | None:
+        found = repo.raw_repository.references.get(ref)
+        return str(found.target) if found else None
+
+    assert by_libgit2() == repo.ref_target(ref) == then
     packed.write_text(text.replace(*swap.get(what, ("patchq/old", "patchq/new"))))
     os.utime(packed, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert repo.ref_target(ref) == then, "libgit2 sees through it: this shows nothing"
+    assert by_libgit2() == then, "libgit2 sees through it: this shows nothing"
+    assert repo.ref_target(ref) != then
     assert not refs.move(repo, ref, then, new, "m", WHO)
     assert refs.delete(repo, ref, old) is (what == "made")
     assert rest(path) == []
+
+
+@pytest.mark.parametrize("header", ["git's", "unsorted", "none"])
+def test_packed_refs_are_read_as_git_reads_them(
+    path: Path, repo: Repository, old: str, header: str
+) -> None:
+    """Whatever stands round an entry: other lengths, tags with the commit behind them."""
+    names = [f"refs/heads/{'x' * (7 * n % 50)}{n}" for n in range(300)]
+    names += [f"refs/patchq/batches/{n}" for n in range(300)] + ["refs/patchq/waiting/" + "y" * 200]
+    git("tag", "-a", "-m", "peeled", "v1", cwd=path)
+    tag = git("rev-parse", "v1", cwd=path)
+    lines = [f"create {name} {old}" for name in names]
+    lines += [f"create refs/tags/t{n} {tag}" for n in range(200)]
+    words = ["git", "update-ref", "--stdin"]
+    subprocess.run(words, input="\n".join([*lines, ""]), text=True, cwd=path, check=True)
+    git("pack-refs", "--all", cwd=path)
+    packed = path / ".git/packed-refs"
+    if header != "git's":
+        first, *rest = packed.read_text().splitlines(keepends=True)
+        pairs = re.findall(r".{40} .*\n(?:\^.*\n)?", "".join(rest))
+        first = first.replace("sorted", "") if header == "unsorted" else ""
+        packed.write_text(first + "".join(reversed(pairs)))
+    shown = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).splitlines()
+    there = dict(line.split(" ") for line in shown)
+    assert {name: repo.ref_target(name) for name in there} == there
+    assert repo.refs("refs/") == there
+    for prefix in ("refs/heads/", "refs/patchq/batches/", "refs/patchq/waiting/", "refs/tags/t1/"):
+        below = {name: oid for name, oid in there.items() if name.startswith(prefix)}
+        assert repo.refs(prefix) == below
+    for name in ("refs/a/a", "refs/heads/main2", "refs/patchq/batches/1000", "refs/zzz/z"):
+        assert repo.ref_target(name) is None
+    added = {f"refs/patchq/batches/{n}{n}a": old for n in range(0, 300, 9)}
+    refs.record(repo, added, "m", WHO)
+    assert refs.delete(repo, names[5], old)
+    assert refs.delete(repo, "refs/heads/xx", old) is False
+    del there[names[5]]
+    shown = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).splitlines()
+    assert dict(line.split(" ") for line in shown) == there | added
+    assert git("rev-parse", "t77^{commit}", cwd=path) == old
+
+
+def test_few_of_our_own_refs_have_files(path: Path, repo: Repository, old: str) -> None:
+    """Whatever git is told; those that wait are packed only where they are the most, and what a
+    person has checked out, or keeps in other places, stays."""
+    for key in ("gc.auto", "maintenance.auto"):
+        git("config", key, "0", cwd=path)
+    git("branch", "mine", cwd=path)
+    create(repo, NEW, old)
+    git(
+        "worktree",
+        "add",
+        "-q",
+        str(path.parent / "there"),
+        NEW.removeprefix("refs/heads/"),
+        cwd=path,
+    )
+    made, value = {NEW: old}, refs.stage(repo, old)
+    gitdir = path / ".git"
+    for place, count in (("waiting", 30), ("batches", 60), ("waiting", 80)):
+        for n in range(count):
+            name = f"refs/patchq/{place}/{count}-{n}"
+            assert create(repo, name, value)
+            made[name] = old
+            loose = [file for file in (gitdir / "refs").rglob("*") if file.is_file()]
+            assert len(loose) < refs.MOST_LOOSE + 2  # main and mine
+        if place == "batches":
+            assert len(list((gitdir / "refs/patchq/waiting").iterdir())) == 30
+    value.drop()
+    assert (path / ".git" / NEW).exists()
+    assert (path / ".git/refs/heads/mine").exists()
+    assert repo.refs("refs/patchq/") | {NEW: old} == made
+    git("fsck", "--strict", cwd=path)
+    assert rest(path) == []
+
+
+def test_what_moves_while_it_is_packed_is_not_lost(
+    path: Path, repo: Repository, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the packing and the removal of the files somebody moves one ref, deletes another,
+    and holds the lock of a third."""
+    names = [f"refs/patchq/batches/b{n}" for n in range(refs.MOST_LOOSE)]
+    for name in names[:-1]:
+        create(repo, name, old)
+    fsync = os.fsync
+
+    def meanwhile(fd: int) -> None:
+        fsync(fd)
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            git("update-ref", names[3], new, cwd=path)
+            git("update-ref", "-d", names[4], cwd=path)
+            git("update-ref", "-d", names[5], cwd=path)
+            git("update-ref", names[5], old, cwd=path)  # the same value, and nowhere packed
+            (path / ".git" / f"{names[6]}.lock").touch()
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    assert create(repo, names[-1], old)
+    (path / ".git" / f"{names[6]}.lock").unlink()
+    values = dict.fromkeys(names, old) | {names[3]: new}
+    del values[names[4]]
+    assert repo.refs("refs/patchq/") == values
+    shown = git("for-each-ref", "--format=%(refname) %(objectname)", "refs/patchq", cwd=path)
+    assert dict(line.split(" ") for line in shown.splitlines()) == values
+    left = {file.name for file in (path / ".git/refs/patchq/batches").iterdir()}
+    assert left == {"b3", "b5", "b6"}
+
+
+def test_packing_that_fails_hinders_nothing(path: Path, repo: Repository, old: str) -> None:
+    lock, value = path / ".git/packed-refs.lock", refs.stage(repo, old)
+    lock.touch()
+    for n in range(refs.MOST_LOOSE + 5):
+        assert create(repo, f"refs/patchq/batches/b{n}", value)
+    value.drop()
+    assert not (path / ".git/packed-refs").exists()
+    lock.unlink()
+    assert rest(path) == []
+    assert create(repo, "refs/patchq/batches/last", old)
+    assert not any((path / ".git/refs/patchq/batches").iterdir())
 
 
 # ---------------------------------------------------------------- what is refused
