@@ -42,8 +42,6 @@ def is_ref_name(name: str) -> bool:
     return _BAD_NAME.search(name) is None and name.count("/") > 1
 
 
-
-
 def common_directory(gitdir: Path) -> Path:
     """The real path of the git directory that all work trees of a repository share."""
     pointer = gitdir / "commondir"

@@ -20,6 +20,8 @@ from bench.speed.cost import page
 from bench.speed.cost.checkout import checkout
 from bench.speed.cost.doors import doors
 from bench.speed.cost.ground import Ground, Part
+from bench.speed.cost.memory import memory
+from bench.speed.cost.refs import refs
 from bench.speed.cost.starting import starting
 from bench.speed.cost.waiting import waiting
 from bench.speed.goal import Goal
@@ -27,6 +29,8 @@ from bench.speed.goal import Goal
 PARTS: dict[str, Part] = {
     "checkout": checkout,
     "doors": doors,
+    "memory": memory,
+    "refs": refs,
     "starting": starting,
     "waiting": waiting,
 }
