@@ -177,6 +177,15 @@ def being_written(fd: int) -> bool | None:
     A read lease is granted exactly when nobody writes.  None: leases cannot be had here (another
     user's file, a network file system, another system).
     """
+    written = lease(fd)
+    if written is False:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return written
+
+
+def lease(fd: int) -> bool | None:
+    """The same, and who comes to write meanwhile waits until `fd` is closed, or for as long as the
+    system lets a lease last; then `leased` is false."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:
@@ -186,5 +195,9 @@ def being_written(fd: int) -> bool | None:
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
         return True if error.errno == errno.EAGAIN else None
-    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     return False
+
+
+def leased(fd: int) -> bool:
+    """Whether nobody has come to write since `lease`."""
+    return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK

@@ -2,11 +2,13 @@
 
 Where a response is says what has become of it, and each step is one rename:
 
-    inbox/NAME -> active/TOKEN/NAME -> done/ID.md or rejected/ID.md, then ID.report.json beside it
+    inbox/NAME -> active/TOKEN.NAME.entry -> done/ID.md or rejected/ID.md, then ID.report.json
 
-Beside `active/TOKEN/` stand `TOKEN.body` (a private copy: what a writer does later to a file that
-it still has open changes nothing), `TOKEN.json` (the intended report), `TOKEN.held` (`TOKEN.ends`
-once a process means to end the wait), for a request `TOKEN.asked` (what a model answered), and
+It is the very file that came, where that is proved to be out of every writer's reach.  Else, and
+for what has to wait, `TOKEN.body` is a private copy, so that nothing changes it, and becomes
+`done/ID.md`.  What waits, what a command adopted and what has a long name stands in a directory,
+`TOKEN/NAME`.  Beside it stand `TOKEN.json` (the intended report), `TOKEN.held` (`TOKEN.ends` once a
+process means to end the wait), for a request `TOKEN.asked` (what a model answered), and
 `TOKEN.choice` (how a person wants it taken).  The last step of a verdict renames `TOKEN.json` to
 its public name: that publishes the report and ends the claim in one, so a claim has a verdict or
 can be recovered, never both and never neither.
@@ -33,7 +35,8 @@ from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
 from patchq.queue import Claim, spool
-from patchq.queue.inbox import ClaimFiles, Inbox, Snapshot, claim_of, snapshot
+from patchq.queue.claims import ClaimFiles, claim_of
+from patchq.queue.inbox import Inbox, Snapshot, snapshot
 from patchq.queue.lock import Lock
 from patchq.queue.register import KNOWN, LINKS, Past, Register
 from patchq.queue.spool import Folder, disk_faults, extension, valid
@@ -153,7 +156,6 @@ class DirectoryQueue:
 
     def release(self, fault: Fault | None = None) -> None:
         self._lock.release(fault)
-        self._claims.tidy()
         self._live = {token: live for token, live in self._live.items() if live.lock is not None}
 
     def close(self) -> None:
@@ -174,10 +176,10 @@ class DirectoryQueue:
             if name.endswith(REPORT) and any(_holds(folder, name) for folder in self._public):
                 self._active.remove(name.removesuffix("json") + "md")
                 self._active.remove(name)
-        claims = []
+        claims, entries = [], self._claims.entries()
         for token in sorted(self._claims.tokens() - self._live.keys()):
             with self._claims.locked(token) as dead:
-                if dead and (claim := self._claims.revive(token)):
+                if dead and (claim := self._claims.revive(token, entries.get(token))):
                     claims.append(claim)
                     self._known(claim)
         return claims
@@ -223,7 +225,7 @@ class DirectoryQueue:
         token = claim.token
         answer = {"asked": generation.to_json(), "data": data.decode("utf-8", "surrogateescape")}
         self._claims.put(token, f"{token}.asked", spool.encode(answer), private=True, flush=True)
-        self._claims.put(token, f"{token}.body", data, private=True)
+        self._claims.put_copy(token, data)
         self._known(claim).more = True
         return claim.answered(data, generation)
 
@@ -248,7 +250,8 @@ class DirectoryQueue:
         """Before the files get their names; the response was the queue's own until now."""
         place = self._rejected if report["state"] == "rejected" else self._done
         secret = any(problem["code"] == "edit.secret" for problem in report["problems"])
-        self._active.open_to_readers(f"{token}.body", place, self._made, secret=secret)
+        body = self._claims.body(token)
+        self._active.open_to_readers(body, place, self._made, secret=secret)
         if place.grant or self._made & ~place.mode & 0o077:
             for name in (f"{token}.json", f"{token}.md"):
                 self._active.open_to_readers(name, place, self._made, secret=False)
@@ -258,11 +261,10 @@ class DirectoryQueue:
         live, active, token = self._end(claim, report["id"]), self._active, claim.token
         place = self._rejected if report["state"] == "rejected" else self._done
         id, body = report["id"], f"{report['id']}{extension(claim.source.name)}"
+        self._claims.keep(claim)
         self._intend(claim, report, markdown, flush=True)  # what was not intended is not durable
         active.move(f"{token}.md", place, id + PAGE)
-        if not active.move(f"{token}.body", place, body) and claim.problem:
-            active.move(f"{token}/{claim.source.name}", place, body)
-        self._claims.clear(token, claim.source.name)
+        self._claims.archive(claim, place, body)
         if not (live.inherited and id in self._base.lines(spool.VERDICTS, id.encode())):
             self._base.append(spool.VERDICTS, id)
         active.move(f"{token}.json", place, id + REPORT)
@@ -272,15 +274,14 @@ class DirectoryQueue:
         for name in outlived:
             active.remove(name)
         del self._live[token]
-        if live.lock is None:
-            self._claims.spare(token)
-        else:
-            self._claims.remove_directory(token)
+        self._claims.end(token)
+        if live.lock is not None:
             os.close(live.lock)
 
     @disk_faults
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         live, active, token, id = self._known(claim), self._active, claim.token, report["id"]
+        self._claims.settle(claim)
         for name in (f"{token}.json", f"{token}.md"):
             active.remove(name)
         live.report = live.page = None
@@ -311,7 +312,7 @@ class DirectoryQueue:
         self._live[token] = _Live(lock=lock, more=choice is not None)
         if choice is not None:
             self._claims.put(token, f"{token}.choice", spool.encode(choice), flush=True)
-        self._claims.put(token, f"{token}.body", data, private=True, flush=True)
+        self._claims.put_copy(token, data, flush=True)
         self._claims.enter(token, name)
         return claim_of(token, name, Snapshot(data, len(data)), request=False, choice=choice)
 

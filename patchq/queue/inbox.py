@@ -1,11 +1,7 @@
-"""The way in: what waits in the inbox, in which order, whether it is complete, and its claims.
+"""The way in: what waits in the inbox, in which order, and whether it is complete.
 
 Nothing in it is trusted: an entry may be a link, a pipe, a sparse file of a terabyte, or change
 under our hands.  One scan feeds many claims, and the events that announce files are hints only.
-
-What is claimed stands in `active/`: the files of each claim, and what they say of it after a crash.
-The daemon's claims are its own as long as it holds the queue lock.  Claims that other commands
-adopt beside it are told by a lock on `active/TOKEN/`, which the kernel drops with its process.
 """
 
 from __future__ import annotations
@@ -13,22 +9,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import heapq
-import math
 import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any
 
-from patchq.git.files import being_written, flock, opened, rename_noreplace
+from patchq.git.files import (
+    being_written,
+    opened,
+    rename_noreplace,
+)
 from patchq.model.names import REQUEST
-from patchq.model.report import Report
-from patchq.model.values import Generation, Problem, Source
-from patchq.queue import Claim, spool
-from patchq.queue.spool import Folder, Tokens, extension, read_up_to
+from patchq.model.values import Problem
+from patchq.queue.spool import Folder, Tokens, read_up_to
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 SCAN_ENTRIES = 20_000
@@ -37,15 +32,14 @@ _FREE_NAMES = 9
 _STEM_BYTES, _SUFFIX_BYTES = 180, 40
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-_NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
-_CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
+CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
 """What opening says when the entry became another one, or its owner holds a lease on it."""
 
 Mark = tuple[int, int, int, int]
@@ -130,12 +124,12 @@ class Inbox:
             return self._settled(name, status)
         written: bool | None
         try:
-            with opened(name, _OPEN, self.folder.fd) as fd:
+            with opened(name, OPEN, self.folder.fd) as fd:
                 written = being_written(fd)
         except PermissionError:
             written = None
         except OSError as error:
-            if error.errno not in _CHANGED:
+            if error.errno not in CHANGED:
                 raise
             written = True
         if written:
@@ -210,13 +204,13 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
         if status.st_size > limit:
             return Snapshot(b"", status.st_size, too_large(status.st_size, limit))
         try:
-            with opened(name, _OPEN, folder) as fd:
+            with opened(name, OPEN, folder) as fd:
                 data = read_up_to(fd, limit + 1)
                 whole = mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size
         except PermissionError:
             return Snapshot(b"", status.st_size, _UNREADABLE)
         except OSError as error:
-            if error.errno not in _CHANGED:
+            if error.errno not in CHANGED:
                 raise
             continue
         if whole:
@@ -249,173 +243,3 @@ _RESTLESS = Problem(
     "the file was changed again and again while it was read",
     "write the response under a name that ends in `.tmp`, then rename it",
 )
-
-
-class ClaimFiles:
-    """The claims in `active`, whose verdicts go to one of the `public` folders; a response has at
-    most `limit` bytes."""
-
-    def __init__(self, active: Folder, public: Sequence[Folder], limit: int) -> None:
-        self._active = active
-        self._public = public
-        self._limit = limit
-        self._tokens = Tokens()
-        self._spare: list[str] = []
-
-    def tokens(self, *suffixes: str) -> set[str]:
-        """The claims that have a file, one that ends so."""
-        names = self._active.names()
-        return {token for name in names if (token := spool.token_of(name, suffixes or ""))}
-
-    def take(self, inbox: Folder, name: str) -> Claim | None:
-        """Move an entry out of the inbox and copy it; None when it cannot be moved (any more)."""
-        active, token = self._active.fd, self._tokens.next()
-        # An empty directory that another claim left costs a tenth of a new one.
-        if not (self._spare and self._active.move(self._spare.pop(), self._active, token)):
-            self._make_directory(token)
-        try:
-            os.rename(name, f"{token}/{name}", src_dir_fd=inbox.fd, dst_dir_fd=active)
-        except OSError as error:
-            self._spare.append(token)
-            if error.errno not in _NOT_OURS:
-                raise
-            return None
-        return claim_of(token, name, self._copy(token, name))
-
-    def lock(self) -> tuple[str, int]:
-        """A new claim, locked as long as this process lives: its token, and the descriptor that is
-        the lock."""
-        while True:
-            token = self._tokens.next()
-            self._make_directory(token)
-            lock = os.open(token, spool.DIRECTORY, dir_fd=self._active.fd)
-            flock(lock, math.inf)
-            # Somebody who recovers may have taken the directory for a leftover before the lock.
-            if os.fstat(lock).st_nlink:
-                return token, lock
-            os.close(lock)
-
-    @contextlib.contextmanager
-    def locked(self, token: str) -> Iterator[bool]:
-        """Hold the claim's own lock; False when its owner lives."""
-        with contextlib.ExitStack() as stack:
-            free = True
-            with contextlib.suppress(FileNotFoundError):
-                folder = opened(token, spool.DIRECTORY, self._active.fd)
-                free = flock(stack.enter_context(folder))
-            yield free
-
-    def put(
-        self, token: str, name: str, data: bytes, *, private: bool = False, flush: bool = False
-    ) -> None:
-        """Write a file of a claim, so that what a crash leaves of it is known as the claim's;
-        `private` is what may hold a secret, as long as nobody has looked."""
-        mode = 0o600 if private else 0o666
-        self._active.put(name, data, via=f"{token}.tmp", mode=mode, flush=flush)
-
-    def _make_directory(self, token: str) -> None:
-        folder = self._active.fd
-        os.mkdir(token, 0o700, dir_fd=folder)
-        if self._active.grant:  # whoever shares the queue may have to recover it
-            os.chmod(token, 0o2770, dir_fd=folder)
-
-    def enter(self, token: str, name: str) -> None:
-        """Say by an empty entry what the response is called."""
-        self._active.write(f"{token}/{spool.file_name(name)}", b"")
-
-    def clear(self, token: str, name: str) -> None:
-        """Remove the response as it came, now that its copy is in its place."""
-        if not self._active.remove(f"{token}/{spool.file_name(name)}"):
-            for other in self._active.names(token):
-                self._active.remove(f"{token}/{other}")
-
-    def spare(self, token: str) -> None:
-        """Keep the empty directory of a claim that is gone for the next one."""
-        self._spare.append(token)
-
-    def tidy(self) -> None:
-        """Remove the spare directories."""
-        while self._spare:
-            self.remove_directory(self._spare.pop())
-
-    def remove_directory(self, token: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.rmdir(token, dir_fd=self._active.fd)
-
-    def revive(self, token: str) -> Claim | None:
-        """A dead owner's claim as if its publishing had never begun; None for mere leftovers."""
-        active = self._active
-        active.move(f"{token}.ends", active, f"{token}.held")
-        report = spool.report(active.read(f"{token}.json"))
-        if report is not None:
-            body = f"{report['id']}{extension(report['source']['name'])}"
-            for folder in self._public:
-                folder.move(body, active, f"{token}.body")
-                folder.remove(f"{report['id']}.report.md")
-            if not active.names(token):  # the report alone has the name, and may change
-                with contextlib.suppress(FileNotFoundError):
-                    self.enter(token, report["source"]["name"] or "")
-        for name in (".md", ".tmp"):
-            active.remove(token + name)
-        claim = self.read(token)
-        if claim is None:
-            for name in (".json", ".held", ".asked", ".choice"):
-                active.remove(token + name)
-            self.remove_directory(token)
-        return claim
-
-    def read(self, token: str) -> Claim | None:
-        """The claim as the files tell it; None when no response is left in them."""
-        active = self._active
-        report = spool.report(active.read(f"{token}.json"))
-        hold = spool.decode(active.read(f"{token}.held") or active.read(f"{token}.ends"))
-        answer = spool.decode(active.read(f"{token}.asked"))
-        names = active.names(token)
-        name = names[0] if names else (report and report["source"]["name"]) or "response"
-        try:
-            body = snapshot(active.fd, f"{token}.body", self._limit)
-            if names and not hold and self._doubtful(token, name, body, report):
-                body = self._copy(token, name)
-        except FileNotFoundError:
-            if names:
-                body = self._copy(token, name)
-            elif report:
-                body = Snapshot(b"", report["source"]["bytes"] or 0)
-            else:
-                return None
-        if answer is not None:
-            data = answer["data"].encode("utf-8", "surrogateescape")
-            if data != body.data:  # a crash came before the copy of it
-                self.put(token, f"{token}.body", data, private=True)
-                body = Snapshot(data, len(data))
-        return claim_of(
-            token,
-            name,
-            body,
-            id=report["id"] if report else (hold or {}).get("id"),
-            intended=report,
-            held=hold is not None,
-            held_since=hold["since"] if hold else None,
-            generation=Generation.from_json(answer["asked"]) if answer is not None else None,
-            choice=spool.decode(active.read(f"{token}.choice")),
-        )
-
-    def _doubtful(self, token: str, name: str, body: Snapshot, report: Report | None) -> bool:
-        """Whether a power cut may have taken the copy that is made of a response; then there is no
-        intended report either, or it speaks of other bytes.  Adopted ones have nothing but it."""
-        if report and report["source"]["sha256"] == sha256(body.data).hexdigest():
-            return False
-        return os.lstat(f"{token}/{name}", dir_fd=self._active.fd).st_size > 0
-
-    def _copy(self, token: str, name: str) -> Snapshot:
-        copy = snapshot(self._active.fd, f"{token}/{name}", self._limit)
-        if copy.problem is None:
-            self.put(token, f"{token}.body", copy.data, private=True)
-        return copy
-
-
-def claim_of(token: str, name: str, body: Snapshot, **more: Any) -> Claim:
-    """The claim of a response with this content, or of a request that no model has answered."""
-    source = Source(name, sha256(body.data).hexdigest(), body.size)
-    asks = name.endswith(REQUEST) and not body.problem and more.get("generation") is None
-    return Claim(token, source, body.data, body.problem, **{"request": asks, **more})

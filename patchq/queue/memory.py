@@ -15,7 +15,8 @@ from patchq.model.errors import Busy, DiskFault, Fault, QueueLocked
 from patchq.model.report import Report
 from patchq.model.values import Generation
 from patchq.queue import Claim, spool
-from patchq.queue.inbox import Snapshot, claim_of, free_names, too_large
+from patchq.queue.claims import claim_of
+from patchq.queue.inbox import Snapshot, free_names, too_large
 from patchq.queue.register import Past, numbered
 
 

@@ -43,7 +43,10 @@ _CURES = {
 }
 _TIME_DIGITS = 16
 _BLOCK = 8192
-_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?")
+_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?", re.DOTALL)
+ENTRY = ".entry"
+"""`TOKEN.NAME.entry` is the response NAME of a claim; nothing else of a claim ends so."""
+_ENTRY = re.compile(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -334,6 +337,12 @@ def claimed(token: str | None) -> float | None:
 def token_of(name: str, suffix: str | tuple[str, ...] = "") -> str | None:
     """The claim that a file of `active/` belongs to, if it ends so."""
     match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
+    return match[1] if match else None
+
+
+def response_in(name: str) -> str | None:
+    """The name of the response that stands in `active/` under this one, if one does."""
+    match = _ENTRY.fullmatch(name)
     return match[1] if match else None
 
 

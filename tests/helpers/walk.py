@@ -46,7 +46,7 @@ shop/cart.py
 """
 STATIONS = {
     "patchq.queue.directory.DirectoryQueue.claim": (
-        "The queue moves the file to `active/`, keeps a copy of its bytes, and hands out a claim."
+        "The queue moves the file to `active/`, out of reach, and hands out a claim."
     ),
     "patchq.formats.envelope.opening.open_response": (
         "What surrounds the edits is taken off: the front matter, an API's answer, thinking."

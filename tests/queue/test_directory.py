@@ -275,13 +275,134 @@ def test_f02_a_writer_that_goes_on_after_the_claim_changes_nothing(
 ) -> None:
     path = drop(root, "x.md")
     [claim] = queue.claim(1)
-    [inside] = (root / "active" / claim.token).iterdir()
+    [inside] = (root / "active").iterdir()
     assert not path.exists()
     with inside.open("ab") as late:
         late.write(b" more")
         finish(queue, claim, "x")
         late.write(b" and more")
     assert (root / "done/x.md").read_bytes() == b"text"
+
+
+def test_a_response_out_of_everybodys_reach_is_moved_and_not_copied(
+    root: Path, queue: DirectoryQueue
+) -> None:
+    path = drop(root, "x.md")
+    path.chmod(0o666)
+    before = path.stat()
+    [claim] = queue.claim(1)
+    [entry] = (root / "active").iterdir()
+    assert entry.stat().st_mode & 0o777 == 0o600
+    finish(queue, claim, "x")
+    after = (root / "done/x.md").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert after.st_mode == (root / "done/x.report.json").stat().st_mode
+    assert tree(root) == ["done/x.md", "done/x.report.json", "done/x.report.md"]
+
+
+def test_a_writer_that_comes_while_the_response_is_read_has_it_copied(
+    root: Path, queue: DirectoryQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop(root, "x.md")
+    writers: list[int] = []
+
+    def read(fd: int, size: int) -> bytes:
+        if not writers:
+            entry = next((root / "active").glob("*.entry"))
+            writers.append(os.fork())
+            if not writers[0]:
+                with entry.open("ab") as late:
+                    late.write(b" more")
+                os._exit(0)
+            time.sleep(0.1)
+        return os.read(fd, size)
+
+    monkeypatch.setattr("patchq.queue.claims.read_up_to", read)
+    [claim] = queue.claim(1)
+    os.waitpid(writers[0], 0)
+    assert (root / "active" / f"{claim.token}.body").read_bytes() == claim.data
+    finish(queue, claim, "x")
+    assert (root / "done/x.md").read_bytes() == claim.data
+
+
+@pytest.mark.parametrize("change", ["grow", "link", "replace", "remove"])
+def test_a_response_that_is_reached_after_all_is_copied(
+    root: Path, queue: DirectoryQueue, change: str
+) -> None:
+    drop(root, "x.md")
+    [claim] = queue.claim(1)
+    [entry] = (root / "active").iterdir()
+    if change == "grow":
+        entry.write_bytes(b"text and more")
+    elif change == "link":
+        os.link(entry, root / "elsewhere")
+    else:
+        entry.unlink()
+    if change == "replace":
+        entry.write_bytes(b"else")
+    finish(queue, claim, "x")
+    assert (root / "done/x.md").read_bytes() == b"text"
+    if change == "link":
+        (root / "elsewhere").write_bytes(b"else")
+        assert (root / "done/x.md").read_bytes() == b"text"
+    assert tree(root) == ["done/x.md", "done/x.report.json", "done/x.report.md"]
+
+
+LONG_NAME = "n" * 252 + ".md"
+
+
+@pytest.mark.parametrize("name", ["x.md", "a\nb.report.json", "body", LONG_NAME])
+def test_a_claim_is_found_again_under_its_name(
+    root: Path, queue: DirectoryQueue, name: str
+) -> None:
+    inode = drop(root, name).stat().st_ino
+    [claim] = queue.claim(1)
+    queue.release()
+    again = DirectoryQueue(root)
+    assert list(again.ids()) == []
+    [back] = again.recover()
+    assert back == claim
+    assert back.source.name == name
+    finish(again, back, "x", "rejected")
+    again.close()
+    assert os.listdir(root / "active") == []
+    [body] = [at for at in (root / "rejected").iterdir() if ".report." not in at.name]
+    assert body.stat().st_ino == inode
+
+
+def test_a_batch_that_is_held_has_a_copy_beside_what_came(
+    root: Path, queue: DirectoryQueue
+) -> None:
+    drop(root, "x.md")
+    [claim] = queue.claim(1)
+    queue.hold(claim, report(claim, queue.reserve(claim, "x"), "held"), "# held\n")
+    active, token = root / "active", claim.token
+    assert (active / f"{token}.body").read_bytes() == b"text"
+    assert (active / token / "x.md").read_bytes() == b"text"
+    assert queue.body("x") == b"text"
+    [held] = queue.held()
+    finish(queue, held, "x")
+    assert tree(root) == ["done/x.md", "done/x.report.json", "done/x.report.md"]
+
+
+def test_what_an_earlier_version_left_is_recovered(root: Path, queue: DirectoryQueue) -> None:
+    """A directory for the response, and a copy beside it, or none yet."""
+    for number, data in enumerate((None, b"copied")):
+        token = f"{number + 1:016x}-1"
+        (root / "active" / token).mkdir()
+        (root / "active" / token / f"{number}.md").write_bytes(b"text")
+        if data:
+            (root / "active" / f"{token}.body").write_bytes(data)
+            (root / "active" / token / f"{number}.md").write_bytes(b"")
+    claims = queue.recover()
+    assert [(claim.source.name, claim.data) for claim in claims] == [
+        ("0.md", b"text"),
+        ("1.md", b"copied"),
+    ]
+    for claim in claims:
+        finish(queue, claim, claim.source.name[0])
+    assert [(root / f"done/{n}.md").read_bytes() for n in range(2)] == [b"text", b"copied"]
+    assert os.listdir(root / "active") == []
 
 
 # ------------------------------------------------------------------ what is not a response
@@ -356,11 +477,12 @@ def test_f09_a_file_that_changes_without_end_is_refused(
         tries += 1
         data = os.read(fd, size)
         time.sleep(0.02)  # a clock tick, so that the times of the file change as well
-        with next((root / "active").glob("*/x.md")).open(mode) as file:
+        with next((root / "active").glob("*.x.md.entry")).open(mode) as file:
             file.write(b"x")
         return data
 
     monkeypatch.setattr("patchq.queue.inbox.read_up_to", read)
+    monkeypatch.setattr("patchq.queue.claims.lease", lambda fd: None)  # else who writes waits
     [claim] = queue.claim(1)
     assert claim.problem is not None
     assert (claim.data, claim.problem.code) == (b"", "response.incomplete")
@@ -478,7 +600,9 @@ def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> No
 
 def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: DirectoryQueue) -> None:
     for number in range(3):
-        drop(root, f"{number}.md", b"%d" % number * 600)
+        os.link(drop(root, f"{number}.md", b"%d" % number * 600), root.parent / f"{number}")
+    assert queue.claim(9) == []
+    time.sleep(SETTLE)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
@@ -734,8 +858,7 @@ def half_published(root: Path, queue: DirectoryQueue, name: str) -> tuple[Claim,
     refusal = report(claim, queue.reserve(claim, "x"), "rejected")
     queue.intend(claim, refusal, "# refused\n")
     (root / "active" / f"{claim.token}.md").rename(root / "rejected/x.report.md")
-    (root / "active" / f"{claim.token}.body").rename(root / "rejected" / name)
-    next((root / "active" / claim.token).iterdir()).unlink()
+    (root / "active" / f"{claim.token}.{name}.entry").rename(root / "rejected" / name)
     queue.release()
     return claim, refusal
 

@@ -27,7 +27,7 @@ hooks:
 """
 TRANSIENT = {
     "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
-    "`active/TOKEN.choice`", "`tries/TOKEN`", "`troubles/WHAT`",
+    "`active/TOKEN.choice`", "`active/TOKEN.NAME.entry`", "`tries/TOKEN`", "`troubles/WHAT`",
     "`mcp.key`", "`counts.json`",
 }  # fmt: skip
 """What stands only while a response is decided, what only tools that are called make, and what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,8 +27,8 @@ def queue(tmp_path: Path) -> DirectoryQueue:
     root = tmp_path / "queue"
     create(root)
     (root / "inbox" / "x.tmp").write_bytes(BODY)
-    (root / "inbox" / "x.tmp").rename(root / "inbox" / "x.md")
-    return DirectoryQueue(root)
+    os.link(root / "inbox" / "x.tmp", root / "inbox" / "x.md")
+    return DirectoryQueue(root, settle_seconds=0)
 
 
 def test_g13_a_copy_that_a_power_cut_emptied_is_made_again(queue: DirectoryQueue) -> None:
@@ -49,7 +50,7 @@ def test_a_copy_that_an_intended_report_speaks_of_is_kept(queue: DirectoryQueue)
     (claim,) = queue.claim(9)
     source = Source("x.md", sha256(BODY).hexdigest(), len(BODY))
     queue.intend(claim, to_json(Outcome("x", "applied", source, "auto")))
-    (queue.root / "active" / claim.token / "x.md").write_bytes(b"changed since")
+    (queue.root / "inbox" / "x.tmp").write_bytes(b"changed since")
     queue.close()
     after = DirectoryQueue(queue.root)
     after.acquire()

@@ -20,7 +20,7 @@ from patchq.model.errors import CRASHED, Fault, ObjectDamaged
 from patchq.queue import spool
 from patchq.queue.directory import PRIVATE, PUBLIC, REPORT
 from patchq.queue.lock import lock_owner
-from patchq.queue.spool import claimed, token_of
+from patchq.queue.spool import claimed, response_in, token_of
 from patchq.service.doctor import Finding, beside, writable
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
@@ -266,11 +266,13 @@ def _to_mend(root: Path) -> Iterator[Finding]:
 
 def _deadly(root: Path) -> Iterator[Finding]:
     """Responses with which one process after the other died."""
-    folder = root / TRIES
+    folder, active = root / TRIES, root / "active"
     for name in os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else ():
         with suppress(OSError):
             died = (folder / name).stat().st_size
-            response = next(iter(os.listdir(root / "active" / name)), None)
+            found = [at.name for at in (active / name).glob("*")]
+            found += filter(None, (response_in(at.name) for at in active.glob(f"{name}.*")))
+            response = next(iter(found), None)
             if died > 1 and response:
                 yield Finding(
                     "queue.deadly",

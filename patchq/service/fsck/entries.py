@@ -32,7 +32,7 @@ from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT
 from patchq.queue.register import KNOWN, LINKS, Register
-from patchq.queue.spool import VERDICTS, Folder, token_of
+from patchq.queue.spool import VERDICTS, Folder, response_in, token_of
 from patchq.report import document
 from patchq.service.ledger import COUNTS
 from patchq.service.upkeep import CLOCK
@@ -101,6 +101,8 @@ def _inside(root: Path, folder: Path) -> Iterator[Place]:
             yield path, stat.S_ISLNK, 0
         elif folder.name == "active" and token == path.name:
             yield path, stat.S_ISDIR, _ENTER
+        elif folder.name == "active" and response_in(path.name):
+            continue  # a response may be anything
         elif (
             (folder.name == "active" and token)
             or (folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE)))
@@ -298,7 +300,7 @@ def _claims(root: Path) -> Iterator[Damage]:
     for name in sorted(os.listdir(active)):
         path, paper = active / name, _read(active / name)
         token, held = token_of(name), name.endswith(".held")
-        if token is None:
+        if token is None or response_in(name):
             continue
         gone = not (active / f"{token}.body").exists() and not any(active.glob(f"{token}/*"))
         if held and gone:
