@@ -19,6 +19,7 @@ from bench.git import BenchError, find_command
 from bench.speed.cost import page
 from bench.speed.cost.checkout import checkout
 from bench.speed.cost.doors import doors
+from bench.speed.cost.finished import finished
 from bench.speed.cost.ground import Ground, Part
 from bench.speed.cost.memory import memory
 from bench.speed.cost.refs import refs
@@ -31,6 +32,7 @@ PARTS: dict[str, Part] = {
     "doors": doors,
     "memory": memory,
     "refs": refs,
+    "finished": finished,
     "starting": starting,
     "waiting": waiting,
 }
