@@ -22,7 +22,9 @@ from bench.speed.cost.doors import doors
 from bench.speed.cost.finished import finished
 from bench.speed.cost.ground import Ground, Part
 from bench.speed.cost.memory import memory
+from bench.speed.cost.reading import reading
 from bench.speed.cost.refs import refs
+from bench.speed.cost.refusing import refusing
 from bench.speed.cost.starting import starting
 from bench.speed.cost.waiting import waiting
 from bench.speed.goal import Goal
@@ -33,6 +35,8 @@ PARTS: dict[str, Part] = {
     "memory": memory,
     "refs": refs,
     "finished": finished,
+    "reading": reading,
+    "refusing": refusing,
     "starting": starting,
     "waiting": waiting,
 }
