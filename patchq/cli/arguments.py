@@ -48,6 +48,17 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def seconds(text: str) -> float:
+    """An argument that is a time above nothing."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 10**9:
+        raise ArgumentTypeError(f"expected seconds, more than 0, got {text!r}")
+    return number
+
+
 def edit_ids(text: str) -> frozenset[str]:
     """An argument that names edits."""
     return frozenset(part.strip() for part in text.split(",") if part.strip())
@@ -56,6 +67,8 @@ def edit_ids(text: str) -> frozenset[str]:
 def read_response(name: str) -> tuple[bytes, str]:
     """The bytes of FILE or, for `-`, of standard input, and the response's name."""
     if name == "-":
+        if sys.stdin.isatty():
+            print("patchq: reading the response here; Ctrl-D ends it", file=sys.stderr)
         return sys.stdin.buffer.read(), "response.md"
     try:
         return Path(name).read_bytes(), Path(name).name

@@ -9,7 +9,6 @@ from pathlib import Path
 from unicodedata import category
 
 from patchq.cli import opening
-from patchq.cli.arguments import Argument
 from patchq.model.errors import UsageError
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
@@ -17,23 +16,6 @@ from patchq.report.message import subject
 from patchq.report.secrecy import batch_id
 from patchq.review import handed_in, ranges
 from patchq.review.ranges import Range
-
-SOURCES = (
-    Argument("--branch", metavar="NAME", help="hand in what a branch has and the target has not"),
-    Argument("--range", metavar="A..B", help="hand in the commits of B that A does not have"),
-    Argument(
-        "--worktree",
-        metavar="DIR",
-        nargs="?",
-        const=".",
-        help="hand in what a work tree has, committed or not (this one)",
-    ),
-)
-"""One at most may be given, and no file then."""
-SERIES = Argument(
-    "--series", action="store_true", help="one batch for each commit, each on the one before"
-)
-
 
 _MOST_MESSAGE = 10_000
 """Characters of a message that are handed in."""
@@ -45,11 +27,6 @@ class HandedIn:
 
     data: bytes
     name: str
-
-
-def is_named(args: Namespace) -> bool:
-    """Whether commits are to be handed in."""
-    return any(value is not None for value in (args.branch, args.range, args.worktree))
 
 
 def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]:

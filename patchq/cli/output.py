@@ -7,6 +7,7 @@ from argparse import Namespace
 from patchq.cli.streams import put
 from patchq.model.report import STOPPED, Report
 from patchq.report.document import printed
+from patchq.report.page import to_markdown
 from patchq.text.quote import visible
 
 
@@ -38,15 +39,18 @@ def say(args: Namespace, report: Report) -> None:
 
 
 class Verdicts:
-    """Prints each verdict that it is called with; `states` are those so far."""
+    """Prints each verdict that it is called with, and with `pages` of a refusal its page, which
+    says what to send again; `states` are those so far."""
 
-    def __init__(self, args: Namespace) -> None:
-        self._args = args
+    def __init__(self, args: Namespace, *, pages: bool = False) -> None:
+        self._args, self._pages = args, pages
         self.states: list[str] = []
 
     def __call__(self, report: Report) -> None:
         self.states.append(report["state"])
         say(self._args, report)
+        if self._pages and report["state"] == "rejected" and not self._args.json:
+            put("\n" + to_markdown(report), end="")
 
     @property
     def exit_code(self) -> int:

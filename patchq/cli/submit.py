@@ -6,14 +6,15 @@ import json
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import PurePath
 
-from patchq.cli import arguments, commits, output, places
+from patchq.cli import arguments, output, places
 from patchq.cli.arguments import Argument
 from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.opening import open_response
-from patchq.model.errors import UsageError
+from patchq.model.errors import TimeIsUp, UsageError
 from patchq.model.names import REQUEST, response_name
 from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem
@@ -21,20 +22,44 @@ from patchq.queue.directory import DirectoryQueue
 from patchq.queue.lock import lock_owner
 from patchq.report.secrecy import batch_id, file_name
 
+_SOURCES = (
+    Argument("--branch", metavar="NAME", help="hand in what a branch has and the target has not"),
+    Argument("--range", metavar="A..B", help="hand in the commits of B that A does not have"),
+    Argument(
+        "--worktree",
+        metavar="DIR",
+        nargs="?",
+        const=".",
+        help="hand in what a work tree has, committed or not (this one)",
+    ),
+)
+"""One at most may be given, and no file then."""
+_SERIES = Argument(
+    "--series", action="store_true", help="one batch for each commit, each on the one before"
+)
 ARGUMENTS = (
-    (Argument("file", nargs="?", metavar="FILE", help="the response, or -"), *commits.SOURCES),
-    commits.SERIES,
+    (Argument("file", nargs="?", metavar="FILE", help="the response, or -"), *_SOURCES),
+    _SERIES,
+    Argument("--id", metavar="ID", help="the name of the batch"),
+    Argument("--agent", metavar="A", help="who wrote it"),
+    Argument("--model", metavar="M", help="and by which model"),
     Argument("--target", metavar="B", help="the branch that it is for"),
     Argument("--base", metavar="C", help="the commit that the agent saw"),
     Argument("--message", metavar="M", help="the commit's message"),
     Argument("--wait", action="store_true", help="wait for the verdict"),
+    Argument(
+        "--timeout", metavar="S", type=arguments.seconds, help="for so many seconds; then exit 124"
+    ),
 )
+_KEYS = ("id", "target", "base", "message", "agent", "model")
 
 
 def run(args: Namespace) -> int:
+    if args.timeout is not None and not args.wait:
+        raise UsageError("--timeout says how long to wait", "say --wait, too")
     site = places.find(args)
     queue = places.open_queue(args, site, site.load_config())
-    if commits.is_named(args):
+    if any(value is not None for value in (args.branch, args.range, args.worktree)):
         return _hand_in(args, queue)
     if args.file is None:
         raise UsageError(
@@ -42,7 +67,7 @@ def run(args: Namespace) -> int:
             "name a file, - for standard input, or --branch, --range or --worktree",
         )
     data, name = arguments.read_response(args.file)
-    keys = {key: getattr(args, key) for key in ("target", "base", "message")}
+    keys = {key: getattr(args, key) for key in _KEYS}
     id, suffix = None, REQUEST
     if not name.endswith(REQUEST):
         data = with_header(data, {key: value for key, value in keys.items() if value is not None})
@@ -51,36 +76,55 @@ def run(args: Namespace) -> int:
         suffix = PurePath(file_name(name)).suffix or ".md"
     elif args.wait or any(keys.values()):  # nor could an answer be waited for by its bytes
         raise UsageError(
-            "a request takes none of --target, --base, --message and --wait",
+            f"a request takes none of --{', --'.join(_KEYS)} and --wait",
             "say `target` and `base` in the request; to wait for the answer, use `patchq ask`",
         )
     free = queue.next_id(batch_id(id or PurePath(response_name(name)).stem))
     dropped = queue.submit(data, free + suffix)
+    id = free if id is not None else batch_id(PurePath(response_name(dropped)).stem)
     if not args.wait:
-        id = free if id is not None else batch_id(PurePath(response_name(dropped)).stem)
         return output.emit(args, {"id": id, "file": dropped}, id)
-    if lock_owner(queue.root) is None:
-        print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
-    report = _verdict(queue, sha256(data).hexdigest(), dropped)
-    output.say(args, report)
-    return 1 if report["state"] == "rejected" else 0
+    return _wait(args, queue, {id: (data, dropped)})
 
 
 def _hand_in(args: Namespace, queue: DirectoryQueue) -> int:
     """Drop what somebody committed, or has in a work tree."""
+    from patchq.cli import commits  # only who hands in commits reads trees
+
+    if named := [key for key in ("id", "agent", "model") if getattr(args, key) is not None]:
+        raise UsageError(
+            f"--{named[0]} goes with a response", "leave it out where commits are handed in"
+        )
     handed = list(commits.responses(args, queue.next_id))
     dropped = [queue.submit(one.data, f"{queue.next_id(one.name)}.md") for one in handed]
-    if not args.wait:
-        ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
-        told = [{"id": id, "file": name} for id, name in zip(ids, dropped, strict=True)]
-        return output.emit(args, told if args.series else told[0], *ids)
-    reports = [
-        _verdict(queue, sha256(one.data).hexdigest(), name)
-        for one, name in zip(handed, dropped, strict=True)
-    ]
-    for report in reports:
-        output.say(args, report)
-    return 1 if any(report["state"] == "rejected" for report in reports) else 0
+    ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
+    if args.wait:
+        data = (one.data for one in handed)
+        return _wait(args, queue, dict(zip(ids, zip(data, dropped, strict=True), strict=True)))
+    told = [{"id": id, "file": name} for id, name in zip(ids, dropped, strict=True)]
+    return output.emit(args, told if args.series else told[0], *ids)
+
+
+def _wait(args: Namespace, queue: DirectoryQueue, handed: Mapping[str, tuple[bytes, str]]) -> int:
+    """Print the verdict on each that was handed in: by its id, its bytes and the name of its file.
+    The ids are said before, on standard error."""
+    until = None if args.timeout is None else time.monotonic() + args.timeout
+    if not (args.json or args.quiet):
+        print(f"patchq: waiting for the verdict on {', '.join(handed)}", file=sys.stderr)
+    if lock_owner(queue.root) is None:
+        print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
+    verdicts = output.Verdicts(args, pages=True)
+    for id, (data, name) in handed.items():
+        digest = sha256(data).hexdigest()
+        while (report := _verdict(queue, digest, name)) is None:
+            if until is not None and time.monotonic() > until:
+                raise TimeIsUp(
+                    f"no verdict on {id} within {args.timeout:g} s",
+                    f"it stays in the queue; `patchq wait {id}` waits on",
+                )
+            time.sleep(0.02)
+        verdicts(report)
+    return verdicts.exit_code
 
 
 def with_header(data: bytes, said: dict[str, str]) -> bytes:
@@ -106,10 +150,9 @@ def with_header(data: bytes, said: dict[str, str]) -> bytes:
     return (text[: found.block_at] + lines + text[found.block_at :]).encode()
 
 
-def _verdict(queue: DirectoryQueue, digest: str, name: str) -> Report:
-    while True:
-        for id in reversed(queue.by_source(digest)):
-            report = queue.load(id)
-            if report and report["source"]["name"] == name and report["state"] != "held":
-                return report
-        time.sleep(0.02)
+def _verdict(queue: DirectoryQueue, digest: str, name: str) -> Report | None:
+    for id in reversed(queue.by_source(digest)):
+        report = queue.load(id)
+        if report and report["source"]["name"] == name and report["state"] != "held":
+            return report
+    return None

@@ -8,6 +8,7 @@ VERBS = {
     "stop": "stop the daemon after the batch in hand",
     "run": "work off what waits, then exit (for cron and CI)",
     "submit": "drop a response into the queue; prints its id",
+    "wait": "wait for the verdict on a batch, or for a later state of it",
     "check": "dry run: plan, diff and verdict of a response",
     "apply": "take one response through the whole pipeline now",
     "status": "show the daemon, the queue's depth, and what waits or is held",
@@ -33,7 +34,7 @@ VERBS = {
 GROUPS = {
     "begin": ("init", "doctor", "config", "hooks"),
     "serve": ("watch", "run", "stop"),
-    "feed": ("submit", "check", "apply", "mcp"),
+    "feed": ("submit", "wait", "check", "apply", "mcp"),
     "look": ("status", "log", "show", "stats"),
     "decide": ("accept", "discard", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),

@@ -96,6 +96,14 @@ class UsageError(Fault):
     exit_status = 2
 
 
+class TimeIsUp(Fault):
+    """What somebody waits for has not come within the time that they gave it."""
+
+    code = "usage"
+    exit_status = 124
+    retryable = True
+
+
 class QueueLocked(Fault):
     """Another instance empties the inbox."""
 

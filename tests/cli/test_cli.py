@@ -319,6 +319,8 @@ def test_daemon(daemon: Path) -> None:
     assert patchq("submit", "outside/good.md", "--wait", cwd=daemon).out.startswith("proposed")
     done = patchq("submit", "outside/bad.md", "--wait", cwd=daemon, code=1)
     assert done.out.startswith("rejected   bad  match.none")
+    assert "\n\n# `bad`: rejected\n" in done.out  # what the agent needs to send it again
+    assert done.err == "patchq: waiting for the verdict on bad\n"
     again = patchq("--json", "submit", "outside/good.md", "--wait", cwd=daemon).json()
     assert (again["state"], again["duplicate_of"]) == ("duplicate", "good")
     status = patchq("--json", "status", cwd=daemon).json()

@@ -17,6 +17,7 @@ RIGHT = {
     "doctor": "", "fsck": "",
     "submit": "good.md", "check": "good.md", "apply": "good.md",
     "show": "good", "accept": "good", "discard": "good", "revert": "good", "retry": "good",
+    "wait": "good",
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
     "hooks": "list", "config": "check",
 }  # fmt: skip
@@ -34,6 +35,7 @@ OWN = {
     "doctor": "--before-stop",
     "fsck": "--repiar",
     "submit": "nowhere.md",
+    "wait": "good --for landed",
     "check": ".",
     "apply": "nowhere.md",
     "show": "goood",

@@ -1,0 +1,88 @@
+"""`submit` says what is known of a response; `wait` waits for its verdict, or a later state."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.gitrepo import git, make_repo
+
+EDIT = block("a.txt", "two\n", "2\n")
+BAD = block("a.txt", "nowhere\n", "x\n")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
+    patchq("init", cwd=repo)
+    return repo
+
+
+def test_submit_names_the_batch_its_agent_and_model(repo: Path) -> None:
+    words = ("--id", "round", "--agent", "writer-1", "--model", "m: 2")
+    assert patchq("submit", "-", *words, cwd=repo, stdin=EDIT).out == "round\n"
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "round")
+    assert (told["agent"], told["model"], told["state"]) == ("writer-1", "m: 2", "proposed")
+    again = f"---\nagent: b\n---\n{EDIT}"
+    done = patchq("submit", "-", "--agent", "c", cwd=repo, stdin=again, code=2)
+    assert "says `agent` already; leave --agent out" in done.err
+
+
+def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
+    done = patchq("submit", "-", "--wait", "--timeout", "0.1", cwd=repo, stdin=EDIT, code=124)
+    assert done.out == ""
+    assert "waiting for the verdict on response" in done.err
+    assert "no verdict on response within 0.1 s\n  it stays in the queue; " in done.err
+    assert [path.name for path in (repo / ".patchq/inbox").iterdir()] == ["response.md"]
+    done = patchq("submit", "-", "--timeout", "1", cwd=repo, stdin=EDIT, code=2)
+    assert "; say --wait, too" in done.err
+    assert len([*(repo / ".patchq/inbox").iterdir()]) == 1
+
+
+def test_what_has_no_verdict_is_waited_for(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": EDIT})
+    done = patchq("--json", "wait", "x", "--timeout", "0.1", cwd=repo, code=124)
+    assert '"message": "batch x has no verdict after 0.1 s"' in done.err
+    patchq("run", cwd=repo)
+    assert patchq("wait", "x", cwd=repo).out.startswith("proposed   x")
+    done = patchq("wait", "x", "--for", "accepted", "--timeout", "0.1", cwd=repo, code=124)
+    assert "batch x is proposed after 0.1 s" in done.err
+    git("merge", "-q", "patchq/x", cwd=repo)
+    assert patchq("wait", "x", "--for", "accepted", cwd=repo).out.startswith("accepted   x")
+
+
+def test_a_refusal_says_what_to_send(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": BAD})
+    patchq("run", cwd=repo, code=1)
+    done = patchq("wait", "x", cwd=repo, code=1)
+    line, _, page = done.out.partition("\n\n")
+    assert line.startswith("rejected   x  match.none")
+    assert page == patchq("show", "x", cwd=repo).out
+    assert patchq("wait", "x", "--json", cwd=repo, code=1).json()["retry"]["prompt"]
+    assert patchq("wait", "x", "--for", "rejected", cwd=repo).out == done.out
+
+
+@pytest.mark.parametrize("end", ["discard", "reject"])
+def test_a_state_that_cannot_come_any_more_is_not_waited_for(repo: Path, end: str) -> None:
+    drop(repo / ".patchq", {"x.md": BAD if end == "reject" else EDIT})
+    patchq("run", cwd=repo, code=None)
+    if end == "discard":
+        patchq("discard", "x", cwd=repo)
+    assert patchq("wait", "x", "--for", "applied", "--for", "accepted", cwd=repo, code=1).out
+
+
+def test_it_ends_with_the_verdict(repo: Path) -> None:
+    """By a process of its own, which began to wait before the work did."""
+    drop(repo / ".patchq", {"x.md": EDIT})
+    ends: list[str] = []
+    waits = threading.Thread(target=lambda: ends.append(fresh("wait", "x", cwd=repo).out))
+    waits.start()
+    time.sleep(0.3)
+    patchq("run", cwd=repo)
+    waits.join(20)
+    assert ends[0].startswith("proposed   x")
