@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
+from time import monotonic
 from weakref import WeakKeyDictionary
 
 from patchq.git import records
@@ -194,6 +195,8 @@ class Board:
         self._proposals: dict[str, Proposal] = {}
         self._at: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._names: dict[str, Named] = {}
+        self.at = 0.0
+        """When it was brought up to date."""
         self.new: set[str] = set()
         """Those that were not compared with what waits beside them yet."""
         self.stale: set[str] = set()
@@ -228,8 +231,7 @@ class Board:
         """Take in a batch that waits from now on, at this commit, whose report has just been
         written: neither has to be read again."""
         proposal = reported(report, commit, repo)
-        if before := self._proposals.get(report["id"]):
-            self._drop(before)
+        self.drop(report["id"])
         if proposal:
             self._put(proposal, named(report))
 
@@ -241,8 +243,9 @@ class Board:
     def update(self, ground: Ground, marks: Mapping[str, str] | None = None) -> None:
         """Be what waits now; `marks` are the commits by their ids, if they are known already."""
         marks = waiting(ground.repo) if marks is None else marks
+        self.at = monotonic()
         for id in [id for id, known in self._proposals.items() if marks.get(id) != known.commit]:
-            self._drop(self._proposals[id])
+            self.drop(id)
         # One whose report is not there yet, or that was decided meanwhile, is looked at again.
         for id in marks.keys() - self._proposals.keys():
             if report := ground.queue.load(id):
@@ -254,8 +257,11 @@ class Board:
             self._at[proposal.target, path].add(proposal.id)
         self.new.add(proposal.id)
 
-    def _drop(self, proposal: Proposal) -> None:
-        id = proposal.id
+    def drop(self, id: str) -> None:
+        """Take out a batch that does not wait any more, at least not as it did."""
+        proposal = self._proposals.get(id)
+        if proposal is None:
+            return
         self.stale |= {other for other in self.beside(proposal) if id in self._names[other]}
         for path in proposal.reach:
             there = self._at[proposal.target, path]
@@ -275,10 +281,11 @@ def known(repo: Repository) -> Board | None:
     return _boards.get(repo)
 
 
-def board(ground: Ground, marks: Mapping[str, str] | None = None) -> Board:
-    """What waits now."""
+def board(ground: Ground, marks: Mapping[str, str] | None = None, within: float = 0.0) -> Board:
+    """What waits now; what other processes did `within` so many seconds may be missing."""
     found = _boards.setdefault(ground.repo, Board())
-    found.update(ground, marks)
+    if monotonic() - found.at >= within or not found.at:
+        found.update(ground, marks)
     return found
 
 

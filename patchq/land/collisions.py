@@ -39,6 +39,9 @@ as more come."""
 _MOST_PLACES = 4
 """Pairs of edits that are named of each."""
 
+_SECONDS = 1.0
+"""How late this process may see what others let wait or decide: `refresh` puts it right."""
+
 _Place = tuple[str, Lines | None]
 """A path, and the changed lines of it; None for the file as a whole."""
 
@@ -93,7 +96,7 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
     proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
     if not proposed:
         return list(decisions)
-    waits = board.board(world)
+    waits = board.board(world, within=_SECONDS)
     gone = {id for d in proposed for id in reports.replaced(d.id, d.header, world)}
     group = {d.id: board.decided(d, d.candidate, world.repo) for d in proposed if d.candidate}
     made = []
@@ -133,7 +136,7 @@ def spread(written: Sequence[Publication], world: World) -> None:
     if not proposed and not replacing:
         return
     waits = board.known(world.repo)
-    if waits is None or replacing:
+    if waits is None:
         waits = board.board(world)
     for one in proposed:
         if one.decision.commit:

@@ -19,6 +19,7 @@ from typing import Unpack
 from patchq.git import files, records, refs
 from patchq.git.checkout import checkouts
 from patchq.git.linklock import WAIT_SECONDS
+from patchq.land import board
 from patchq.model.errors import Busy, DiskFault, UsageError
 from patchq.model.names import batch_id
 from patchq.model.report import (
@@ -143,6 +144,8 @@ def _supersede(id: str, new: str, world: World) -> None:
         notes.add(world, updated, f"superseded by {new}")
         _take_away(id, report["commit"], new, world)
         put(world, updated)
+        if waits := board.known(world.repo):
+            waits.drop(id)
 
 
 def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
