@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import anyio
 import httpx2
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -22,22 +21,16 @@ ERAS = ("2026-07-28", "legacy")
 T = TypeVar("T")
 
 
-def over_stdio(
-    repo: Path, use: Callable[[Client], Awaitable[T]], *words: str, mode: str = ERAS[0]
-) -> T:
-    """What `use` makes of a client of a server that it starts."""
-
-    async def main() -> T:
-        server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "patchq", "-C", str(repo), "mcp", *words],
-            env={**os.environ},
-        )
-        with open(os.devnull, "w") as nobody:
-            async with Client(stdio_client(server, nobody), mode=mode) as client:
-                return await use(client)
-
-    return anyio.run(main)
+async def over_stdio(repo: Path, use: Callable[[Client], Awaitable[T]], mode: str = ERAS[0]) -> T:
+    """What `use` makes of a client of a server that it starts, for the agent `robot`."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "patchq", "-C", str(repo), "mcp", "--agent", "robot"],
+        env={**os.environ},
+    )
+    with Path(os.devnull).open("w") as nobody:
+        async with Client(stdio_client(server, nobody), mode=mode) as client:
+            return await use(client)
 
 
 def edit(path: str, old: str, new: str) -> dict[str, Any]:

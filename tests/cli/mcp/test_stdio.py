@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import pytest
+import anyio
 from mcp import Client
 
 from tests.cli.mcp.clients import ERAS, edit, over_stdio, said
 from tests.helpers.gitrepo import git
 
 
-@pytest.mark.parametrize(("mode", "path"), [(ERAS[0], "f0.txt"), (ERAS[1], "f1.txt")])
-def test_submit_is_decided_and_withdrawn(served: Path, mode: str, path: str) -> None:
+def test_tools_over_stdio(served: Path) -> None:
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            for mode, path in zip(ERAS, ("f0.txt", "f1.txt"), strict=True):
+                group.start_soon(over_stdio, served, _whole_round(served, path), mode)
+
+    anyio.run(main)
+
+
+def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]:
     async def use(client: Client) -> None:
-        change = {"edits": [edit(path, "two\n", "2\n")], "message": f"Count {path}"}
+        wrong = await client.call_tool("submit", {"edits": [edit(path, "tow\n", "2\n")]})
+        assert wrong.is_error
+        refused = wrong.structured_content
+        assert refused["state"] == "rejected"
+        assert [one["code"] for one in refused["problems"]] == ["match.none"]
+        assert "2 | two" in said(wrong)
+
+        change = {"edits": [edit(path, "two\n", "2\n")], "retries": refused["id"]}
         done = await client.call_tool("submit", change)
         assert not done.is_error
         verdict = done.structured_content
         assert verdict["state"] == "proposed"
         shown = git("show", f"patchq/{verdict['id']}:{path}", cwd=served)
         assert shown == "one\n2\nthree"
-        assert "Assisted-by: robot" in git(
-            "log", "-1", "--format=%B", verdict["commit"], cwd=served
-        )
+        message = git("log", "-1", "--format=%B", verdict["commit"], cwd=served)
+        assert "Assisted-by: robot" in message
 
         again = await client.call_tool("submit", change)
         assert again.structured_content["state"] == "duplicate"
@@ -36,18 +51,4 @@ def test_submit_is_decided_and_withdrawn(served: Path, mode: str, path: str) -> 
         gone = await client.call_tool("withdraw", given)
         assert gone.structured_content["state"] == "discarded"
 
-    over_stdio(served, use, "--agent", "robot", mode=mode)
-
-
-def test_refusal_teaches(served: Path) -> None:
-    async def use(client: Client) -> None:
-        wrong = await client.call_tool("submit", {"edits": [edit("f2.txt", "tow\n", "2\n")]})
-        assert wrong.is_error
-        verdict = wrong.structured_content
-        assert verdict["state"] == "rejected"
-        assert [one["code"] for one in verdict["problems"]] == ["match.none"]
-        assert "2 | two" in said(wrong)
-        again = {"edits": [edit("f2.txt", "two\n", "2\n")], "retries": verdict["id"]}
-        assert not (await client.call_tool("submit", again)).is_error
-
-    over_stdio(served, use)
+    return use
