@@ -65,7 +65,7 @@ _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodul
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
 CACHE_BYTES = 32 << 20
-CACHED_TREE, CACHED_BLOB = 4 << 20, 256 << 10
+CACHED_TREE, CACHED_BLOB = 16 << 20, 256 << 10
 """The largest objects that are kept in it.  By itself libgit2 keeps trees up to 4 KiB and no blobs:
 a path in a large directory would cost reading all of it, and a search in other files each of them
 anew for every response."""
