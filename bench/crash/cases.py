@@ -1,4 +1,4 @@
-"""What is landed while it crashes: four small repositories, each with what comes in and what must
+"""What is landed while it crashes: five small repositories, each with what comes in and what must
 come of it.
 
 A response changes two files, makes, deletes and renames one; a second one changes another file; a
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1, sha256
 from pathlib import Path
+from typing import ClassVar
 
 from bench.crash import aftermath, children
 from bench.crash.aftermath import Report, git
@@ -70,6 +71,9 @@ class Case:
     landed: Sequence[str]
     accepts: bool = False
     hook: str = _HOOK
+
+    few: ClassVar[bool] = False
+    """Whether so few refs and packs are many."""
 
     def prepare(self, repo: Path, said: Path) -> None:
         """Make the repository, with everything ready for the crash."""
@@ -167,6 +171,28 @@ class Many(Case):
         yield from aftermath.work_tree(repo)
 
 
+class Packing(Many):
+    """The same as the third of three such, where one record more than may have a file of its own is
+    packed with the others, and two packs are combined."""
+
+    few: ClassVar[bool] = True
+
+    def prepare(self, repo: Path, said: Path) -> None:
+        super().prepare(repo, said)
+        inbox = repo / ".patchq/inbox"
+        many = (inbox / "many.md").read_bytes()
+        for name in ("early", "later"):
+            (inbox / "many.md").unlink(missing_ok=True)
+            (inbox / f"{name}.md").write_bytes(many.replace(b"many/", name.encode() + b"/"))
+            self._must(["-C", str(repo), "run"], said)
+        (inbox / "many.md").write_bytes(many)
+
+    def violations(self, repo: Path) -> Iterator[str]:
+        yield from super().violations(repo)
+        told = aftermath.reports(repo / ".patchq")
+        yield from aftermath.references(repo, told, ("main", "trunk"))
+
+
 def blob(text: str) -> str:
     """The id of the object that holds the text."""
     data = text.encode()
@@ -186,5 +212,6 @@ CASES = {
             ("proposed", "accepted"),
             accepts=True,
         ),
+        Packing("packing", "version: 1\nmode: auto\ntarget: trunk\n", "trunk", ("applied",) * 3),
     )
 }

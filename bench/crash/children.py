@@ -56,9 +56,12 @@ class Child:
             pause = min(pause * 1.5, 0.01)
 
 
-def fork(words: Sequence[str], said: Path, without: str = "", files: int = 0) -> Child:
+def fork(
+    words: Sequence[str], said: Path, without: str = "", files: int = 0, few: bool = False
+) -> Child:
     """A child that will run `patchq WORDS`, its output appended to the file `said`; `without` one
-    of the `SAFEGUARDS`, and with so many open `files` at most."""
+    of the `SAFEGUARDS`, with so many open `files` at most, and where `few` refs and packs are too
+    many already."""
     reads, writes = os.pipe()
     pid = os.fork()
     if pid:
@@ -73,6 +76,8 @@ def fork(words: Sequence[str], said: Path, without: str = "", files: int = 0) ->
         os.close(reads)
         if files:
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        if few:
+            _keep_few()
         _leave(_run(words, without))
     except BaseException:
         traceback.print_exc()
@@ -81,11 +86,20 @@ def fork(words: Sequence[str], said: Path, without: str = "", files: int = 0) ->
         os._exit(70)
 
 
-def run(words: Sequence[str], said: Path, without: str = "", files: int = 0) -> int | None:
+def run(
+    words: Sequence[str], said: Path, without: str = "", files: int = 0, few: bool = False
+) -> int | None:
     """Fork, begin and wait."""
-    child = fork(words, said, without, files)
+    child = fork(words, said, without, files, few)
     child.begin()
     return child.wait()
+
+
+def _keep_few() -> None:
+    from patchq.git import refs, tidying
+
+    refs.MOST_LOOSE = 3
+    tidying.FEW, tidying.MANY, tidying.MOST = 0, 2, 2
 
 
 def _redirect(said: Path) -> None:

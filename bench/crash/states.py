@@ -125,7 +125,7 @@ class Room:
         """The points of the case, met in a run that nothing disturbs."""
         self._fresh(case.name, "plain")
         repo, log = self.repo(case.name), self.path / "trace"
-        child = children.fork(case.words(repo), self.said)
+        child = children.fork(case.words(repo), self.said, few=case.few)
         with strace.tracing(child.pid, log):
             child.begin()
             code = child.wait()
@@ -163,7 +163,8 @@ class Room:
         return outcome
 
     def _crash(self, words: Sequence[str], state: State, point: str) -> int | None:
-        child = children.fork(words, self.said, self.without)
+        few = CASES[state.case].few
+        child = children.fork(words, self.said, self.without, few=few)
         injections = []
         if point != END:
             call, number = point.split(":")
@@ -176,11 +177,11 @@ class Room:
             return child.wait()
 
     def _recover(self, case: Case, repo: Path) -> Iterator[str]:
-        code = children.run(["-C", str(repo), "run"], self.said, self.without)
+        code = children.run(["-C", str(repo), "run"], self.said, self.without, few=case.few)
         if code not in (0, 1):
             yield f"the next start gave {code}"
         if case.goes_on(repo):
-            code = children.run(case.words(repo), self.said, self.without)
+            code = children.run(case.words(repo), self.said, self.without, few=case.few)
             if code != 0:
                 yield f"the person's second accept gave {code}"
         yield from case.violations(repo)
