@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess as Process
 from pathlib import Path
+from typing import Any
 
 from bench.console import command_line, say
 from bench.git import BenchError, environment, find_command
@@ -41,6 +42,18 @@ class Weather:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Burden:
+    """What a storm has to bear beside its agents."""
+
+    waiting: int = 0
+    misquote: float = 0.0
+
+
+GOAL = 0.8
+"""Of the landings per second without a burden, those with it."""
+
+
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = command_line("bench.storm", __doc__)
     add = parser.add_argument
@@ -50,6 +63,14 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--clone", type=Path, metavar="PATH", help="go over the HEAD of this repository instead")
     add("--seed", type=int, default=0, metavar="N")
     add("--pause", type=float, default=0.3, metavar="S", help="between commits by hand (0.3)")
+    add("--waiting", type=int, default=0, metavar="N", help="proposals that wait meanwhile")
+    add(
+        "--misquote",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="of the agents: they only misquote",
+    )
     add("--picks", type=int, metavar="N", help="cherry-pick only so many responses; 0: none")
     add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
     add("--work", type=Path, metavar="DIR", help="where the repositories are made")
@@ -58,8 +79,12 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def rage(args: argparse.Namespace, room: Path, town: Town, command: Sequence[str]) -> Weather:
+def rage(
+    args: argparse.Namespace, room: Path, town: Town, command: Sequence[str], burden: Burden
+) -> Weather:
     """Let everybody work; ends when every agent has got its last verdict."""
+    waiting = people.propose(town, burden.waiting, args.seed, command) if burden.waiting else []
+    misquoting = round(args.agents * burden.misquote)
     logs = room / "logs"
     logs.mkdir()
     stop = people.event()
@@ -77,11 +102,12 @@ def rage(args: argparse.Namespace, room: Path, town: Town, command: Sequence[str
                 args.responses,
                 args.seed,
                 logs / f"a{n:02d}.jsonl",
+                n < misquoting,
             )
             for n in range(args.agents)
         ]
         try:
-            _wait(agents, others, town, args.agents * args.responses, daemon)
+            _wait(agents, others, town, args.agents * args.responses + len(waiting), daemon)
             seconds = time.perf_counter() - began
             stop.set()
             _wait(others, [], town, 0, daemon)
@@ -92,7 +118,7 @@ def rage(args: argparse.Namespace, room: Path, town: Town, command: Sequence[str
     lines = [line for log in sorted(logs.glob("a*.jsonl")) for line in log.open()]
     said = [json.loads(line) for line in (logs / "person.jsonl").open()]
     by_hand = {entry["commit"]: {entry["path"]: entry["text"]} for entry in said}
-    records = [load_record(line) for line in lines]
+    records = [*waiting, *(load_record(line) for line in lines)]
     say(f"  git gc ran {(logs / 'gc.txt').read_text().strip()} times")
     return Weather(Storm(town.repo, TARGET, town.start, records, by_hand), seconds)
 
@@ -184,12 +210,41 @@ def compared(picked: Picked, landed: frozenset[str]) -> str:
 
 
 def run(args: argparse.Namespace, room: Path, command: Sequence[str]) -> int:
+    """One storm; with a burden, first the same one without it, and their rates side by side."""
+    burden = Burden(args.waiting, args.misquote)
+    if burden == Burden():
+        told = storm(args, room, command, burden)
+        ratio = None
+    else:
+        rooms = room / "without", room / "with"
+        without, told = (
+            storm(args, place, command, one)
+            for place, one in zip(rooms, (Burden(), burden), strict=True)
+        )
+        ratio = told["rate"] / without["rate"]
+        told |= {"without": without, "ratio": ratio}
+        verdict = "met" if ratio >= GOAL else "MISSED"
+        print(
+            f"{burden.waiting} waiting, {burden.misquote:.0%} misquoting: {told['rate']:.1f} "
+            f"landings per second, {without['rate']:.1f} without; ratio {ratio:.2f} (>= {GOAL}) "
+            f"{verdict}"
+        )
+    if args.json:
+        args.json.write_text(json.dumps(told, indent=1) + "\n")
+    objected = told["violations"] or (ratio is not None and told["without"]["violations"])
+    return 1 if objected or (ratio is not None and ratio < GOAL) else 0
+
+
+def storm(
+    args: argparse.Namespace, room: Path, command: Sequence[str], burden: Burden
+) -> dict[str, Any]:
+    """One storm in a repository of its own, judged; its numbers."""
     home = room / "home"
-    home.mkdir()
+    home.mkdir(parents=True)
     say("making the repository")
     town = build(room, home, args.files, args.clone, args.seed)
     say(f"{args.agents} agents, {args.responses} responses each, {len(town.files)} files")
-    weather = rage(args, room, town, command)
+    weather = rage(args, room, town, command, burden)
     say("judging")
     found = judge(weather.storm, home, room / "merges.git")
     print(table(weather, found), flush=True)
@@ -197,16 +252,15 @@ def run(args: argparse.Namespace, room: Path, command: Sequence[str]) -> int:
         "responses": len(weather.storm.records),
         "seconds": weather.seconds,
         "landed": len(found.landed),
+        "rate": len(found.landed) / weather.seconds,
         "violations": found.violations,
     }
-    if args.picks != 0:
+    if args.picks != 0 and burden == Burden(args.waiting, args.misquote):
         say("the same by cherry-picks")
         picked = pick(weather.storm, home, room, args.picks, say)
         print(compared(picked, found.landed))
         told |= {"picked": len(picked.landed), "picking seconds": picked.seconds}
-    if args.json:
-        args.json.write_text(json.dumps(told, indent=1) + "\n")
-    return 1 if found.violations else 0
+    return told
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -21,8 +21,11 @@ _KINDS = ("replace",) * 7 + ("write", "create", "delete", "rename")
 class Author:
     """One agent's mind: `think` reads the repository as it is and makes an intent."""
 
-    def __init__(self, facts: Facts, files: Sequence[str], name: str, seed: int) -> None:
-        self.facts, self.files, self.name = facts, files, name
+    def __init__(
+        self, facts: Facts, files: Sequence[str], name: str, seed: int, calm: bool = False
+    ) -> None:
+        """`calm`: changes lines of the newest commit, and gets in nobody's way on purpose."""
+        self.facts, self.files, self.name, self.calm = facts, files, name, calm
         self.rng = random.Random(f"{seed} {name}")
         self.hot = list(files[:: max(1, len(files) // _HOT)])[:_HOT]
 
@@ -35,14 +38,14 @@ class Author:
     def _try(self, tag: str) -> Intent | None:
         rng = self.rng
         tip = self.facts.oid(f"refs/heads/{TARGET}")
-        age = min(rng.randrange(OLDEST + 1), rng.randrange(OLDEST + 1))
-        overlap = rng.random() < 0.34
+        age = min(rng.randrange(OLDEST + 1), rng.randrange(OLDEST + 1)) * (not self.calm)
+        overlap = rng.random() < 0.34 and not self.calm
         found = self.facts.object(f"{tip}~{max(age, 1) if overlap else age}")
         if found is None:
             return None
         base = found[0]
         declared = rng.random() < 0.85
-        kind = rng.choice(_KINDS)
+        kind = rng.choice(_KINDS) if not self.calm else "replace"
         form = rng.choice([name for name, ops in SAYS.items() if kind in ops])
         count = rng.choice((1, 1, 1, 2, 3))
         edits: list[Edit] = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 Op = Literal["replace", "write", "create", "delete", "rename"]
@@ -63,6 +63,23 @@ class Intent:
         return any(
             edit.op == "write" or (edit.op == "delete" and not quoting) for edit in self.edits
         )
+
+
+WAITING, MISQUOTED = "waiting", "misquoted"
+"""The aims of intents that are to be proposed before a storm, and of those that quote what stands
+nowhere."""
+
+
+def misquoted(intent: Intent) -> Intent:
+    """The intent, each of whose quotes has lines that no file has."""
+    edits = (
+        replace(
+            edit,
+            old="".join(f"{line[:-1]} as nobody wrote\n" for line in lines_of(edit.old)),
+        )
+        for edit in intent.edits
+    )
+    return replace(intent, edits=tuple(edits), form="search_replace", aim=MISQUOTED)
 
 
 @dataclass(frozen=True, slots=True)

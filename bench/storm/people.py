@@ -13,18 +13,19 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing.process import BaseProcess as Process
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from bench.git import BenchError, environment
+from bench.git import BenchError, environment, run
 from bench.storm.author import Author
 from bench.storm.facts import Facts
-from bench.storm.intent import Intent, Record, lines_of
+from bench.storm.intent import WAITING, Intent, Record, lines_of, misquoted
 from bench.storm.phrase import phrase
-from bench.storm.town import TARGET, Town
+from bench.storm.town import TARGET, Town, configure
 
 PATIENCE = 120.0
 """Seconds to wait for one verdict."""
@@ -63,14 +64,37 @@ def _facts(town: Town) -> Iterator[Facts]:
 # ---------------------------------------------------------------- agents
 
 
-def agent(town: Town, name: str, responses: int, seed: int, log: Path) -> None:
+def agent(
+    town: Town, name: str, responses: int, seed: int, log: Path, misquotes: bool = False
+) -> None:
     """Drop one response after another, each once the one before it has its verdict."""
     with _facts(town) as facts, log.open("w") as out:
-        author = Author(facts, town.files, name, seed)
+        author = Author(facts, town.files, name, seed, calm=misquotes)
         for number in range(responses):
             intent = author.think(number)
+            if misquotes:
+                intent = misquoted(intent)
             out.write(_send(town, facts, intent).dump())
             out.flush()
+
+
+def propose(town: Town, count: int, seed: int, command: Sequence[str]) -> list[Record]:
+    """So many proposals for the target, which wait from now on."""
+    records = []
+    with _facts(town) as facts:
+        author, tip = Author(facts, town.files, "w", seed, calm=True), facts.oid(TARGET)
+        for number in range(count):
+            intent = replace(author.think(number), aim=WAITING)
+            suffix, content = phrase(intent)
+            name, digest = intent.name + suffix, hashlib.sha256(content).hexdigest()
+            drop(town.repo, name, content)
+            records.append(Record(intent, name, digest, tip, tip, time.time()))
+    configure(town.repo, "review")
+    done = run([*command, "-q", "run"], town.repo, home=town.home)
+    configure(town.repo, "auto")
+    if done.code:
+        raise BenchError(f"what is to wait was not proposed: {done.errors[-800:]}")
+    return records
 
 
 def _send(town: Town, facts: Facts, intent: Intent) -> Record:

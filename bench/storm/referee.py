@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.storm.facts import Changes, Commit, Facts, blob_id
-from bench.storm.intent import Intent, Record
+from bench.storm.intent import MISQUOTED, WAITING, Intent, Record
 from bench.storm.ort import apart, merged
 from bench.storm.rule import Judge, Result
 
@@ -121,8 +121,13 @@ class _Referee:
         intent, state = record.intent, str(report["state"])
         self.found.states[intent.name] = state
         self.found.counts[state] += 1
+        if intent.aim == MISQUOTED:
+            self._misquoted(record, report)
+            return
         seen = self._seen(record, report)
-        if state == "applied":
+        if state == "applied" and intent.aim == WAITING:
+            self.object_to(record.sent, "landed without a person")
+        elif state == "applied":
             commit = self.commits.get(report["commit"])
             if commit is None:
                 self.object_to(record.sent, f"its commit {report['commit']} is not on the target")
@@ -175,6 +180,12 @@ class _Referee:
             tree = self.facts.oid(f"{commit.oid}^{{tree}}")
             self.landings.append(_Landing(record.sent, seen, parent, tree))
 
+    def _misquoted(self, record: Record, report: Report) -> None:
+        """What quotes lines that stand nowhere is refused for that."""
+        codes = {p["code"] for p in report["problems"] if p["severity"] == "error"}
+        if (report["state"], codes) != ("rejected", {"match.none"}):
+            self.object_to(record.sent, f"is {report['state']} for {sorted(codes)}, not match.none")
+
     def _proposed(self, record: Record, report: Report, seen: Intent) -> None:
         warned = {p["code"] for p in report["problems"]}
         touched = {path for result in self.storm.by_hand.values() for path in result}
@@ -189,7 +200,8 @@ class _Referee:
             self.object_to(record.sent, f"{commit.oid} does not stand on the target")
         made_again = parent not in self.facts.first_parents(record.before, record.after)
         dirty = bool(touched & record.intent.paths) and ("worktree.dirty" in warned or made_again)
-        if not unseen and not dirty and "path.review" not in warned:
+        asked = record.intent.aim == WAITING or "path.review" in warned
+        if not unseen and not dirty and not asked:
             self.object_to(record.sent, f"proposed for {', '.join(sorted(warned)) or 'nothing'}")
         if not unseen:
             self._commit(record, report, commit, seen)

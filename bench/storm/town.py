@@ -50,11 +50,18 @@ def build(room: Path, home: Path, files: int, clone: Path | None, seed: int) -> 
     git(repo, "worktree", "add", "-q", str(hand), TARGET, home=home)
     (repo / ".git/info/exclude").write_text(".patchq/\n.patchq.yaml\n")
     (repo / ".patchq/inbox").mkdir(parents=True)
-    syntax = "true" if clone is None else "false"
-    (repo / ".patchq.yaml").write_text(
-        f"version: 1\ntarget: {TARGET}\nmode: auto\nvalidate: {{syntax: {syntax}}}\n"
-    )
+    configure(repo, "auto", syntax=clone is None)
     return Town(repo, hand, home, start, _editable(repo, home))
+
+
+def configure(repo: Path, mode: str, syntax: bool | None = None) -> None:
+    """Have patchq propose or land what comes; `syntax`: whether it is judged, else as before."""
+    path = repo / ".patchq.yaml"
+    if syntax is None:
+        syntax = "syntax: true" in path.read_text()
+    path.write_text(
+        f"version: 1\ntarget: {TARGET}\nmode: {mode}\nvalidate: {{syntax: {str(syntax).lower()}}}\n"
+    )
 
 
 def _editable(repo: Path, home: Path) -> list[str]:
