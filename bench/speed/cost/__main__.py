@@ -21,6 +21,7 @@ from bench.speed.cost.checkout import checkout
 from bench.speed.cost.doors import doors
 from bench.speed.cost.finished import finished
 from bench.speed.cost.ground import Ground, Part
+from bench.speed.cost.landing import landing
 from bench.speed.cost.memory import memory
 from bench.speed.cost.reading import reading
 from bench.speed.cost.refs import refs
@@ -32,6 +33,7 @@ from bench.speed.goal import Goal
 PARTS: dict[str, Part] = {
     "checkout": checkout,
     "doors": doors,
+    "landing": landing,
     "memory": memory,
     "refs": refs,
     "finished": finished,
