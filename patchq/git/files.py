@@ -201,3 +201,9 @@ def lease(fd: int) -> bool | None:
 def leased(fd: int) -> bool:
     """Whether nobody has come to write since `lease`."""
     return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+
+
+def give_back_memory() -> None:
+    """Let the system have what was freed: objects that libgit2 forgot leave holes behind."""
+    if hasattr(_LIBC, "malloc_trim"):
+        _LIBC.malloc_trim(0)

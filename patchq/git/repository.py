@@ -33,6 +33,7 @@ import pygit2
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
 from patchq.git.command import FSCK, ROOM, trouble_in
+from patchq.git.files import give_back_memory
 from patchq.git.objects import (
     LINK,
     SUBMODULE,
@@ -136,6 +137,7 @@ class Repository:
         for handle in (self.raw_repository, self._bare_memory):
             handle.free()
             handle.set_odb(store)
+        give_back_memory()
 
     @classmethod
     def open(cls, path: Path) -> Repository:
