@@ -1,18 +1,24 @@
-"""What is landed while it crashes: five small repositories, each with what comes in and what must
+"""What is landed while it crashes: six small repositories, each with what comes in and what must
 come of it.
 
 A response changes two files, makes, deletes and renames one; a second one changes another file; a
 third one quotes what is not there; and the first is delivered twice.  One hook looks at every
-candidate, but where a work tree follows: two batches in one step.  Two of the objects to be made
-lie there empty already, as a power cut leaves them of writes that somebody did not flush.
+candidate.  Two of the objects to be made lie there empty already, as a power cut leaves them of
+writes that somebody did not flush.  In one repository the batches expire that an older patchq
+decided.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1, sha256
 from pathlib import Path
+from shutil import rmtree
 from typing import ClassVar
 
 from bench.crash import aftermath, children
@@ -127,16 +133,81 @@ class Case:
             (name, sha256(data).hexdigest()): _ASKS[name]
             for name, data in self.responses(repo).items()
         }
-        told = aftermath.reports(queue)
+        told, past = aftermath.reports(queue), self.expired(repo)
         yield from aftermath.verdicts(queue, sent, told)
         yield from aftermath.decisions(sent, told, self.landed)
-        yield from aftermath.history(repo, self.target, told)
-        yield from aftermath.references(repo, told, ("main", "trunk"))
+        yield from aftermath.history(repo, self.target, [*told, *past])
+        yield from aftermath.references(repo, [*told, *past], ("main", "trunk"))
         for report in told:
             if report["state"] in self.landed:
                 yield from _content(repo, report)
         yield from aftermath.repository(repo)
         yield from aftermath.work_tree(repo)
+
+    def expired(self, repo: Path) -> list[Report]:
+        """What is still told of batches that have no files any more."""
+        return []
+
+
+_MADE = "early.txt\n<<<<<<< SEARCH\n=======\nearly\n>>>>>>> REPLACE\n"
+_EARLY = {
+    "early.md": (_MADE, "applied"),
+    "early-again.md": (_MADE, "duplicate"),
+    "early-wrong.md": (_edit("three.txt", "line 98", "line"), "rejected"),
+}
+_DAYS = 40
+
+
+class Expiry(Case):
+    """Batches expire in the run that crashes, with a link for each id, as an older patchq made."""
+
+    def prepare(self, repo: Path, said: Path) -> None:
+        super().prepare(repo, said)
+        queue, base = repo / ".patchq", git(repo, "rev-list", "--max-parents=0", self.target)
+        (queue / "inbox").rename(queue / "later")
+        (queue / "inbox").mkdir()
+        for name, (text, _) in _EARLY.items():
+            (queue / "inbox" / name).write_text(f"---\nbase: {base}\n---\n{text}")
+        self._must(["-C", str(repo), "run"], said)
+        (queue / "inbox").rmdir()
+        (queue / "later").rename(queue / "inbox")
+        then = time.time() - _DAYS * 86_400
+        rmtree(queue / "known")
+        (queue / "ids").mkdir()
+        for path in [*(queue / "done").iterdir(), *(queue / "rejected").iterdir()]:
+            os.utime(path, (then, then))
+            if path.name.endswith(".md") and not path.name.endswith(".report.md"):
+                (queue / "ids" / path.stem).symlink_to(f"{int(then * 1e9):016x}-1")
+
+    def violations(self, repo: Path) -> Iterator[str]:
+        yield from super().violations(repo)
+        states = {report["id"]: report["state"] for report in self.expired(repo)}
+        if states != {Path(name).stem: state for name, (_, state) in _EARLY.items()}:
+            yield f"of the expired batches is told {states}"
+        counted = _told(repo, "stats")["rows"][0]["verdicts"]
+        told = Counter(report["state"] for report in aftermath.reports(repo / ".patchq"))
+        if counted != (wanted := dict(told + Counter(state for _, state in _EARLY.values()))):
+            yield f"the statistics are {counted} instead of {wanted}"
+        if _told(repo, "fsck")["damage"]:
+            yield f"fsck finds {_told(repo, 'fsck')['damage']}"
+        lines = [line for at in (repo / ".patchq/known").iterdir() for line in at.open()]
+        given = Counter(line.split("/")[1] for line in lines)
+        if double := [id for id, count in given.items() if count > 2]:
+            yield f"the register tells of {double} more than twice"
+        if (repo / ".patchq/ids").exists():
+            yield "the links of the older patchq are still there"
+
+    def expired(self, repo: Path) -> list[Report]:
+        return [_told(repo, "show", Path(name).stem) for name in _EARLY]
+
+
+def _told(repo: Path, *words: str) -> Report:
+    """What a command answers, as JSON; nothing where it answers nothing."""
+    said = repo.parent / "told.json"
+    said.unlink(missing_ok=True)
+    children.run(["-C", str(repo), "--json", *words], said)
+    answer: Report = json.loads(said.read_bytes())
+    return answer
 
 
 def _content(repo: Path, report: Report) -> Iterator[str]:
@@ -213,5 +284,11 @@ CASES = {
             accepts=True,
         ),
         Packing("packing", "version: 1\nmode: auto\ntarget: trunk\n", "trunk", ("applied",) * 3),
+        Expiry(
+            "expiry",
+            "version: 1\nmode: auto\ntarget: trunk\nqueue: {retention_days: 30}\n",
+            "trunk",
+            ("applied",),
+        ),
     )
 }

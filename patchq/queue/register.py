@@ -181,14 +181,16 @@ class Register:
         """Put down, durably, what is left of batches whose files are about to go; safe to repeat.
         `sync` makes durable what was written before it."""
         shards = self._add({id: past.line(id) for id, past in pasts.items()})
-        shorter = {name: mark for name in shards if (mark := self._shorten(name))}
-        sync()
-        for name, mark in shorter.items():
-            with self._opened(name) as fd:
-                if _mark(fd) == mark:  # else there is more now: the next time
-                    self._folder.move(f"{name}.tmp", self._folder, name)
-                else:
-                    self._folder.remove(f"{name}.tmp")
+        try:
+            shorter = {name: mark for name in shards if (mark := self._shorten(name))}
+            sync()
+            for name, mark in shorter.items():
+                with self._opened(name) as fd:
+                    if _mark(fd) == mark:  # else there is more now: the next time
+                        self._folder.move(f"{name}.tmp", self._folder, name)
+        finally:
+            for name in shards:
+                self._folder.remove(f"{name}.tmp")
 
     def fold(self, sync: Callable[[], None]) -> None:
         """Take over the links of an older patchq; the queue's lock is held."""

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ _MARK = 64
 """So many bytes before the place tell one register from another."""
 _BEHIND = 8192
 """The sums are written again once the register has so many bytes behind their place."""
-_MOST_MISSED = 1000
+_MOST_MISSED = 100
+"""Of so many verdicts without a report it may still come, from a process that died over it."""
 
 
 def _none() -> Counts:
@@ -75,9 +76,17 @@ class Ledger:
 
     def __init__(self, queue: QueueEngine, root: Path) -> None:
         self._queue, self._root = queue, root
-        self._sums = _read(root)
-        self._written = self._sums.settled.place
-        self._seen = set(self._sums.last)
+        self._seen = set[str]()
+
+    @cached_property
+    def _sums(self) -> Sums:
+        """Read when they are first asked for: whoever writes them has the queue's lock by then."""
+        return _read(self._root)
+
+    @cached_property
+    def _written(self) -> int:
+        """The place up to which the sums are on disk."""
+        return self._sums.settled.place
 
     @property
     def counts(self) -> Counts:
@@ -100,14 +109,17 @@ class Ledger:
         return False
 
     def turn(self) -> bool:
-        """Count some verdicts more; True if that was all.  What became much is written."""
+        """Count some verdicts more; True if that was all."""
         settled = self._sums.settled
         ids, place = verdicts(self._root, settled.place, _BEHIND // 4)
         for id in ids:
-            if id not in self._seen:
+            if id not in self._seen and id not in self._sums.last:
                 self._seen.add(id)
                 settled.open[id] = None, _none()
                 self._look_at(id)
+        missed = [id for id, (at, _) in settled.open.items() if at is None]
+        for id in missed[:-_MOST_MISSED]:  # nobody publishes them any more
+            del settled.open[id]
         if place > settled.place:
             settled.place, settled.mark = place, _mark(self._root, place)
             return False
@@ -147,6 +159,9 @@ class Ledger:
     def _look_at(self, id: str) -> None:
         """Count what the report of an open batch says now, for good where that does not change."""
         settled, at = self._sums.settled, self._queue.ended(id)
+        if at is None and self._queue.past(id):
+            del settled.open[id]
+            return
         if at == settled.open[id][0]:
             return
         report = self._queue.load(id)
@@ -162,9 +177,6 @@ class Ledger:
     @disk_faults
     def _write(self) -> None:
         sums, settled = self._sums, self._sums.settled
-        missed = [id for id, (at, _) in settled.open.items() if at is None]
-        for id in islice(missed, max(0, len(missed) - _MOST_MISSED)):  # nobody makes them any more
-            del settled.open[id]
         content = {
             "schema": SCHEMA,
             "counts": _listed(sums.gone),

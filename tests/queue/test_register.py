@@ -99,6 +99,7 @@ def test_a_death_before_the_flush_leaves_what_was_known(
     give(known, *ids)
     with pytest.raises(Died):
         known.bury(dict.fromkeys(ids[:3], GONE), die)
+    assert not list((root / "known").glob("*.tmp"))
     if again:  # somebody has an id between the two starts
         give(known, neighbours(5)[4])
     known.bury(dict.fromkeys(ids[:3], GONE), sync)
