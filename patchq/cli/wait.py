@@ -66,10 +66,15 @@ def _seen(ground: Ground, id: str) -> Report | None:
     try:
         return batches.seen(ground, *batches.find(ground, id))[0]
     except UsageError:
-        queue = ground.queue
-        if lies or (isinstance(queue, DirectoryQueue) and queue.next_id(id) != id):
+        if lies or _is_given(ground, id):
             return None
         raise
+
+
+def _is_given(ground: Ground, id: str) -> bool:
+    """Whether a batch has got the id; what is no id at all never will."""
+    queue = ground.queue
+    return isinstance(queue, DirectoryQueue) and batch_id(id) == id and queue.next_id(id) != id
 
 
 def _lies(ground: Ground, id: str) -> bool:

@@ -28,8 +28,11 @@ from patchq.pipeline import notes
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.notes import Note
 from patchq.report import message
+from patchq.text.quote import clip, visible
 
 _MOST_COMMITS = 1000
+_MOST_SHOWN = 200
+"""Characters of an id that nobody knows."""
 _MOST_BASES = 64
 # Where a batch is found first, that tells its state; a crash may leave it in two of them.
 _STATES: Mapping[str, State] = {
@@ -85,7 +88,7 @@ def unknown(ground: Ground, id: str) -> UsageError:
     """What to say of an id that neither the queue nor git knows."""
     near = nearest(id.removeprefix(records.branch("")), ground.queue.ids())
     cure = f"did you mean `{near}`?" if near else "see `patchq log`"
-    return UsageError(f"there is no batch {id}", cure)
+    return UsageError(f"there is no batch {clip(visible(id), _MOST_SHOWN)}", cure)
 
 
 def find(ground: Ground, ids: Collection[str]) -> list[Trace]:
