@@ -152,7 +152,7 @@ class DirectoryQueue:
         """List the verdicts that a power cut took out of the register."""
         reported = self._reported(*self._public)
         for id in sorted(reported.difference(self._base.lines(spool.VERDICTS))):
-            self._base.append(spool.VERDICTS, f"\n{id}")  # the last line may be torn
+            self._base.append(spool.VERDICTS, id)
 
     def release(self, fault: Fault | None = None) -> None:
         self._lock.release(fault)

@@ -29,7 +29,7 @@ from patchq.model.report import Report
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 VERDICTS = "verdicts"
@@ -218,10 +218,13 @@ class Folder:
                 os.chmod(name, mode, dir_fd=self.fd)
 
     def append(self, name: str, line: str) -> None:
-        """Add a line to a file; lines of several processes do not mix."""
+        """Add a line to a file; lines of several processes do not mix, nor do a new one and one
+        that a power cut tore."""
         with files.opened(name, _APPEND, self.fd) as fd:
             self.share(fd)
-            files.append(fd, line.encode() + b"\n")
+            size = os.fstat(fd).st_size
+            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            files.append(fd, b"\n" * torn + line.encode() + b"\n")
 
     def share(self, fd: int) -> None:
         """Give a file that others write as well what the directory gives to its group."""

@@ -740,6 +740,17 @@ def test_the_next_free_number_is_found_in_few_looks(
     assert len(asked) < 10
 
 
+@pytest.mark.parametrize("torn", [b"\0" * 50, b"ba7816bf8f01 a", b""], ids=repr)
+def test_a_torn_register_takes_new_lines(root: Path, queue: DirectoryQueue, torn: bytes) -> None:
+    drop(root, "a.md", b"abc")
+    [claim] = queue.claim(1)
+    (root / "sources" / claim.source.sha256[:2]).write_bytes(torn)
+    (root / "verdicts").write_bytes(torn)
+    finish(queue, claim, "a")
+    assert queue.by_source(claim.source.sha256) == ["a"]
+    assert next(queue.newest()) == "a"
+
+
 @pytest.mark.parametrize("size", [0, 1, 5, 300, 819, 820, 4000])
 def test_a_register_is_read_from_its_end(root: Path, queue: DirectoryQueue, size: int) -> None:
     ids = [f"batch-{number:03}" for number in range(size)]

@@ -249,9 +249,7 @@ def _put(path: Path, data: bytes) -> None:
 
 def _append(path: Path, line: str) -> None:
     with Folder(path.parent, lasting=False) as folder:
-        data = folder.read(path.name) or b"\n"
-        # A power cut may have torn the last line.
-        folder.append(path.name, line if data.endswith(b"\n") else f"\n{line}")
+        folder.append(path.name, line)
 
 
 def _commits(world: World, there: Batches) -> Iterator[Damage]:
