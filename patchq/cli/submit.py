@@ -133,7 +133,7 @@ def with_header(data: bytes, said: dict[str, str]) -> bytes:
         return data
     opened = open_response(data)
     for key in said if isinstance(opened, Envelope) else ():
-        if getattr(opened.header, key) is not None:  # type: ignore[union-attr]
+        if getattr(opened.header, key):  # type: ignore[union-attr]
             raise UsageError(
                 f"the response's front matter says `{key}` already", f"leave --{key} out"
             )

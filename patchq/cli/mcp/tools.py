@@ -56,6 +56,7 @@ _SOON = 0.1
 _SETTLES = 0.06
 """For so long after a sign of change one looks: two changes may have the same time."""
 _LOOK_ANYWAY = 1.0
+_APPEARS = 0.05
 _NO_DAEMON = (
     "no daemon works on the queue: the response lies in the inbox and gets its verdict once "
     "somebody runs `patchq watch` or `patchq run`"
@@ -148,7 +149,11 @@ class Tools:
         except UnicodeEncodeError:
             raise UsageError("the text holds half of a surrogate pair", "send UTF-8") from None
         said = {"target": change.target, "base": change.base, **keys}
-        return submit.with_header(data, {k: v for k, v in said.items() if v is not None})
+        try:
+            return submit.with_header(data, {k: v for k, v in said.items() if v is not None})
+        except UsageError as error:
+            hint = "say it in the front matter or beside the response, once"
+            raise UsageError(error.message, hint) from None
 
     def _verdict(self, dropped: Dropped) -> Report | None:
         with self._door.world(writes=True) as world:
@@ -196,16 +201,34 @@ class Tools:
 
     async def wait(self, asked: WaitArguments) -> ToolAnswer:
         found = await self._until(partial(self._changed, asked), asked.wait_seconds)
-        if found is None:
+        if found is not None:
+            report, note = found
+            return _told(report, note=note)
+        try:
             report, _ = await to_thread.run_sync(self._seen, asked.id)
-            return _told(report, note="nothing changed meanwhile", refuses=False)
-        report, note = found
-        return _told(report, note=note)
+        except UsageError:
+            if not await to_thread.run_sync(self._undecided):
+                raise
+            note = "no verdict yet" if await to_thread.run_sync(self._served) else _NO_DAEMON
+            waiting: VerdictAnswer = {"id": asked.id, "state": "waiting", "problems": []}
+            return ToolAnswer({**waiting, "note": note}, f"waiting    {asked.id}  {note}")
+        return _told(report, note="nothing changed meanwhile", refuses=False)
 
     def _changed(self, asked: WaitArguments) -> tuple[Report, str] | None:
-        report, note = self._seen(asked.id)
+        try:
+            report, note = self._seen(asked.id)
+        except UsageError:
+            if self._undecided():
+                return None
+            time.sleep(_APPEARS)  # it may be between its place among the claims and its verdict
+            report, note = self._seen(asked.id)
         known = ("held",) if asked.known is None else (asked.known,)
         return None if report["state"] in known else (report, note)
+
+    def _undecided(self) -> bool:
+        """Whether there are responses without a verdict, of which nobody knows the ids yet."""
+        with self._door.world() as world:
+            return world.queue.depth() > 0 or any(world.queue_root.glob("active/*.body"))
 
     def _seen(self, id: str) -> tuple[Report, str]:
         with self._door.world() as world:

@@ -240,14 +240,21 @@ def test_check_foresees_what_submit_meets(tmp_path: Path) -> None:
 
 def test_submit_says_that_nobody_is_there(repo: Path, door: Door) -> None:
     async def use(client: Client) -> None:
-        done = await client.call_tool("submit", {"edits": [GOOD], "id": "mine"})
+        said_all = {"id": "mine", "message": "a: b", "model": "m", "depends_on": ["x"]}
+        done = await client.call_tool("submit", {"edits": [GOOD], **said_all})
         assert not done.is_error
         assert done.structured_content["state"] == "waiting"
         assert "no daemon works on the queue" in said(done)
         assert len([*(repo / ".patchq/inbox").glob("[!.]*")]) == 1
+        given = {"id": done.structured_content["id"], "wait_seconds": 0}
+        seen = await client.call_tool("wait", given)
+        assert seen.structured_content["state"] == "waiting"
+        drop(repo / ".patchq", {"x.md": block("b.txt", "", "new\n")})
         patchq("run", cwd=repo)
         seen = await client.call_tool("wait", {"id": done.structured_content["id"]})
-        assert seen.structured_content["state"] == "proposed"
+        assert seen.structured_content["id"] == "mine"
+        assert seen.structured_content["state"] == "held"  # until `x` lands
+        assert "waits for x" in said(seen)
 
     within(door, use)
 
