@@ -101,7 +101,7 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
         root,
         response_bytes=config.limits.response_bytes,
         settle_seconds=config.queue.settle_seconds,
-        is_known=lambda id: any(site.repo.ref_target(prefix + id) for prefix in records.BY_ID),
+        is_known=lambda id: site.repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
     )
     args.opened.callback(queue.close)
     return queue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from errno import ENAMETOOLONG
 from itertools import pairwise
@@ -31,7 +31,7 @@ _ALL_TRAITS = b"peeled fully-peeled sorted"
 _ENTRY = re.compile(rb"([0-9a-fA-F]{40}) (\S+)\n(?:\^[0-9a-fA-F]{40}\n)?")
 _PEELED = 42
 """Bytes of the line that may follow an entry's own."""
-_BLOCK, _PIECE = 4096, 1 << 18
+_FEW, _BLOCK, _PIECE = 512, 4096, 1 << 18
 _LONGEST = 1 << 16
 _VALUE = re.compile(rb"([0-9a-fA-F]{40})(?:\s|\Z)")
 _SYMBOLIC = "ref:"
@@ -64,6 +64,18 @@ def ref_value(commondir: Path, name: str) -> str | None:
             found = packed.find(key).oid
         value = found.decode().lower() if found else None
     return value
+
+
+def any_ref(commondir: Path, names: Sequence[str]) -> bool:
+    """Whether one of the refs is there, loose or packed; a name that no ref can have is not."""
+    try:
+        keys = {name: os.fsencode(name) for name in names if is_ref_name(name)}
+    except UnicodeEncodeError:
+        return False
+    if any(_loose(commondir, name) for name in keys):
+        return True
+    with packed_refs(commondir) as packed:
+        return any(packed.find(key).oid for key in keys.values())
 
 
 def ref_values(commondir: Path, prefix: str) -> dict[str, str]:
@@ -166,7 +178,7 @@ class PackedRefs:
             there = (entry for entry in self.entries(self.begin) if entry.name == name)
             return next(there, Packed(self.size, self.size, name))
         low, high = self.begin, self.size
-        while high - low > _BLOCK:
+        while high - low > _FEW:
             middle = self._around((low + high) // 2, low)
             if middle.name == name:
                 return middle
@@ -208,7 +220,7 @@ class PackedRefs:
 
     def _around(self, at: int, low: int) -> Packed:
         """The entry that holds this byte; one begins at `low`."""
-        reach = _BLOCK // 8
+        reach = _FEW
         while reach <= _LONGEST:
             first = max(low, at - reach)
             block = self.read(first, at + reach)

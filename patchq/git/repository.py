@@ -52,7 +52,7 @@ from patchq.git.objects import (
     nest,
     parse_tree,
 )
-from patchq.git.reffiles import common_directory, head_target, ref_value, ref_values
+from patchq.git.reffiles import any_ref, common_directory, head_target, ref_value, ref_values
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.model.listing import Listing
@@ -200,6 +200,10 @@ class Repository:
         value = ref_value(self.commondir, fullname)
         return None if value is None or value.startswith("ref:") else value
 
+    def has_ref(self, *fullnames: str) -> bool:
+        """Whether one of them is there."""
+        return any_ref(self.commondir, fullnames)
+
     def is_symbolic(self, fullname: str) -> bool:
         return (ref_value(self.commondir, fullname) or "").startswith("ref:")
 
@@ -333,7 +337,8 @@ class Repository:
 
     def raw(self, oid: str) -> bytes:
         """An object's content, without its header."""
-        return self._object(oid).read_raw()
+        kept = self.unwritten.content(oid)
+        return self._object(oid).read_raw() if kept is None else kept
 
     def leaf(self, root: str, path: str) -> Leaf | None:
         """Mode and id of what stands at `path` under the tree `root`, a directory too.

@@ -120,6 +120,13 @@ class Unwritten:
         self._objects[pygit2.Oid(hex=oid)] = kind, data
         return oid
 
+    def content(self, oid: str) -> bytes | None:
+        """An object's bytes, if it is in memory: libgit2 would ask for them by way of C."""
+        with suppress(ValueError):  # no id
+            if kept := self._objects.get(pygit2.Oid(hex=oid)):
+                return kept[1]
+        return None
+
     @contextmanager
     def tentative(self) -> Iterator[None]:
         """Forget what is made inside, when it is left."""
