@@ -20,6 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from patchq.model.ops import Anchored
 from patchq.resolve.ladder import Found, Missed, Rewrite, inserted
@@ -36,7 +37,7 @@ def resolve(text: Text, op: Anchored, path: str, asked: bool = True) -> Found | 
     anchor = op.selected or op.name or ""
     if op.candidates is not None and anchor.strip() not in map(str.strip, op.candidates):
         return Missed("invented", detail=anchor)
-    known = parts(path, b"\n".join(text.contents).decode("utf-8", "replace"))
+    known = _parts_of(text, path)
     found = _anchors(text, op, known)
     several = len(found) > 1
     if op.line is not None and several:
@@ -51,6 +52,18 @@ def resolve(text: Text, op: Anchored, path: str, asked: bool = True) -> Found | 
         )
     placed = _placed(text, op, found[0], known is not None, asked)
     return replace(placed, by_number=True) if several and isinstance(placed, Found) else placed
+
+
+_KNOWN: WeakKeyDictionary[Text, tuple[str, list[Part] | None]] = WeakKeyDictionary()
+"""The parts of the texts that edits are looked for in: many edits ask for those of one."""
+
+
+def _parts_of(text: Text, path: str) -> list[Part] | None:
+    known = _KNOWN.get(text)
+    if known is None or known[0] != path:
+        source = b"\n".join(text.contents).decode("utf-8", "replace")
+        known = _KNOWN[text] = path, parts(path, source)
+    return known[1]
 
 
 def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:

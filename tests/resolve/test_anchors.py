@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from patchq.model.ops import Anchored
+from patchq.resolve import anchors
+from patchq.resolve.ladder import Missed
+from patchq.text.lines import Text
 from tests.helpers.ops import batch, plan, result
 from tests.helpers.trees import PATH
 
@@ -136,3 +139,19 @@ def test_a_lone_carriage_return_moves_no_line() -> None:
     op = anchored("insert_after", DEF, "y = 1\n", name="f")
     before = "s = 'a'  # \r x\ndef f():\n    return 1\n"
     assert result(before, op, path="m.py") == before + "y = 1\n"
+
+
+def test_a_file_is_parsed_once_for_all_its_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parts = anchors.parts
+
+    def counted(path: str, source: str) -> list[anchors.Part] | None:
+        parsed.append(path)
+        return parts(path, source)
+
+    monkeypatch.setattr(anchors, "parts", counted)
+    text = Text(b"def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    for name in ("one", "two", "three"):
+        op = Anchored("delete", "function_definition", None, name, "")
+        assert isinstance(anchors.resolve(text, op, "a.py"), Missed) == (name == "three")
+    assert parsed == ["a.py"]
