@@ -163,7 +163,11 @@ class Repository:
             raise RepositoryFault(
                 f"cannot open {found}: {error}", cure.format(path=path, root=root)
             ) from None
-        if why := _partial(raw_repository):
+        try:
+            why = _partial(raw_repository)
+        except pygit2.GitError as error:
+            raise _misconfigured(error) from None
+        if why:
             raise RepositoryFault(f"cannot work in {found}: {why}", _CURES["partialclone"])
         return cls(raw_repository)
 
@@ -187,6 +191,8 @@ class Repository:
             return self.raw_repository.config[key]
         except KeyError:
             return None
+        except pygit2.GitError as error:
+            raise _misconfigured(error) from None
 
     def hooks_directory(self) -> Path:
         """Where git looks for the repository's hooks (`core.hooksPath`, else `hooks`)."""
@@ -510,6 +516,13 @@ def unreadable(what: str, error: Exception) -> Fault:
     found = fault(what, error)
     why = "it is missing" if isinstance(error, KeyError) else str(error)
     return found if isinstance(found, DiskFault) else ObjectDamaged(f"{what}: {why}", FSCK)
+
+
+def _misconfigured(error: Exception) -> Fault:
+    """The fault of reading git's configuration: the machine's, or of what somebody wrote there."""
+    found = fault("cannot read git's configuration", error)
+    cure = "see what `git config --list --show-origin` says"
+    return found if isinstance(found, DiskFault) else RepositoryFault(str(found), cure)
 
 
 def fault(what: str, error: Exception) -> Fault:

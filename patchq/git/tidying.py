@@ -31,6 +31,8 @@ from patchq.model.errors import Fault
 _LOG = logging.getLogger("patchq")
 _PAUSE_SECONDS = 60.0
 _WORDS = ("maintenance", "run", "--auto", "--quiet")
+_OFF = ("false", "no", "off", "0")
+"""How git spells that something is switched off."""
 FEW = 8
 """The largest packs, which stay as long as the others together are no half of the next one."""
 MANY = 24
@@ -67,9 +69,9 @@ class Tidying:
 
     def _wanted(self) -> bool:
         try:
-            return bool(self._repo.raw_repository.config.get_bool("maintenance.auto"))
-        except (KeyError, ValueError):
-            return True
+            return (self._repo.setting("maintenance.auto") or "true").lower() not in _OFF
+        except Fault:
+            return False
 
 
 class Combining:
