@@ -12,7 +12,7 @@ from patchq.cli import arguments, batches, output, places
 from patchq.cli.arguments import Argument
 from patchq.model.errors import TimeIsUp, UsageError
 from patchq.model.names import response_name
-from patchq.model.report import LANDED, Report
+from patchq.model.report import OVER, REPLACED, STANDING, Report
 from patchq.model.values import State
 from patchq.pipeline.ground import Ground
 from patchq.queue.directory import DirectoryQueue
@@ -32,9 +32,9 @@ ARGUMENTS = (
         "--timeout", metavar="S", type=arguments.seconds, help="for so many seconds; then exit 124"
     ),
 )
-_ENDS = frozenset[State]({"rejected", "discarded", "superseded", "duplicate", "reverted"})
+_ENDS = OVER | REPLACED
 """States that no other one follows."""
-_GOOD = LANDED | {"proposed", "duplicate"}
+_GOOD = STANDING | {"duplicate"}
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.25
 
 

@@ -64,16 +64,16 @@ def parse(data: bytes, name: str = ".patchq.yaml") -> Config:
 
 
 def place(path: Path, *steps: int | str) -> str:
-    """Where a key that the file has stands, as messages name it: `FILE:LINE:COLUMN KEY`."""
+    """Where a key stands, or would, as messages name it: `FILE:LINE:COLUMN KEY`."""
     key = node = yamlio.parse(path.read_bytes().decode())
     dotted = ""
     for step in steps:
+        dotted += f"[{step}]" if isinstance(step, int) else f".{step}"
         if isinstance(node, yamlio.Mapping):
-            key, node = [entry for entry in node.entries if entry[0].text == step][-1]
-            dotted += f".{step}"
+            found = [entry for entry in node.entries if entry[0].text == step]
+            key, node = found[-1] if found else (key, None)
         elif isinstance(node, yamlio.Sequence) and isinstance(step, int):
             key = node = node.items[step]
-            dotted += f"[{step}]"
     assert key is not None
     return f"{path.name}:{key.line}:{key.column} {dotted.removeprefix('.')}"
 

@@ -51,7 +51,7 @@ def test_g12_g14_g15_a_crash_leaves_nothing_to_object_to(tmp_path: Path) -> None
 def test_g14_a_small_disk_is_named_and_left_in_order(tmp_path: Path) -> None:
     """A hook's tree, a work tree that follows, or a pack does not fit; the sweep tries all."""
     words = ["--case", "checkout", "--case", "many", "--only", "pages"]
-    words += ["--at", "40", "--at", "65", "--at", "68"]
+    words += ["--at", "20", "--at", "32", "--at", "40"]
     done = bench("crash.full", *words, cwd=tmp_path)
     if done.returncode == 3:
         pytest.skip(done.stderr)

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 from patchq.llm.request import MOST_FILES
 from patchq.model.errors import UsageError
 from patchq.model.names import batch_id, nearest
+from patchq.model.values import State
 from patchq.text.quote import clip
 
 LONGEST_WAIT = 600.0
@@ -123,13 +124,7 @@ class ReportArguments(Arguments):
 
 class StatusArguments(Arguments):
     agent: Word | None = None
-    state: (
-        Literal[
-            "proposed", "held", "rejected", "applied", "duplicate", "accepted", "discarded",
-            "superseded", "reverted",
-        ]
-        | None
-    ) = None  # fmt: skip
+    state: State | None = None
     limit: int = Field(default=20, ge=1, le=MOST_LISTED)
 
 
