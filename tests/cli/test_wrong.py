@@ -32,7 +32,7 @@ OWN = {
     "log": "-n 0",
     "stats": "--by day",
     "mcp": "--http loopback",
-    "doctor": "--before-stop",
+    "doctor": "--before-begin",
     "fsck": "--repiar",
     "submit": "nowhere.md",
     "wait": "good --for landed",

@@ -118,6 +118,21 @@ def test_a_work_tree_with_what_is_not_committed(repo: Path) -> None:
     assert git("log", "-1", "--format=%s", "main", cwd=repo) == "Raise it"
 
 
+def test_a_linked_work_tree_hands_in_all_that_the_target_has_not(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", FILES)
+    patchq("init", cwd=repo)
+    there = tmp_path / "there"
+    git("worktree", "add", "-q", "-b", "work", str(there), cwd=repo)
+    commit_files(there, {"a.txt": "committed\n"}, "Commit it")
+    (there / "b.txt").write_text("not committed\n")
+    patchq("submit", "--worktree", cwd=there)
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "there")
+    assert (told["target"], told["base"]["commit"]) == ("main", git("rev-parse", "main", cwd=repo))
+    assert git("show", f"{told['commit']}:a.txt", cwd=repo) == "committed"
+    assert git("show", f"{told['commit']}:b.txt", cwd=repo) == "not committed"
+
+
 def test_a_series_is_one_batch_for_each_commit(repo: Path) -> None:
     for number in (1, 2, 3):
         commit_files(repo, {"a.txt": LINES.replace("line 2\n", f"LINE {number}\n")}, f"{number}")
