@@ -129,6 +129,14 @@ def new_store(path: Path, *, home: Path) -> Path:
     return path
 
 
+def store_of(clone: Path, room: Path, *, home: Path) -> tuple[Path, str]:
+    """A store with the history of a clone's HEAD on `main`, and the id (hex) of that commit."""
+    store = new_store(room / "store.git", home=home)
+    words = ("-c", "fetch.unpackLimit=1", "fetch", "-q", str(clone.absolute()))
+    git(store, *words, "HEAD:refs/heads/main", home=home)
+    return store, git(store, "rev-parse", "refs/heads/main", home=home).decode().strip()
+
+
 def new_repository(
     path: Path, store: Path, refs: dict[str, str], *, head: str, bare: bool = False
 ) -> Path:

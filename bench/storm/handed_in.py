@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.console import command_line, say
-from bench.git import BenchError, environment, find_command, git, new_repository, new_store, run
+from bench.git import BenchError, environment, find_command, git, new_repository, run, store_of
 
 LEAST = 0.9
 """The share of clean merges that has to land."""
@@ -109,10 +109,7 @@ def hand_in(
     """Each case with its outcome, and what is to be said of it."""
     home = room / "home"
     home.mkdir()
-    store = new_store(room / "store.git", home=home)
-    words = ("-c", "fetch.unpackLimit=1", "fetch", "-q", str(args.clone.absolute()))
-    git(store, *words, "HEAD:refs/heads/main", home=home)
-    head = git(store, "rev-parse", "refs/heads/main", home=home).decode().strip()
+    store, head = store_of(args.clone, room, home=home)
     repo = room / "repo"
     new_repository(repo, store, {"main": head}, head="main")
     (repo / ".patchq.yaml").write_text(_CONFIG)
@@ -120,31 +117,40 @@ def hand_in(
     stdin = "".join(f"create refs/heads/{case.name} {case.tip}\n" for case in found)
     git(repo, "update-ref", "--stdin", home=home, data=stdin.encode())
     say(f"handing in {len(found)} commits, {sum(case.odd for case in found)} of more than lines")
-    turned_away = {}
-    for case in found:
-        words = ("submit", "--range", f"{case.parent}..{case.commit}", "--target", case.name)
-        done = subprocess.run(
-            [*command, "--json", *words], cwd=repo, env=environment(home), capture_output=True,
-            check=False,
-        )  # fmt: skip
-        if done.returncode:
-            turned_away[case.name] = done.stderr.decode(errors="replace").strip()
-        else:
-            turned_away[case.name] = "#" + json.loads(done.stdout)["id"]
+    doors = {case: _submitted(command, repo, home, case) for case in found}
     ended = run([*command, "run"], repo, home=home)
     if ended.code not in (0, 1):
         raise BenchError(f"run ended with {ended.code}: {ended.errors[-800:]}")
     for case in found:
-        yield case, *_outcome(repo, home, case, turned_away[case.name])
+        yield case, *_outcome(repo, home, case, doors[case])
 
 
-def _outcome(repo: Path, home: Path, case: Case, door: str) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What `submit` said: the batch's id, or why there is none."""
+
+    id: str | None
+    said: str = ""
+
+
+def _submitted(command: Sequence[str], repo: Path, home: Path, case: Case) -> Door:
+    words = ("submit", "--range", f"{case.parent}..{case.commit}", "--target", case.name)
+    done = subprocess.run(
+        [*command, "--json", *words], cwd=repo, env=environment(home), capture_output=True,
+        check=False,
+    )  # fmt: skip
+    if done.returncode:
+        return Door(None, done.stderr.decode(errors="replace").strip())
+    return Door(json.loads(done.stdout)["id"])
+
+
+def _outcome(repo: Path, home: Path, case: Case, door: Door) -> tuple[str, str]:
     tree = merged(repo, home, case)
     clean = "" if tree else ", as git"
     tip = git(repo, "rev-parse", f"refs/heads/{case.name}", home=home).decode().strip()
-    if not door.startswith("#"):
-        return ("refused at the door" if tip == case.tip else "wrong"), door
-    told = [*(repo / ".patchq").glob(f"*/{door[1:]}.report.json")]
+    if door.id is None:
+        return ("refused at the door" if tip == case.tip else "wrong"), door.said
+    told = [*(repo / ".patchq").glob(f"*/{door.id}.report.json")]
     report: dict[str, Any] = {"state": "none"}
     if len(told) == 1:
         report = json.loads(told[0].read_bytes())

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.console import command_line
-from bench.git import BenchError, find_command, git, new_repository, new_store, run
+from bench.git import BenchError, find_command, new_repository, run, store_of
 from bench.storm.facts import Facts
 from bench.storm.ort import merged, write_commits
 from bench.storm.pairs import Pair, move_on, pairs
@@ -64,10 +64,7 @@ def _trees(judge: Judge, pair: Pair) -> list[str]:
 def replay(args: argparse.Namespace, room: Path, command: Sequence[str]) -> Counter[str]:
     home = room / "home"
     home.mkdir()
-    store = new_store(room / "store.git", home=home)
-    words = ("-c", "fetch.unpackLimit=1", "fetch", "-q", str(args.clone.absolute()))
-    git(store, *words, "HEAD:refs/heads/main", home=home)
-    head = git(store, "rev-parse", "refs/heads/main", home=home).decode().strip()
+    store, head = store_of(args.clone, room, home=home)
     repo = room / "repo"
     new_repository(repo, store, {"main": head, "side": head}, head="side")
     (repo / ".patchq/inbox").mkdir(parents=True)

@@ -1,8 +1,7 @@
 """Many objects in one file, and its index, as git keeps them (`git help format-pack`).
 
 libgit2 compares all objects of a kind with each other to find out which could be told as the
-difference of which; that took a third of a landing's
-time.  Whoever makes an object here knows what
+difference of which; that took a third of a landing's time.  Whoever makes an object here knows what
 it was made of, and what stays the same is at its beginning and at its end.
 """
 

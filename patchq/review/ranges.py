@@ -22,8 +22,8 @@ MOST_COMMITS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A change from the commit `base` to the commit `result`; `commits` are those
-    between them, the oldest first.  All are ids in hex."""
+    """A change from the commit `base` to the commit `result`; `commits` are those between them, the
+    oldest first.  All are ids in hex."""
 
     base: str
     result: str
