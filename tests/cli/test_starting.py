@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,15 +23,26 @@ ROOMS = {
     "patchq.pipeline.world", "patchq.plan", "patchq.resolve", "patchq.land",
 }  # fmt: skip
 """What decides on responses, and changes branches."""
-PRINTS = "import sys; from patchq.cli import main; code = main(sys.argv[1:]); " + (
-    "print(*sys.modules, sep='\\n', file=sys.stderr); sys.exit(code)"
-)
+PRINTS = """
+import sys
+before = set(sys.modules)
+from patchq.cli import main
+code = main(sys.argv[1:])
+print(*(set(sys.modules) - before), sep="\\n", file=sys.stderr)
+sys.exit(code)
+"""
 
 
 def imported(repo: Path, *words: str) -> set[str]:
-    """The modules that a process has after the command, which has to succeed."""
+    """The modules that the command brought into its process; it has to succeed.
+
+    What measures coverage imports packages of its own, late ones too: it stays out.
+    """
     command = [sys.executable, "-c", PRINTS, *words]
-    done = subprocess.run(command, cwd=repo, capture_output=True, text=True, check=True)
+    environ = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
+    done = subprocess.run(
+        command, cwd=repo, env=environ, capture_output=True, text=True, check=True
+    )
     return set(done.stderr.splitlines())
 
 
