@@ -25,7 +25,11 @@ SOLE_IMPORTERS = {
     "anyio": "patchq.cli.mcp",
     "mcp": "patchq.cli.mcp",
     "mcp_types": "patchq.cli.mcp",
-    "uvicorn": "patchq.cli.mcp",
+    "jinja2": "patchq.cli.page",
+    "multipart": "patchq.cli.page",
+    "pygments": "patchq.cli.page",
+    "starlette": "patchq.cli.page",
+    "uvicorn": "patchq.cli.loopback",
 }
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {

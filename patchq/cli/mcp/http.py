@@ -10,75 +10,48 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-import signal
-import socket
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
-from patchq.cli import output
+from patchq.cli import loopback, output
 from patchq.cli.mcp.tools import Tools
 from patchq.model.errors import UsageError
 
 TOKEN = "PATCHQ_MCP_TOKEN"
 PATH = "/mcp"
-_HOST = "127.0.0.1"
 _LEAST_TOKEN = 16
 _ESCAPES = 2
 """A response's text may be so many times as long in JSON; more is refused by its size."""
 _BESIDE = 64 << 10
-_LAST_ANSWERS_SECONDS = 3
-_MOST_AT_ONCE = 256
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-def port_of(text: str) -> int:
-    """What `--http` says; `UsageError` for what is no port, such as another address."""
-    if text.isascii() and text.isdigit() and int(text) < 1 << 16:
-        return int(text)
-    raise UsageError(
-        f"--http {text}: expected a port; MCP is served on {_HOST} and nowhere else",
-        "to reach it from elsewhere, put a proxy that authenticates in front of it",
-    )
-
-
 def serve(args: Namespace, server: Server, tools: Tools, response_bytes: int) -> int:
     """Listen until a signal ends it; what waits for a verdict is then told that there is none."""
     token, made = _token()
-    with _bound(port_of(args.http)) as bound:
-        port = bound.getsockname()[1]
+    with loopback.bound(loopback.port_of(args.http, "--http")) as own:
+        port = own.getsockname()[1]
         app = server.streamable_http_app(
             streamable_http_path=PATH,
             max_request_body_size=_ESCAPES * response_bytes + _BESIDE,
             transport_security=TransportSecuritySettings(
-                allowed_hosts=[f"{name}:{port}" for name in (_HOST, "localhost")],
-                allowed_origins=[f"http://{name}:{port}" for name in (_HOST, "localhost")],
+                allowed_hosts=[f"{name}:{port}" for name in loopback.NAMES],
+                allowed_origins=[f"http://{name}:{port}" for name in loopback.NAMES],
             ),
         )
-        config = uvicorn.Config(
-            Guarded(app, token),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=_MOST_AT_ONCE,
-            timeout_graceful_shutdown=_LAST_ANSWERS_SECONDS,
-        )
-        listening = uvicorn.Server(config)
+        listening = loopback.server(Guarded(app, token))
         tools.ending = lambda: listening.should_exit
-        url = f"http://{_HOST}:{port}{PATH}"
+        url = f"http://{loopback.HOST}:{port}{PATH}"
         told = {"url": url, **({"token": token} if made else {})}
         lines = [f"patchq serves MCP at {url}", *([f"token: {token}"] if made else [])]
         output.emit(args, told, *lines)
-        # The server raises the signal that ended it once more, when all is done.
-        signal.signal(signal.SIGTERM, lambda *_: None)
-        listening.run(sockets=[bound])
+        loopback.listen(listening, own)
     return 0
 
 
@@ -116,16 +89,3 @@ def _token() -> tuple[str, bool]:
             f"leave it out, and one is made: unset {TOKEN}",
         )
     return given, False
-
-
-def _bound(port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((_HOST, port))
-    except OSError as error:
-        bound.close()
-        raise UsageError(
-            f"cannot listen at {_HOST}:{port}: {error.strerror}", "give another port, or 0 for any"
-        ) from None
-    return bound

@@ -16,10 +16,10 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from patchq import __version__
+from patchq.cli.door import Door
 from patchq.cli.mcp import arguments, resources
 from patchq.cli.mcp.arguments import ProblemAnswer, VerdictAnswer
 from patchq.cli.mcp.definitions import DEFINITIONS, INSTRUCTIONS, Definition
-from patchq.cli.mcp.door import Door
 from patchq.cli.mcp.tools import ToolAnswer, Tools
 from patchq.cli.mcp.updates import Updates
 from patchq.formats.registry import FORMATS

@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 
 from patchq.cli import batches, check, output, status, submit
+from patchq.cli.door import Door, directory_queue
 from patchq.cli.mcp import calls
 from patchq.cli.mcp.arguments import (
     AnswerArguments,
@@ -31,7 +32,7 @@ from patchq.cli.mcp.arguments import (
     WaitArguments,
     WithdrawArguments,
 )
-from patchq.cli.mcp.door import Door, directory_queue
+from patchq.cli.mcp.tokens import token as token_of
 from patchq.formats.envelope.opening import open_response
 from patchq.llm import prompts
 from patchq.llm.request import Request, RequestedFile
@@ -126,7 +127,7 @@ class Tools:
             queue, opened = directory_queue(world), open_response(data)
             header = opened.header if isinstance(opened, Envelope) else None
             digest = sha256(data).hexdigest()
-            token = self._door.token(world, digest)
+            token = token_of(world.queue_root, digest)
             # Two who send the same bytes at once are told apart by their files' names.
             mark = f"{time.time_ns() & 0xFFFFFF:06x}"
             stem = secrecy.batch_id((header and (header.message or header.agent)) or "edit")
@@ -305,7 +306,7 @@ class Tools:
             report = world.queue.load(asked.id)
             if report is None:
                 raise UsageError(f"there is no verdict on {asked.id}", "see `status`")
-            right = self._door.token(world, report["source"]["sha256"])
+            right = token_of(world.queue_root, report["source"]["sha256"])
             if not hmac.compare_digest(asked.token.encode(), right.encode()):
                 raise UsageError(
                     f"the token is not that of {asked.id}", "give the one that `submit` returned"

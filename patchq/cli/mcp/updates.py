@@ -16,7 +16,7 @@ import anyio
 import mcp_types as types
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
-from patchq.cli.mcp.door import Door
+from patchq.cli.door import Door
 from patchq.cli.mcp.resources import REPORT, STATUS
 
 _LOG = logging.getLogger("patchq")

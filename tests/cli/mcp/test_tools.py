@@ -18,10 +18,10 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from patchq.cli.door import Door
 from patchq.cli.mcp import calls
 from patchq.cli.mcp.arguments import EditArguments
 from patchq.cli.mcp.definitions import DEFINITIONS
-from patchq.cli.mcp.door import Door
 from patchq.cli.mcp.server import described, make
 from patchq.cli.mcp.tools import Tools
 from patchq.cli.mcp.updates import Updates

@@ -7,12 +7,9 @@ seen by the next call.
 
 from __future__ import annotations
 
-import hmac
-import os
-import secrets
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -21,10 +18,6 @@ from patchq.model.errors import Fault
 from patchq.pipeline.world import World
 from patchq.queue.directory import PUBLIC, REPORT, DirectoryQueue
 from patchq.queue.spool import VERDICTS, valid
-
-KEY = "mcp.key"
-"""What tokens are made with; below the queue, so that they outlive the server."""
-_KEY_BYTES = 32
 
 
 class Door:
@@ -67,10 +60,6 @@ class Door:
         self._world = None
         self._opened.close()
 
-    def token(self, world: World, sha256: str) -> str:
-        """What lets a caller withdraw the response: whoever has it has submitted these bytes."""
-        return hmac.digest(self._key(world.queue_root), sha256.encode(), "sha256").hex()[:32]
-
     def pulse(self, *more: str) -> object:
         """Another value when verdicts may have come since, or something in the folders `more`."""
         root = self._root
@@ -89,22 +78,6 @@ class Door:
         """What tells whether the world is still the one that was opened."""
         there = self._root is not None and self._root.is_dir()
         return (_stamp(self._site.config_path), self._site.repo.head_branch(), there)
-
-    def _key(self, root: Path) -> bytes:
-        path = root / KEY
-        with suppress(FileNotFoundError):
-            if len(key := path.read_bytes()) == _KEY_BYTES:
-                return key
-        scratch = root / f".{KEY}.{secrets.token_hex(4)}"
-        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(fd, secrets.token_bytes(_KEY_BYTES))
-            with suppress(FileExistsError):
-                os.link(scratch, path)  # of two that make one, both use the first
-        finally:
-            os.close(fd)
-            scratch.unlink()
-        return path.read_bytes()
 
 
 def directory_queue(world: World) -> DirectoryQueue:
