@@ -9,7 +9,6 @@ from pathlib import Path
 from unicodedata import category
 
 from patchq.cli import opening
-from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
@@ -57,9 +56,7 @@ def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]
 def _named(args: Namespace, world: World) -> tuple[Range, str]:
     """What is handed in, and a name for it."""
     repo = world.repo
-    # The queue's target, not what a linked work tree has checked out.
-    main = Repository.open(repo.commondir).head_branch()
-    target = args.target or world.config.target or main or world.target
+    target = args.target or world.target
     if args.branch is not None:
         return ranges.of_branch(repo, args.branch, target), batch_id(args.branch)
     if args.range is not None:

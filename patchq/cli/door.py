@@ -77,7 +77,11 @@ class Door:
     def _signs(self) -> object:
         """What tells whether the world is still the one that was opened."""
         there = self._root is not None and self._root.is_dir()
-        return (_stamp(self._site.config_path), self._site.repo.head_branch(), there)
+        return (
+            _stamp(self._site.config_path),
+            self._site.repo.head_branch(self._site.repo.commondir),
+            there,
+        )
 
 
 def directory_queue(world: World) -> DirectoryQueue:

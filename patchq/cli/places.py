@@ -118,14 +118,20 @@ def open_ground(args: Namespace, *, targeted: bool = False, writes: bool = False
     config = site.load_config()
     setup_log(args, config)
     repo, root = site.repo, site.home / config.queue.path
-    target = _target(repo, config) if targeted else config.target or repo.head_branch() or ""
+    target = _target(repo, config) if targeted else default_target(repo, config) or ""
     looks = not writes and not root.is_dir()
     queue = MemoryQueue() if looks else open_queue(args, site, config)
     return Ground(repo, queue, root, config, target)
 
 
+def default_target(repo: Repository, config: Config) -> str | None:
+    """The configured branch, else the one that the main work tree has checked out: the queue is
+    that of the whole repository, whichever linked work tree a command is called in."""
+    return config.target or repo.head_branch(repo.commondir)
+
+
 def _target(repo: Repository, config: Config) -> str:
-    target = config.target or repo.head_branch()
+    target = default_target(repo, config)
     if target is None:
         raise UsageError(
             "HEAD is on no branch that has a commit, so there is no default target",

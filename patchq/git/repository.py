@@ -213,9 +213,10 @@ class Repository:
     def is_symbolic(self, fullname: str) -> bool:
         return (ref_value(self.commondir, fullname) or "").startswith("ref:")
 
-    def head_branch(self) -> str | None:
-        """The short name of the branch that is checked out; None when detached or unborn."""
-        target = head_target(self.gitdir)
+    def head_branch(self, gitdir: Path | None = None) -> str | None:
+        """The short name of the branch that is checked out here, or in the work tree with that git
+        directory; None when detached or unborn."""
+        target = head_target(gitdir or self.gitdir)
         name = target.removeprefix("refs/heads/")
         return name if name != target and self.ref_target(target) else None
 

@@ -125,8 +125,9 @@ def test_a_linked_work_tree_hands_in_all_that_the_target_has_not(tmp_path: Path)
     git("worktree", "add", "-q", "-b", "work", str(there), cwd=repo)
     commit_files(there, {"a.txt": "committed\n"}, "Commit it")
     (there / "b.txt").write_text("not committed\n")
+    assert patchq("--json", "status", cwd=there).json()["target"] == "main"
     patchq("submit", "--worktree", cwd=there)
-    patchq("run", cwd=repo)
+    patchq("run", cwd=there)
     told = report(repo / ".patchq", "there")
     assert (told["target"], told["base"]["commit"]) == ("main", git("rev-parse", "main", cwd=repo))
     assert git("show", f"{told['commit']}:a.txt", cwd=repo) == "committed"

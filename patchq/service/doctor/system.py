@@ -89,7 +89,7 @@ def _clock(repo: Repository | None) -> Iterator[Finding]:
     now = time.time()
     branch = tip = None
     with suppress(Fault):  # `_target` says so
-        branch = repo.head_branch() if repo else None
+        branch = repo.head_branch(repo.commondir) if repo else None
         tip = repo.branch_tip(branch) if repo and branch else None
     if now < _EARLIEST:
         yield Finding(
@@ -208,7 +208,7 @@ def _signing(repo: Repository, config: Config) -> Finding:
 
 def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
     try:
-        target = (config.target if config else None) or repo.head_branch()
+        target = (config.target if config else None) or repo.head_branch(repo.commondir)
         tip = repo.branch_tip(target) if target else None
     except Fault as fault:
         held = isinstance(fault, ObjectDamaged)  # and what is for other branches goes on
