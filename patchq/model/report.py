@@ -63,6 +63,21 @@ class SourceEntry(TypedDict):
     bytes: ReadOnly[int | None]
 
 
+class Moment(TypedDict):
+    """A time: seconds since the epoch, and the same for people (UTC)."""
+
+    unix: ReadOnly[float]
+    iso: ReadOnly[str]
+
+
+class SizeEntry(TypedDict):
+    """How much a batch changes: files, and the lines that it adds and takes away."""
+
+    files: ReadOnly[int]
+    added: ReadOnly[int]
+    deleted: ReadOnly[int]
+
+
 class BaseCommit(TypedDict):
     """The commit (hex) that the edits were resolved on."""
 
@@ -175,7 +190,11 @@ class RetryEntry(TypedDict):
 
 
 class BatchDocument(TypedDict):
-    """What a report and a plan have, in their order."""
+    """What a report and a plan have, in their order.
+
+    `message` is the subject of the commit, or what it would have been.  `received` is when the
+    queue took the response, `decided` when the batch came to the state that it has.
+    """
 
     schema: ReadOnly[str]
     id: ReadOnly[str]
@@ -184,6 +203,9 @@ class BatchDocument(TypedDict):
     source: ReadOnly[SourceEntry]
     agent: ReadOnly[str | None]
     model: ReadOnly[str | None]
+    message: ReadOnly[str | None]
+    received: ReadOnly[Moment | None]
+    decided: ReadOnly[Moment | None]
     mode: ReadOnly[Mode | None]
     target: ReadOnly[str | None]
     base: ReadOnly[BaseEntry | None]
@@ -195,6 +217,7 @@ class BatchDocument(TypedDict):
     corrections: ReadOnly[Sequence[CorrectionEntry]]
     attempts: ReadOnly[Sequence[AttemptEntry]]
     hooks: ReadOnly[Sequence[HookEntry]]
+    size: ReadOnly[SizeEntry | None]
     diff: ReadOnly[str]
     retry: ReadOnly[RetryEntry]
     timings: ReadOnly[Mapping[str, float]]
@@ -204,6 +227,10 @@ class Report(BatchDocument):
     """The parsed content of `<id>.report.json`."""
 
     state: ReadOnly[State]
+
+
+ADDED = frozenset({"message", "received", "decided", "size"})
+"""The keys that reports of an older patchq do not have; they are null when one is read."""
 
 
 class CommittedReport(Report):
@@ -235,12 +262,15 @@ class ReportChanges(TypedDict, total=False):
     """What a later state may change in a report."""
 
     duplicate_of: ReadOnly[str | None]
+    message: ReadOnly[str | None]
+    decided: ReadOnly[Moment | None]
     commit: ReadOnly[str | None]
     tree: ReadOnly[str | None]
     branch: ReadOnly[str | None]
     edits: ReadOnly[Sequence[EditEntry]]
     problems: ReadOnly[Sequence[ProblemEntry]]
     hooks: ReadOnly[Sequence[HookEntry]]
+    size: ReadOnly[SizeEntry | None]
     diff: ReadOnly[str]
 
 

@@ -413,6 +413,10 @@ class Outcome(ResponseVerdict):
     commit: str | None = None
     tree: str | None = None
     branch: str | None = None
+    subject: str = ""
+    received: float | None = None
+    decided: float | None = None
+    """Seconds since the epoch."""
     retries: str | None = None
     attempts: tuple[Attempt, ...] = ()
     prompt: str | None = None

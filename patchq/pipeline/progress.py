@@ -8,6 +8,7 @@ before the end.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -37,7 +38,7 @@ from patchq.model.values import (  # fmt: skip
     Tree,
 )
 from patchq.pipeline.world import Choice, Tips, World
-from patchq.queue import Claim
+from patchq.queue import Claim, spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,9 @@ class Decision(ResponseVerdict):
             commit=self.commit,
             tree=self.candidate.tree if self.candidate else None,
             branch=records.branch(self.id) if self.state == "proposed" else None,
+            subject=self.subject,
+            received=spool.claimed(self.claim.token),
+            decided=None if self.state == "held" or self.choice.dry_run else time.time(),
             retries=self.header.retries,
             attempts=generation.attempts,
             prompt=generation.prompt,
@@ -170,6 +174,8 @@ class Incoming:
     problems: tuple[Problem, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds, by stage."""
+    subject: str = ""
+    """Of its commit, as far as the response says it itself."""
 
     def then(self, stage: Callable[[Self], _Next]) -> _Next | Decision:
         """The next stage.  A defect of patchq's own refuses the response, so that it is neither

@@ -74,9 +74,8 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
         claim, secrecy.batch_id(header.id or incoming.stem)
     )
     logs.turn_to(id)
-    response = Response(
-        **vars(incoming.timed("open_ms", began)), id=id, header=header, envelope=envelope
-    )
+    incoming = replace(incoming.timed("open_ms", began), subject=message.headline(header))
+    response = Response(**vars(incoming), id=id, header=header, envelope=envelope)
     problems = (
         secrecy.in_header(header, incoming.stem) or incoming.generation.problems or unreadable
     )
@@ -164,7 +163,8 @@ def parse(based: Based) -> Read | Decision:
         return based.refuse(*parsed.problems)
     if candidates:
         parsed = replace(parsed, edits=tuple(_offered(edit, candidates) for edit in parsed.edits))
-    read = Read(**vars(based.warned(*parsed.problems)), parsed=parsed)
+    subject = message.headline(based.header, parsed.summary)
+    read = Read(**vars(replace(based.warned(*parsed.problems), subject=subject)), parsed=parsed)
     if not parsed.edits:
         return read.refuse(
             Problem(

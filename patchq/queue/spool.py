@@ -25,7 +25,7 @@ from typing import Any, cast
 from patchq.git import files
 from patchq.model.errors import DiskFault, UsageError
 from patchq.model.names import MAX_ID_BYTES, response_name
-from patchq.model.report import Report
+from patchq.model.report import ADDED, Report
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -311,11 +311,16 @@ def decode(data: bytes | None) -> dict[str, Any] | None:
 
 def report(data: bytes | None) -> Report | None:
     """The report that the JSON says, as patchq wrote it; None when there is none, or a torn one.
+    What an older patchq did not write is null.
 
     Here alone JSON becomes a `Report`, unproved: whether one that others may have changed still has
     all that a report has, `document.is_whole` says.
     """
-    return cast(Report | None, decode(data))
+    value = decode(data)
+    if value is not None and not value.keys() >= ADDED:
+        keys = (key for key in Report.__annotations__ if key in value or key in ADDED)
+        value = {key: value.get(key) for key in keys} | value
+    return cast(Report | None, value)
 
 
 class Tokens:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
 
 from patchq.model.report import (
+    ADDED,
     COMMITTED,
     AttemptEntry,
     BatchDocument,
@@ -25,6 +28,7 @@ from patchq.model.report import (
     CorrectionEntry,
     EditEntry,
     HookEntry,
+    Moment,
     ProblemEntry,
     Report,
     ReportChanges,
@@ -43,6 +47,7 @@ from patchq.model.values import (
 )
 from patchq.report import page, secrecy
 from patchq.report.codes import CODES
+from patchq.text import unified
 from patchq.text.quote import HIDDEN, clip, visible
 
 SCHEMA = "patchq.report/1"
@@ -82,6 +87,9 @@ def _whole(outcome: Outcome) -> Report:
         },
         "agent": _short(outcome.agent),
         "model": _short(outcome.model),
+        "message": None if secret else _short(outcome.subject or None),
+        "received": moment(outcome.received),
+        "decided": moment(outcome.decided),
         "mode": outcome.mode,
         "target": _short(outcome.target),
         "base": {"commit": base.commit, "how": base.how} if base else None,
@@ -93,6 +101,7 @@ def _whole(outcome: Outcome) -> Report:
         "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
         "attempts": [_entry(attempt, AttemptEntry) for attempt in outcome.attempts],
         "hooks": hook_runs(outcome.hooks),
+        "size": unified.size(outcome.diff),
         "diff": "" if secret else outcome.diff,
         "retry": {"prompt": None, "of": _short(outcome.retries)},
         "timings": dict(outcome.timings),
@@ -111,11 +120,11 @@ def _evidence(problem: Problem) -> page.Evidence:
 
 def to_plan(outcome: Outcome) -> BatchDocument:
     """What hooks are told of a batch (`patchq.plan/1`): the report without a verdict, uncut."""
-    return {**_whole(replace(outcome, hooks=())), "schema": PLAN, "state": None}
+    return {**_whole(replace(outcome, hooks=(), decided=None)), "schema": PLAN, "state": None}
 
 
 def with_state(report: Report, state: State, **changes: Unpack[ReportChanges]) -> Report:
-    """The report with a later state and other values for some of its keys.
+    """The report with a later state, decided now, and other values for some of its keys.
 
     The review branch is gone in every state but `proposed`, unless `branch` says otherwise.
     """
@@ -123,7 +132,16 @@ def with_state(report: Report, state: State, **changes: Unpack[ReportChanges]) -
     if unknown:
         raise ValueError(f"{SCHEMA} has no {', '.join(sorted(unknown))}; it has {', '.join(KEYS)}")
     branch = report["branch"] if state == "proposed" else None
-    return _fitted({**report, "state": state, "branch": branch, **changes})
+    decided = report["decided"] if state == report["state"] else moment(time.time())
+    return _fitted({**report, "state": state, "decided": decided, "branch": branch, **changes})
+
+
+def moment(seconds: float | None) -> Moment | None:
+    """A time of the wall clock, in seconds since the epoch, as reports have it."""
+    if seconds is None:
+        return None
+    iso = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"unix": round(seconds, 3), "iso": iso}
 
 
 def with_problems(report: Report, *problems: Problem) -> Report:
@@ -135,7 +153,7 @@ def is_whole(value: Mapping[str, object], id: str) -> TypeGuard[Report]:
     """Whether an object of JSON is a report on the batch, with everything that a report has."""
     source = value.get("source")
     return (
-        value.keys() == set(KEYS)
+        set(KEYS) - ADDED <= value.keys() <= set(KEYS)
         and (value["schema"], value["id"]) == (SCHEMA, id)
         and value["state"] in get_args(State)
         and isinstance(source, dict)

@@ -62,6 +62,11 @@ def compose(
     return "\n\n".join(part for part in (title, body, block) if part) + "\n"
 
 
+def headline(header: Header, summary: str | None = None) -> str:
+    """What a response says of all its edits, in one line; empty where it says nothing."""
+    return _title_and_rest(header.message or "", summary or "", ())[0]
+
+
 def subject(message: str) -> str:
     """The first line."""
     return message.split("\n", 1)[0]

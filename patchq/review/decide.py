@@ -105,7 +105,13 @@ def _changes(
     if not anew:
         return landed
     made = document.to_json(decision.outcome())
-    return {**landed, "edits": made["edits"], "diff": made["diff"]}
+    again: ReportChanges = {
+        "edits": made["edits"],
+        "message": made["message"],
+        "size": made["size"],
+        "diff": made["diff"],
+    }
+    return {**landed, **again}
 
 
 def _check_that_it_waits(world: World, id: str) -> None:

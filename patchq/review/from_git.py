@@ -9,6 +9,7 @@ not there, and nothing is made up in its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 
@@ -18,9 +19,11 @@ from patchq.model.report import Report
 from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Problem, Source
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
+from patchq.pipeline.notes import Note
 from patchq.pipeline.traces import Trace
 from patchq.queue.register import Past
 from patchq.report import document
+from patchq.report.message import subject
 from patchq.text import unified
 
 SAYS_SO = "from git alone: its report is not in the queue"
@@ -54,6 +57,7 @@ def _remains(ground: Ground, id: str, past: Past) -> tuple[Report, str]:
             mode=ground.config.mode,
             duplicate_of=past.other,
             problems=(why,) if why else (),
+            decided=past.at,
         )
     )
     # What nobody knows any more is null.
@@ -112,6 +116,7 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
             model=(note and note.model) or model or None,
             base=Base(base, "tip"),
             commit=commit,
+            subject=subject(repo.message(commit)),
             tree=repo.tree(commit).root,
             edits=tuple(
                 EditOutcome(str(number), "", (0, 0), path, _op(*sides), "applied")
@@ -126,12 +131,26 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
         "source": {"name": None, "sha256": source, "bytes": None},
         "base": {"commit": base, "how": None},
         "mode": note.mode if note else None,
+        "size": made["size"] and {**made["size"], "files": len(changes)},
         "edits": [{**edit, "format": None, "at": None} for edit in made["edits"]],
     }
     branch = records.branch(batch.id) if batch.state == "proposed" else None
     return document.with_state(
-        known, batch.state, branch=branch, duplicate_of=note.by if note else None
+        known,
+        batch.state,
+        branch=branch,
+        duplicate_of=note.by if note else None,
+        decided=document.moment(_decided(ground, batch.id, note)),
     )
+
+
+def _decided(ground: Ground, id: str, note: Note | None) -> float | None:
+    """When the batch came to its state, as the decision's note has it, or the register of ids."""
+    with suppress(ValueError):
+        if note and note.time:
+            return datetime.fromisoformat(note.time).timestamp()
+    past = ground.queue.past(id)
+    return past.at if past else None
 
 
 def _op(before: Leaf | None, after: Leaf | None) -> str:

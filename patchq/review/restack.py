@@ -296,7 +296,9 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
         tree=again["tree"],
         edits=again["edits"],
         problems=[*again["problems"], *kept],
+        message=again["message"],
         hooks=again["hooks"],
+        size=again["size"],
         diff=again["diff"],
     )
 

@@ -6,8 +6,10 @@ surrogates (`surrogateescape`), so encoding the text that way gives the patch ba
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
+from patchq.model.report import SizeEntry
 from patchq.model.values import FileChange, LineHunk
 from patchq.text import binary_patch
 from patchq.text.line_diff import known_diff, line_diff
@@ -15,6 +17,8 @@ from patchq.text.lines import split_lines
 
 _CONTEXT = 3
 _BINARY_PROBE = 8000
+_RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
+_FILE = re.compile(r"^diff --git ", re.MULTILINE)
 _ESCAPES = {
     7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
     ord('"'): '\\"', ord("\\"): "\\\\",
@@ -29,6 +33,23 @@ def unified(changes: Sequence[FileChange], as_bytes: Collection[str] = ()) -> st
     """
     in_order = sorted(changes, key=lambda change: change.path)
     return "".join(_file(change, change.path in as_bytes) for change in in_order)
+
+
+def size(diff: str) -> SizeEntry | None:
+    """How much a diff that `unified` made changes; None where there is none.
+
+    Lines of a file stand behind a sign, so a line that begins otherwise is a header, and one that
+    begins with a blank is context; what is added and deleted follows from the hunks' ranges.
+    """
+    if not diff:
+        return None
+    ranges = [(int(old or 1), int(new or 1)) for old, new in _RANGES.findall(diff)]
+    context = diff.count("\n ")
+    return {
+        "files": len(_FILE.findall(diff)),
+        "added": sum(new for _, new in ranges) - context,
+        "deleted": sum(old for old, _ in ranges) - context,
+    }
 
 
 def _file(change: FileChange, as_bytes: bool) -> str:

@@ -56,6 +56,9 @@ REFUSED = Outcome(
     edits=(GOOD, BAD),
     problems=(WARNING, MISSED, SEVERAL, COLLIDES),
     retries="fix-41",
+    subject="Stop at 3",
+    received=0.25,
+    decided=1.5,
     timings={"parse_ms": 0.4},
     instructions="Answer with one block.\n",
 )

@@ -45,7 +45,12 @@ st.register_type_strategy(EditOutcome, values(EditOutcome, confidence=st.none() 
 st.register_type_strategy(HookRun, values(HookRun, seconds=NUMBERS))
 QUICKLY = settings(max_examples=50, phases=(Phase.reuse, Phase.generate))
 """A report is too large to be made small by trying."""
-OUTCOMES = values(Outcome, timings=st.dictionaries(st.text(max_size=9), NUMBERS, max_size=3))
+OUTCOMES = values(
+    Outcome,
+    timings=st.dictionaries(st.text(max_size=9), NUMBERS, max_size=3),
+    received=NUMBERS,
+    decided=NUMBERS,
+)
 
 
 class Bare:
@@ -108,6 +113,17 @@ def test_a_plan_has_the_keys_of_a_report(outcome: Outcome) -> None:
     plan = to_plan(outcome)
     check(plan, types_of_report.BatchDocument)
     assert (plan["schema"], plan["state"], plan["hooks"]) == ("patchq.plan/1", None, [])
+
+
+def test_a_report_of_an_older_patchq_is_read_with_what_it_does_not_tell_as_null() -> None:
+    report = to_json(PROPOSED)
+    older = {key: value for key, value in report.items() if key not in types_of_report.ADDED}
+    assert is_whole(older, PROPOSED.id)
+    read = spool.report(spool.encode(older))
+    assert read
+    assert dict(read) == {**report, **dict.fromkeys(types_of_report.ADDED)}
+    assert list(read) == list(KEYS)
+    assert not is_whole({key: value for key, value in older.items() if key != "edits"}, PROPOSED.id)
 
 
 def test_the_check_sees_what_is_wrong() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from patchq.model.report import BaseEntry, RetryEntry, SourceEntry
+from patchq.model.report import BaseEntry, Moment, RetryEntry, SizeEntry, SourceEntry
 from patchq.model.values import Outcome, Problem, Source, State
 from patchq.report.document import MAX_BYTES, dumps, to_json, with_problems, with_state
 from patchq.report.page import to_markdown
@@ -26,6 +26,9 @@ SCHEMA: dict[str, Any] = {
     "source": {"name": TEXT, "sha256": TEXT, "bytes": int},
     "agent": (str, NONE),
     "model": (str, NONE),
+    "message": (str, NONE),
+    "received": {"unix": NUMBER, "iso": TEXT},
+    "decided": {"unix": NUMBER, "iso": TEXT},
     "mode": TEXT,
     "target": (str, NONE),
     "base": {"commit": TEXT, "how": TEXT},
@@ -80,6 +83,7 @@ SCHEMA: dict[str, Any] = {
     "corrections": [],
     "attempts": [],
     "hooks": [],
+    "size": {"files": int, "added": int, "deleted": int},
     "diff": TEXT,
     "retry": {"prompt": (str, NONE), "of": (str, NONE)},
     "timings": {"parse_ms": NUMBER},
@@ -128,6 +132,12 @@ def test_what_a_report_says() -> None:
     assert report["base"] == base
     assert report["edits"][0]["at"] == [3, 9]
     assert report["edits"][0]["lines"] == [4, 6]
+    assert report["message"] == "Stop at 3"
+    received: Moment = {"unix": 0.25, "iso": "1970-01-01T00:00:00Z"}
+    assert report["received"] == received
+    size: SizeEntry = {"files": 1, "added": 1, "deleted": 1}
+    assert report["size"] == size
+    assert to_json(REFUSED)["size"] is None
     retry: RetryEntry = {"prompt": None, "of": "fix-41"}
     assert report["retry"] == retry
     assert to_json(REFUSED)["problems"][1]["alias"] == "EDIT_NO_OCCURRENCE_FOUND"
@@ -158,9 +168,14 @@ def test_a_later_state_keeps_the_rest() -> None:
     assert list(accepted) == list(report)
     assert {key for key, value in accepted.items() if (key, value) not in report.items()} == {
         "state",
+        "decided",
         "commit",
         "branch",
     }
+    before: Moment = {"unix": 1.5, "iso": "1970-01-01T00:00:01Z"}
+    assert report["decided"] == before
+    assert accepted["decided"] != before
+    assert with_state(accepted, "accepted")["decided"] == accepted["decided"]
     assert with_state(report, "proposed")["branch"] == "patchq/fix-42"
     with pytest.raises(ValueError, match="has no comit; it has schema, id"):
         with_state(report, "accepted", comit="x")  # type: ignore[call-arg]
@@ -196,7 +211,8 @@ def test_patchqs_own_messages_hide_nothing() -> None:
 def test_a_response_with_a_secret_is_quoted_nowhere() -> None:
     secret = Problem("edit.secret", "edit 1 holds a token", edit="1", excerpt=(1, ("hunter2",)))
     problems = (secret, replace(MISSED, excerpt=(1, ("hunter2",))))
-    report = to_json(replace(REFUSED, problems=problems, diff="+hunter2\n"))
+    outcome = replace(REFUSED, problems=problems, diff="+hunter2\n", subject="Use hunter2")
+    report = to_json(outcome)
     assert "hunter2" not in dumps(report) + to_markdown(report)
 
 

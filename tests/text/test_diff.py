@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from patchq.model.values import FileChange
 from patchq.text.line_diff import line_diff
-from patchq.text.unified import unified
+from patchq.text.unified import size, unified
 from tests.helpers.effort import effort
 
 # ---------------------------------------------------------------- line_diff
@@ -198,3 +198,38 @@ def test_binary_files_are_named_only() -> None:
     assert unified([change]) == (
         "diff --git a/logo.png b/logo.png\nBinary files a/logo.png and b/logo.png differ\n"
     )
+
+
+@given(TEXTS, TEXTS)
+def test_the_size_of_a_diff_is_the_number_of_its_lines(before: bytes, after: bytes) -> None:
+    old, new = (text.split(b"\n") for text in (before, after))
+    old, new = (lines[:-1] if lines[-1] == b"" else lines for lines in (old, new))
+    counted = size(unified([FileChange("a", before, after)]))
+    if before == after:
+        assert counted is None
+    else:
+        assert counted is not None
+        assert counted["files"] == 1
+        assert counted["added"] - counted["deleted"] == len(new) - len(old)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param([FileChange("a", None, b"")], (1, 0, 0), id="empty"),
+        pytest.param([FileChange("a", b"-- x\n\n\n", b"++ y\n\n\n")], (1, 1, 1), id="signs"),
+        pytest.param([FileChange("a", b"@@ -1 +1 @@\n", b" @@ -1 +1 @@")], (1, 1, 1), id="ranges"),
+        pytest.param([FileChange("a", b"\0", b"\1"), FileChange("b", b"x\n", None)], (2, 0, 1)),
+        pytest.param([FileChange("b", b"x", b"x", renamed_from="a")], (1, 0, 0), id="renamed"),
+        pytest.param([FileChange("a", b"x", b"x", True, was_executable=False)], (1, 0, 0)),
+        pytest.param([FileChange("diff --git a b", b"", b"diff --git \n")], (1, 1, 0), id="head"),
+    ],
+)
+def test_sizes(changes: list[FileChange], expected: tuple[int, int, int]) -> None:
+    counted = size(unified(changes))
+    assert counted is not None
+    assert (counted["files"], counted["added"], counted["deleted"]) == expected
+    diff = unified(changes, as_bytes={change.path for change in changes})
+    bare = size(diff)
+    assert bare is not None
+    assert tuple(bare.values()) == (len(changes), 0, 0)

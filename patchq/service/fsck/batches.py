@@ -55,7 +55,7 @@ def read(root: Path) -> Batches:
             elif name.endswith(PAGE):
                 found.pages[name.removesuffix(PAGE)] = path
             elif name.endswith(REPORT):
-                id, report = name.removesuffix(REPORT), spool.decode(path.read_bytes())
+                id, report = name.removesuffix(REPORT), spool.report(path.read_bytes())
                 found.twice += [id] if id in found.folders else []
                 if report is None or not document.is_whole(report, id):
                     found.broken[id] = path
