@@ -90,7 +90,7 @@ def table() -> str:
     """The verbs by their groups, as text."""
     lines = []
     for group, names in listed():
-        lines += [f"{group}:", *(f"    {name:<9} {VERBS[name]}" for name in names), ""]
+        lines += [f"{group}:", *(f"    {name:<12} {VERBS[name]}" for name in names), ""]
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 VERBS = {
-    "init": "make the queue and a commented .patchq.yaml; safe to repeat",
+    "init": "make the queue and a commented .patchq.yaml; --agents teaches agents; safe to repeat",
     "watch": "serve the queue until stopped",
     "stop": "stop the daemon after the batch in hand",
     "run": "work off what waits, then exit (for cron and CI)",
@@ -24,6 +24,7 @@ VERBS = {
     "formats": "list the formats, or print one's instructions for a model",
     "stats": "count verdicts, match rungs and reasons",
     "hooks": "list the shipped hooks, put them to work, or take them away again",
+    "instructions": "print what teaches an agent to feed patchq and to read its report",
     "mcp": "serve the queue as tools, to agents that speak MCP",
     "config": "check the configuration, or print a sample or its JSON schema",
     "doctor": "check repository, queue and system; each finding with its cure",
@@ -34,7 +35,7 @@ VERBS = {
 GROUPS = {
     "begin": ("init", "doctor", "config", "hooks"),
     "serve": ("watch", "run", "stop"),
-    "feed": ("submit", "wait", "check", "apply", "mcp"),
+    "feed": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("status", "log", "show", "stats"),
     "decide": ("accept", "discard", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),

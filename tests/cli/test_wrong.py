@@ -19,12 +19,12 @@ RIGHT = {
     "show": "good", "accept": "good", "discard": "good", "revert": "good", "retry": "good",
     "wait": "good",
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
-    "hooks": "list", "config": "check",
+    "instructions": "", "hooks": "list", "config": "check",
 }  # fmt: skip
 """Each verb with words that it takes."""
 
 OWN = {
-    "init": "here",
+    "init": "--agents",
     "watch": "--detached",
     "stop": "--now now",
     "run": "good.md",
@@ -47,6 +47,7 @@ OWN = {
     "ask": "a.txt",
     "anchors": "a.txt --line 0",
     "formats": "search_replce",
+    "instructions": "--for cluade",
     "hooks": "instal",
     "config": "chek",
 }
@@ -61,6 +62,7 @@ MEANT = {
     "submitt x": "did you mean `patchq submit`?",
     "show goood": "did you mean `good`?",
     "accept patchq/good": "did you mean `good`?",
+    "init --agents cluade": "did you mean `claude`?",
     "config chek": "did you mean `check`?",
     "fsck --repiar": "did you mean `--repair`?",
     "formats search_replce": "did you mean `search_replace`?",
