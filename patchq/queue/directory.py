@@ -23,9 +23,10 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,10 @@ from patchq.git.sharing import make_directory, umask
 from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
-from patchq.queue import Claim, spool
+from patchq.queue import Claim, journal, spool
 from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.inbox import Inbox, Snapshot, snapshot
+from patchq.queue.journal import Journal
 from patchq.queue.lock import Lock
 from patchq.queue.register import KNOWN, LINKS, Past, Register
 from patchq.queue.spool import Folder, disk_faults, extension, valid
@@ -45,6 +47,7 @@ REPORT = ".report.json"
 PAGE = ".report.md"
 PUBLIC = ("inbox", "active", "done", "rejected")
 PRIVATE = (KNOWN, "sources")
+_FEW, _MOST_UNTOLD = 16, 1024
 
 
 @disk_faults
@@ -129,6 +132,9 @@ class DirectoryQueue:
         self._claims = ClaimFiles(self._active, self._public, response_bytes)
         self._live: dict[str, _Live] = {}
         self._lock = Lock(root / "lock")
+        self._journal = Journal(self._base)
+        self._hurry = False
+        """Whether so many responses were claimed at once that each is not told of by itself."""
         self._made = 0o666 & ~umask()
         """The permissions of what is made."""
 
@@ -147,12 +153,25 @@ class DirectoryQueue:
         self._register.fold(self.sync)
         if self._lock.orphaned:
             self._list_again()
+        with suppress(DiskFault):  # what is damaged is said where it is needed
+            newest = self._base.backwards(spool.VERDICTS)
+            most = _MOST_UNTOLD if self._lock.orphaned else _FEW
+            self._heal((*self._reported(self._active), *islice(newest, most)))
 
     def _list_again(self) -> None:
         """List the verdicts that a power cut took out of the register."""
         reported = self._reported(*self._public)
         for id in sorted(reported.difference(self._base.lines(spool.VERDICTS))):
             self._base.append(spool.VERDICTS, id)
+
+    @disk_faults
+    def _heal(self, marked: Iterable[str] = ()) -> None:
+        self._journal.heal(self.load, self.ended, marked)
+
+    @disk_faults
+    def heal(self) -> None:
+        """Have the journal tell of what a command that was killed could not tell."""
+        self._heal()
 
     def release(self, fault: Fault | None = None) -> None:
         self._lock.release(fault)
@@ -199,6 +218,7 @@ class DirectoryQueue:
             if len(claims) >= limit:
                 break
         self._live.update((claim.token, _Live()) for claim in claims)
+        self._hurry = len(claims) > _FEW
         return claims
 
     @disk_faults
@@ -213,6 +233,9 @@ class DirectoryQueue:
         live = self._known(claim)
         if live.id is None:
             live.id = self._register.reserve(claim.token, wanted, again=live.inherited)
+            if not live.inherited:
+                tell = self._journal.hold_back if self._hurry else self._journal.note
+                tell(journal.claimed(live.id))
         return live.id
 
     @disk_faults
@@ -267,7 +290,8 @@ class DirectoryQueue:
         self._claims.archive(claim, place, body)
         if not (live.inherited and id in self._base.lines(spool.VERDICTS, id.encode())):
             self._base.append(spool.VERDICTS, id)
-        active.move(f"{token}.json", place, id + REPORT)
+        with self._journal.telling(report, marked=self._lock.held):
+            active.move(f"{token}.json", place, id + REPORT)
         outlived = [id + PAGE, id + REPORT] if live.inherited else []
         if live.more or live.ending:
             outlived += [f"{token}.ends", f"{token}.asked", f"{token}.choice"]
@@ -293,8 +317,9 @@ class DirectoryQueue:
             self._claims.put(token, f"{token}.held", wait)
             live.held = True
         self._note(claim, live, id)
-        self._claims.put(token, id + PAGE, _page(markdown))
-        self._claims.put(token, id + REPORT, spool.encode(report))
+        with self._told(self.load(id), report, marked=self._lock.held):
+            self._claims.put(token, id + PAGE, _page(markdown))
+            self._claims.put(token, id + REPORT, spool.encode(report))
 
     @disk_faults
     def held(self) -> list[Claim]:
@@ -331,8 +356,16 @@ class DirectoryQueue:
         folder = self._folder(id)
         if folder is None:
             raise DiskFault(f"the report of {id} is not there any more")
-        folder.put(id + PAGE, _page(markdown), flush=True)
-        folder.put(id + REPORT, spool.encode(report), flush=True)
+        with self._told(spool.report(folder.read(id + REPORT)), report, marked=False):
+            folder.put(id + PAGE, _page(markdown), flush=True)
+            folder.put(id + REPORT, spool.encode(report), flush=True)
+
+    def _told(
+        self, before: Report | None, report: Report, *, marked: bool
+    ) -> AbstractContextManager[None]:
+        if not journal.differs(before, report):
+            return nullcontext()
+        return self._journal.telling(report, marked=marked)
 
     @disk_faults
     def body(self, id: str) -> bytes | None:

@@ -83,6 +83,10 @@ class Lock:
             raise
         self._fd = fd
 
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
     def lost(self) -> bool:
         """Whether the lock is held, and its file is not the one any more that others would lock."""
         try:

@@ -1,4 +1,4 @@
-"""The doorbell: something may have come in, or somebody wants attention.
+"""The doorbell: something may have changed in a directory, or somebody wants attention.
 
 Events are hints.  The kernel drops them when too many come at once, and watchdog tells nobody; a
 watch dies with its directory while the observer looks alive.  So no event is ever trusted to have
@@ -54,7 +54,7 @@ class _Ring(FileSystemEventHandler):
 
 
 class Doorbell:
-    """Rings when an entry of `inbox` may have become complete.
+    """Rings when an entry of the directory `inbox` may have become complete.
 
     With the mode `poll`, on systems without inotify, or where the kernel's limits leave no watch
     (`warning` then says so), only time rings.  Not for use by several threads, but for `ring`.
@@ -90,6 +90,10 @@ class Doorbell:
             while len(os.read(self._bell, _MOST_RINGS)) == _MOST_RINGS:
                 pass
         return True
+
+    def fileno(self) -> int:
+        """What can be read from while it rings."""
+        return self._bell
 
     def ring(self) -> None:
         """Make the wait that is under way, or the next one, return at once; safe in signal

@@ -215,7 +215,8 @@ def test_a_batch_without_files_costs_few_bytes(root: Path) -> None:
         queue.forget(*(f"fix-login-page-{number:05}" for number in range(first, first + 100)))
     queue.close()
     paths = [Path(where, name) for where, _, names in os.walk(root) for name in names]
-    assert len(paths) <= 2 * 256 + 1
+    assert len(paths) <= 2 * 256 + 2
+    paths.remove(root / "events")  # which never grows above a size of its own
     assert sum(path.stat().st_size for path in paths) <= 200 * 600
     lines = [line for path in (root / "known").iterdir() for line in path.read_bytes().splitlines()]
     assert all(line[:8] == b"%08x" % crc32(line[9:]) for line in lines)

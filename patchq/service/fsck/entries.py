@@ -31,6 +31,7 @@ from patchq.land.deaths import TRIES
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT
+from patchq.queue.journal import BEFORE, EVENTS
 from patchq.queue.register import KNOWN, LINKS, Register
 from patchq.queue.spool import VERDICTS, Folder, response_in, token_of
 from patchq.report import document
@@ -93,7 +94,7 @@ def lock(root: Path) -> Iterator[Damage]:
 def _inside(root: Path, folder: Path) -> Iterator[Place]:
     for path in sorted(folder.iterdir()):
         token = token_of(path.name)
-        if (folder == root and path.name in (VERDICTS, COUNTS, CLOCK, _LOCK)) or (
+        if (folder == root and path.name in (VERDICTS, EVENTS, BEFORE, COUNTS, CLOCK, _LOCK)) or (
             folder.name in (KNOWN, "sources", TRIES)
         ):
             yield path, stat.S_ISREG, _WRITE

@@ -1,0 +1,320 @@
+"""What happened, in its order: the journal that everybody who follows the queue reads.
+
+A line is added right after the change that it tells of can be seen, so nothing is told that did not
+happen; the reports stay the truth.  Who may die between the two (a command; the daemon, whose lock
+tells that it died) leaves a mark: an intent before the change, or the register of verdicts.  `heal`
+compares what is marked so with the reports, and tells what was not told.
+
+An event's id is 16 hexadecimal digits, the nanoseconds of the clock, or one more than the id before
+it where that is larger; so ids are in the order of the lines, and go on behind a restart, a lost
+tail, or a clock that was set.  The journal is two files at most: a full one becomes `events.1`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypedDict, cast, get_args
+
+from patchq.git.files import append, flock, opened
+from patchq.model.errors import Fault
+from patchq.model.report import Report
+from patchq.queue.spool import Folder, decode
+
+EVENTS, BEFORE = "events", "events.1"
+SCHEMA = "patchq.event/1"
+MOST_BYTES = 1 << 20
+"""A journal of this size becomes the one before; the one before that goes."""
+Kind = Literal[
+    "claimed", "held", "applied", "proposed", "duplicate", "refused",
+    "changes_requested", "accepted", "discarded", "superseded", "reverted",
+]  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+_LONGEST_SECONDS = 1.0
+"""For so long one waits for others who write, before one writes beside them."""
+_TAIL = 64
+_MOST_CODES = 10
+_FIRST = "0" * 16
+_LEAST_LINES, _MOST_LINES = 512, 8192
+"""So many lines are looked through for what was not told; more only for what is missed there."""
+Entry = dict[str, Any]
+
+
+class Event(TypedDict):
+    """One change of state, `patchq.event/1`; what is not known is null or empty."""
+
+    schema: str
+    id: str
+    at: dict[str, Any]
+    kind: Kind
+    batch: str
+    state: str | None
+    source: str | None
+    agent: str | None
+    target: str | None
+    branch: str | None
+    commit: str | None
+    other: str | None
+    codes: Sequence[str]
+
+
+def kind_of(report: Report) -> Kind | None:
+    """The kind of the event that a report in this state tells of; None for what is no report."""
+    state, review = report.get("state"), cast(Entry, report).get("review") or {}
+    if state == "proposed" and review.get("state") == "changes_requested":
+        return "changes_requested"
+    kind = "refused" if state == "rejected" else state
+    return kind if kind in KINDS else None
+
+
+def differs(before: Report | None, after: Report) -> bool:
+    """Whether the step from one report on a batch to the next is an event: each time that somebody
+    asks for changes is one."""
+    signs = []
+    for report in (before, after):
+        kind = kind_of(report) if report else None
+        review = cast(Entry, report)["review"] if kind == "changes_requested" else {}
+        signs.append((kind, review.get("at")))
+    return signs[0] != signs[1]
+
+
+def claimed(batch: str) -> Entry:
+    return {"kind": "claimed", "batch": batch}
+
+
+def entry(report: Report) -> Entry:
+    """The event that the batch has come to the state that the report tells."""
+    codes = dict.fromkeys(problem["code"] for problem in report.get("problems", ()))
+    said = {
+        "kind": kind_of(report),
+        "batch": report["id"],
+        "source": report["source"]["name"],
+        **{key: report.get(key) for key in ("state", "agent", "target", "branch", "commit")},
+        "other": report.get("duplicate_of"),
+        "codes": list(codes)[:_MOST_CODES],
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+class Journal:
+    """The journal in the folder `base`; several processes write it at once."""
+
+    def __init__(self, base: Folder) -> None:
+        self._base = base
+        self._held_back: list[Entry] = []
+
+    def hold_back(self, entry: Entry) -> None:
+        """Tell of it together with what comes next."""
+        self._held_back.append(entry)
+
+    def note(self, *entries: Entry) -> None:
+        """Tell of what can be seen now."""
+        told, self._held_back = [*self._held_back, *entries], []
+        with self._locked() as fd:
+            _write(fd, told)
+
+    @contextlib.contextmanager
+    def telling(self, report: Report, *, marked: bool) -> Iterator[None]:
+        """Tell of the report once the block has let it be seen; `marked`: whether the register
+        tells who was killed in between what he left."""
+        mark = None
+        if not marked:
+            with self._locked() as fd:
+                mark = _write(fd, [{"kind": None, "batch": report["id"]}])
+        yield
+        if mark is None:
+            self.note(entry(report))
+            return
+        with self._locked() as fd:
+            if not self._told(report["id"], after=mark):
+                _write(fd, [*self._held_back, entry(report)])
+                self._held_back = []
+
+    def heal(
+        self,
+        load: Callable[[str], Report | None],
+        ended: Callable[[str], float | None] = lambda id: None,
+        marked: Iterable[str] = (),
+    ) -> None:
+        """Tell of what a killed process could not tell: of the batches that it `marked`, if they
+        `ended` since there is a journal, and of those that the journal has an intent of."""
+        marked = list(marked)
+        with self._locked() as fd:
+            wanted, last, since = dict.fromkeys(marked), dict[str, Kind](), 0.0
+            left = set(marked)
+            for number, line in enumerate(backwards(self._base)):
+                id, since = line.get("batch"), int(line["id"], 16) / 10**9
+                if number > _MOST_LINES or (number > _LEAST_LINES and not left):
+                    break
+                if id and line["kind"] is not None:
+                    last.setdefault(id, line["kind"])
+                    left.discard(id)
+                elif id and id not in last:
+                    wanted[id] = None
+            missed = []
+            for id in wanted:
+                if id in left and (ended(id) or 0.0) < since:
+                    continue
+                # What somebody else put there is none of ours to tell of.
+                with contextlib.suppress(AttributeError, KeyError, TypeError, Fault):
+                    report = load(id)
+                    if report and kind_of(report) not in (None, last.get(id)):
+                        missed.append(entry(report))
+            _write(fd, missed)
+
+    def _told(self, batch: str, *, after: str) -> bool:
+        """Whether somebody told of the batch since that id, who took this process for dead."""
+        for line in backwards(self._base):
+            if line["id"] <= after:
+                return False
+            if line.get("batch") == batch and line["kind"] is not None:
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The journal, for this process alone; a full one makes room for a new one."""
+        for _ in range(10):
+            with opened(EVENTS, _OPEN, self._base.fd) as fd:
+                flock(fd, _LONGEST_SECONDS)
+                status = self._base.status(EVENTS)
+                mine = os.fstat(fd)
+                if status is None or not os.path.samestat(status, mine):
+                    continue  # somebody else has put it away meanwhile
+                if mine.st_size >= MOST_BYTES:
+                    self._base.move(EVENTS, self._base, BEFORE)
+                    continue
+                self._base.share(fd)
+                if not mine.st_size:
+                    newest = next(backwards(self._base), None)
+                    _write(fd, [{"schema": SCHEMA}], after=newest["id"] if newest else _FIRST)
+                yield fd
+                return
+        raise OSError(f"the journal {EVENTS} is replaced again and again")
+
+
+def _write(fd: int, entries: Sequence[Entry], after: str | None = None) -> str:
+    """Add the entries, each with its id; the last one's.  The lock is held."""
+    size = os.fstat(fd).st_size
+    tail = os.pread(fd, _TAIL, max(0, size - _TAIL))
+    torn = b"\n" * (size > 0 and not tail.endswith(b"\n"))
+    last = after if after is not None else _id_at_end(tail) or _FIRST
+    number = max(time.time_ns(), int(last, 16) + 1)
+    lines = []
+    for entry in entries:
+        if after is not None:
+            entry = {**entry, "after": after}
+        line = json.dumps({**entry, "id": f"{number:016x}"}, separators=(",", ":"))
+        lines.append(f"{line}\n".encode())
+        number += 1
+    if lines:
+        append(fd, torn + b"".join(lines))
+    return f"{number - 1:016x}"
+
+
+def _id_at_end(tail: bytes) -> str | None:
+    """The id stands last in every line."""
+    end = tail.rpartition(b'"id":"')[2]
+    try:
+        return f"{int(end[:16], 16):016x}" if end[16:] == b'"}\n' else None
+    except ValueError:
+        return None
+
+
+def backwards(base: Folder) -> Iterator[Entry]:
+    """The lines of the journal, the last one first."""
+    newest = "g"
+    for name in (EVENTS, BEFORE):  # of which one may become the other meanwhile
+        for text in base.backwards(name):
+            line = decode(text.encode("utf-8", "replace"))
+            if line and _is_id(line.get("id")) and line["id"] < newest:
+                newest = line["id"]
+                yield line
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{16}", value) is not None
+
+
+def event(line: Entry) -> Event | None:
+    """What a line of the journal tells; None for a mark."""
+    if line.get("kind") not in KINDS:
+        return None
+    seconds = int(line["id"], 16) / 10**9
+    iso = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return {
+        "schema": SCHEMA,
+        "id": line["id"],
+        "at": {"unix": round(seconds, 6), "iso": iso.replace("+00:00", "Z")},
+        "kind": line["kind"],
+        "batch": line["batch"],
+        "state": line.get("state"),
+        "source": line.get("source"),
+        "agent": line.get("agent"),
+        "target": line.get("target"),
+        "branch": line.get("branch"),
+        "commit": line.get("commit"),
+        "other": line.get("other"),
+        "codes": line.get("codes", []),
+    }
+
+
+class Events:
+    """The events of the queue at `root` as they come: those behind the id `since`; from now on,
+    where that is None.  It takes nothing, makes nothing, and need not be told that it is not
+    needed any more but by `close`."""
+
+    def __init__(self, root: Path, since: str | None = None) -> None:
+        self._base = Folder(root, lasting=False)
+        self._seen = since if since is not None else _last(self._base)
+        self.lost = False
+        """Whether the journal begins behind what was asked for."""
+
+    @property
+    def last(self) -> str:
+        """The id behind which it goes on."""
+        return self._seen
+
+    def read(self, most: int | None = None) -> list[Event]:
+        """What came since the last call, the oldest first; of more than `most` the first ones."""
+        lines: list[Entry] = []
+        oldest: Entry | None = None
+        for line in backwards(self._base):
+            oldest = line
+            if line["id"] <= self._seen:
+                break
+            lines.append(line)
+        else:
+            before = oldest.get("after", _FIRST) if oldest else _FIRST
+            self.lost |= self._seen < before
+        told = [found for line in reversed(lines) if (found := event(line))]
+        cut = told if most is None else told[:most]
+        if lines:
+            self._seen = lines[0]["id"] if len(cut) == len(told) else cut[-1]["id"]
+        return cut
+
+    def newest(self, most: int) -> tuple[list[Event], int]:
+        """The last events, the oldest of them first, and how many the journal has before them."""
+        told, more = list[Event](), 0
+        for line in backwards(self._base):
+            if (found := event(line)) and len(told) < most:
+                told.append(found)
+            elif found:
+                more += 1
+        return told[::-1], more
+
+    def close(self) -> None:
+        self._base.close()
+
+
+def _last(base: Folder) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return next((line["id"] for line in backwards(base)), _FIRST)
+    return _FIRST
