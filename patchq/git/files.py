@@ -25,6 +25,8 @@ _RENAME_NOREPLACE = 1
 _PAUSE_SECONDS = (0.002, 0.02)
 _LEAST_BYTES, _LEAST = 128 << 10, 8
 """With less room, or fewer files that could be made, git may have failed for want of more."""
+_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 << 10
+"""Of mallopt(3); naming a size keeps glibc from raising it."""
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
@@ -207,3 +209,11 @@ def give_back_memory() -> None:
     """Let the system have what was freed: objects that libgit2 forgot leave holes behind."""
     if hasattr(_LIBC, "malloc_trim"):
         _LIBC.malloc_trim(0)
+
+
+def keep_heap_small() -> None:
+    """Have large pieces of memory go back to the system as soon as they are freed.  By itself glibc
+    begins to keep them once it has seen one, and small ones that stay make holes of them: a process
+    that lives for long grows."""
+    if hasattr(_LIBC, "mallopt"):
+        _LIBC.mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)

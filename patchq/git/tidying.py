@@ -16,11 +16,14 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 from threading import Thread
 from time import monotonic
+from typing import BinaryIO
 
 from patchq.git import files
 from patchq.git.command import QUIET, Git, plain_environment
@@ -150,13 +153,10 @@ def chosen(sizes: Mapping[str, int]) -> list[str]:
 
 def _combined(objects: Path, names: Sequence[str], scratch: Path, git: Git) -> str:
     """Write `new.pack` and `new.idx`, durably; the name that the pack must have."""
-    wanted = set[bytes]()
-    for name in names:
-        index = (objects / f"pack/{name}.idx").read_bytes()
-        shown = git.output("show-index", stdin=index)
-        wanted.update(line.split(b" ")[1] for line in shown.splitlines())
+    with (scratch / "wanted").open("wb") as listed:
+        for name in names:
+            _list_objects(objects / f"pack/{name}.idx", listed, git)
     new = scratch / "new.pack"
-    (scratch / "wanted").write_bytes(b"".join(b"%s\n" % oid for oid in sorted(wanted)))
     with (scratch / "wanted").open("rb") as listed, new.open("xb") as out:
         words = ("pack-objects", "--stdout", "--quiet", "--threads=1", "--delta-base-offset")
         if code := git.start(*words, stdin=listed, stdout=out).wait():
@@ -168,13 +168,26 @@ def _combined(objects: Path, names: Sequence[str], scratch: Path, git: Git) -> s
     return f"pack-{digits}"
 
 
+def _list_objects(index: Path, listed: BinaryIO, git: Git) -> None:
+    """Write the ids of a pack's objects, a line each, however many there are."""
+    with index.open("rb") as file, git.start("show-index", stdin=file, stdout=PIPE) as shown:
+        assert shown.stdout
+        listed.writelines(line.split(b" ")[1] + b"\n" for line in shown.stdout)
+    if shown.returncode:
+        raise subprocess.CalledProcessError(shown.returncode, "show-index")
+
+
 def _sizes(objects: Path) -> dict[str, int]:
     """The marked packs that may be combined; what is left of those that are gone is removed."""
     found = {}
     indexed = _multi_pack_index(objects)
-    for name in _marks(objects):
-        pack = objects / "pack" / name
-        beside = {file.suffix for file in pack.parent.glob(f"{name}.*")}
+    marked = _marks(objects)
+    suffixes = defaultdict[str, set[str]](set)
+    for file in os.listdir(objects / "pack") if marked else ():
+        name, suffix = os.path.splitext(file)
+        suffixes[name].add(suffix)
+    for name in marked:
+        pack, beside = objects / "pack" / name, suffixes[name]
         if beside & {".keep", ".promisor", ".bitmap", ".mtimes"} or name.encode() in indexed:
             continue
         if {".pack", ".idx"} <= beside:

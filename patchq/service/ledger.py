@@ -31,6 +31,8 @@ _MARK = 64
 """So many bytes before the place tell one register from another."""
 _BEHIND = 8192
 """The sums are written again once the register has so many bytes behind their place."""
+_MOST_SEEN = 1000
+"""So many ids back, one that stands twice in the register is not counted again."""
 _MOST_MISSED = 100
 """Of so many verdicts without a report it may still come, from a process that died over it."""
 
@@ -76,7 +78,7 @@ class Ledger:
 
     def __init__(self, queue: QueueEngine, root: Path) -> None:
         self._queue, self._root = queue, root
-        self._seen = set[str]()
+        self._seen = dict[str, None]()
 
     @cached_property
     def _sums(self) -> Sums:
@@ -114,9 +116,11 @@ class Ledger:
         ids, place = verdicts(self._root, settled.place, _BEHIND // 4)
         for id in ids:
             if id not in self._seen and id not in self._sums.last:
-                self._seen.add(id)
+                self._seen[id] = None
                 settled.open[id] = None, _none()
                 self._look_at(id)
+        for id in list(self._seen)[:-_MOST_SEEN]:
+            del self._seen[id]
         missed = [id for id, (at, _) in settled.open.items() if at is None]
         for id in missed[:-_MOST_MISSED]:  # nobody publishes them any more
             del settled.open[id]

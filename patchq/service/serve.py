@@ -15,6 +15,7 @@ from types import FrameType
 
 from patchq.config.schema import Config
 from patchq.git.checkout import registered
+from patchq.git.files import keep_heap_small
 from patchq.land import worker
 from patchq.model.errors import Fault, UsageError
 from patchq.pipeline.requests import RequestDesk
@@ -73,6 +74,7 @@ def serve(
     nothing is left to do."""
     from patchq.service.doorbell import Doorbell  # only who waits needs watchdog
 
+    keep_heap_small()
     queue = world.config.queue
     doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
     control.ring, control.cut_short = doorbell.ring, world.stop.set

@@ -435,6 +435,20 @@ def test_what_was_counted_is_not_read_again(
     queue.close()
 
 
+def test_counting_keeps_nothing_of_each_verdict(repo: Path) -> None:
+    register, queue = repo / ".patchq/verdicts", DirectoryQueue(repo / ".patchq")
+    books = ledger.Ledger(queue, repo / ".patchq")
+    blocks = []
+    for first in range(0, 9000, 3000):
+        with register.open("a") as file:
+            file.writelines(f"b{number}\n" for number in range(first, first + 3000))
+        while not books.turn():
+            pass
+        blocks.append(sys.getallocatedblocks())
+    assert blocks[-1] - blocks[0] < 500
+    queue.close()
+
+
 def test_a_register_that_lost_its_end_is_made_whole_again(repo: Path) -> None:
     run(repo, good=EDIT, bad=BAD)
     before, register = sums(repo), repo / ".patchq/verdicts"
