@@ -156,11 +156,19 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class Delta:
+    """Bytes told by what a file holds: git's instructions, and the id of what they make of it."""
+
+    data: bytes
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriteBytes:
     """Make the file hold `data`; `before` is the id (hex) of what it holds until then, None for a
     new file, which may be `executable`."""
 
-    data: bytes
+    data: bytes | Delta
     before: str | None
     executable: bool = False
 

@@ -18,7 +18,7 @@ from patchq.plan.patches import Footprint
 from patchq.plan.targets import Refused, Rules
 from patchq.resolve.ladder import Found, Rewrite, resolve
 from patchq.resolve.readings import quoted_lines
-from patchq.text.binary_patch import blob_id
+from patchq.text.binary_patch import BadDelta, blob_id, patched
 from patchq.text.lines import Text
 from patchq.text.quote import decode
 
@@ -148,18 +148,20 @@ class Deeds:
         if op.before is None:
             entry = targets.check_new(self._tree, path, self._rules)
             there = None if entry is None else self._tree.read(path)
-            if there == op.data:
+            data = self._bytes(edit, op, b"")
+            if there == data:
                 return False
             if there is not None:
                 raise _exists(path, f"{path} exists")
-            file = File(path, Text(op.data), None, op.executable, stated=op.data)
+            file = File(path, Text(data), None, op.executable, stated=data)
             file.by["made"] = edit.id
             files.place(file, path)
         else:
             file = files.of_base(path)
-            if file.before == op.data:
+            there = file.before
+            if there is not None and blob_id(there) == _id_of(op):
                 return False
-            if file.before is None or blob_id(file.before) != op.before:
+            if there is None or blob_id(there) != op.before:
                 raise Refused(
                     Problem(
                         "match.none",
@@ -169,10 +171,30 @@ class Deeds:
                         path=path,
                     )
                 )
-            file.stated = op.data
+            file.stated = self._bytes(edit, op, there)
             file.by["written"] = edit.id
         file.edits.append(edit.id)
         return True
+
+    def _bytes(self, edit: Edit, op: WriteBytes, there: bytes) -> bytes:
+        """What the file is to hold; raises `Refused` for a delta that does not make that of what
+        it holds."""
+        if isinstance(op.data, bytes):
+            return op.data
+        try:
+            data = patched(there, op.data.data, self._rules.file_bytes)
+            if blob_id(data) != op.data.after:
+                raise BadDelta("it makes other bytes than `index` names")
+        except BadDelta as bad:
+            raise Refused(
+                Problem(
+                    "response.unreadable_edit",
+                    f"the `delta` of edit {edit.id} cannot be applied to {edit.path}: {bad}",
+                    "make the diff anew, or hand the commit in with `patchq submit --branch`",
+                    path=edit.path,
+                )
+            ) from None
+        return data
 
     def set_mode(self, edit: Edit, op: SetMode) -> bool:
         """Make the file executable or plain; whether that changes anything.  Raises `Refused`."""
@@ -247,6 +269,11 @@ class Deeds:
                 conflicts_with=Collision(edit=rename.id, path=edit.path),
             )
         )
+
+
+def _id_of(op: WriteBytes) -> str:
+    """The id of what the file is to hold."""
+    return blob_id(op.data) if isinstance(op.data, bytes) else op.data.after
 
 
 def _exists(path: str, message: str, there: bytes = b"") -> Refused:

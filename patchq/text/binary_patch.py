@@ -4,7 +4,9 @@
     literal 1234
     zcmV...
 
-The first letter of a line says how many bytes it holds, `A` one and `z` fifty-two.
+The first letter of a line says how many bytes it holds, `A` one and `z` fifty-two.  Behind `delta`
+they hold what git's packs hold of an object that is told by another: both sizes, then pieces of the
+other to copy and bytes to insert (`git help format-pack`, "Deltified representation").
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from collections.abc import Sequence
 HEADER = "GIT binary patch"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MOST = len(_LETTERS)
+_MOST_BITS = 63
+_MOST_PIECES = 100_000
+"""Very small pieces by the million would take long, and little room where they are deflated."""
 
 
 def encode(data: bytes) -> str:
@@ -49,3 +54,76 @@ def decode(lines: Sequence[str], size: int) -> bytes | None:
     except zlib.error:
         return None
     return data if len(data) == size and inflated.eof else None
+
+
+class BadDelta(ValueError):
+    """A delta that says nothing, or is made for another text."""
+
+
+def patched(base: bytes, delta: bytes, most: int) -> bytes:
+    """What the delta makes of `base`, at most so many bytes; raises `BadDelta`."""
+    at = _Reader(delta)
+    if at.size() != len(base):
+        raise BadDelta("it is made for a file of another size")
+    size = at.size()
+    if size > most:
+        raise BadDelta(f"it makes a file of {size} bytes, more than {most}")
+    made, parts = 0, list[bytes]()
+    while at.rest:
+        if len(parts) == _MOST_PIECES:
+            raise BadDelta(f"it has more than {_MOST_PIECES} pieces")
+        part = _piece(at, base)
+        made += len(part)
+        if not part or made > size:
+            raise BadDelta("it does not make what it says")
+        parts.append(part)
+    if made != size:
+        raise BadDelta("it does not make what it says")
+    return b"".join(parts)
+
+
+def _piece(at: _Reader, base: bytes) -> bytes:
+    """What the next instruction adds; nothing for one that there is not."""
+    code = at.byte()
+    if not code & 0x80:
+        return at.take(code)
+    first, count = at.packed(code, 4), at.packed(code >> 4, 3) or 0x10000
+    if first + count > len(base):
+        raise BadDelta("it copies from behind the end of the file")
+    return base[first : first + count]
+
+
+class _Reader:
+    """The bytes of a delta, from the first to the last."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def rest(self) -> int:
+        return len(self._data) - self._at
+
+    def take(self, count: int) -> bytes:
+        if count > self.rest:
+            raise BadDelta("it is cut off")
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def size(self) -> int:
+        """A number of any length, seven bits a byte, the lowest first."""
+        value = shift = 0
+        while shift <= _MOST_BITS:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise BadDelta("it states a size that no file has")
+
+    def packed(self, mask: int, count: int) -> int:
+        """A number of `count` bytes, the lowest first, of which those are there that `mask` says;
+        the others are zero."""
+        return sum(self.byte() << 8 * i for i in range(count) if mask >> i & 1)

@@ -276,9 +276,9 @@ MALFORMED = {
     ),
     "a binary patch with short ids": (bytes_of(b"\0", ids="1..2"), UNREADABLE, 3),
     "a binary patch of other bytes": (bytes_of(b"\0", ids=f"{SHA}..{SHA}"), UNREADABLE, 3),
-    "a binary patch by difference": (
+    "a delta that is cut": (
         git("a/x b/x", f"index {SHA}..{SHA}", "GIT binary patch", "delta 1", "IcmZP"),
-        UNREADABLE,
+        "response.truncated",
         3,
     ),
     "a copy": (git("a/a.py b/n", "copy from a.py", "copy to n"), UNREADABLE, 1),

@@ -28,7 +28,7 @@ from patchq.formats.unified_diff.headers import (
     is_pair,
     names_one_file,
 )
-from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, SetMode, WriteBytes
+from patchq.model.ops import Create, DeleteFile, Delta, Op, PatchHunk, Rename, SetMode, WriteBytes
 from patchq.model.values import Edit, Problem
 from patchq.text import binary_patch
 
@@ -39,8 +39,9 @@ _LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
 is_fence = re.compile(r"`{3}|~{3}").match
 """Whether a line opens or closes a fence; behind a sign it is a line like any other."""
 
-_LITERAL = re.compile(r"literal (\d{1,12})")
-_WAY_BACK = re.compile(r"(?:literal|delta) \d{1,12}")
+_BYTES = re.compile(r"(literal|delta) (\d{1,12})")
+_MOST_BYTES = 256 << 20
+"""What the binary files of a diff may hold together: they are written deflated."""
 _IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: \d+)?")
 _EXECUTABLE = "100755"
 _MODES = ("100644", _EXECUTABLE)
@@ -190,6 +191,7 @@ class FileReader:
         self.edits: list[Edit] = []
         self.warnings: list[Problem] = []
         self._read: list[_Hunk] = []
+        self._unpacked = 0
 
     @property
     def exact(self) -> bool:
@@ -229,27 +231,32 @@ class FileReader:
         return end
 
     def _bytes(self, headers: Headers) -> int:
-        """Read a file's bytes, `literal`, and what git writes below them for the way back; returns
-        the index behind them."""
+        """Read a file's bytes, `literal` or by `delta`, and what git writes below them for the way
+        back; returns the index behind them."""
         region, lines, first = self.region, self.region.lines, headers.end + 1
-        size = _LITERAL.fullmatch(lines[first]) if first < len(lines) else None
+        stated = _BYTES.fullmatch(lines[first]) if first < len(lines) else None
         ids = _IDS.fullmatch(headers.extended.get("index", ""))
-        if size is None or ids is None:
+        if stated is None or ids is None:
             raise region.unreadable(
                 headers.end,
-                "expected a binary file as a `literal` below an `index` line with two whole ids",
+                "expected a binary file as a `literal` or `delta` below an `index` line with two "
+                "whole ids",
                 "hand the commit in with `patchq submit --branch` or `--range`",
             )
         end = _to_blank(lines, first + 1)
-        data = binary_patch.decode(lines[first + 1 : end], int(size[1]))
-        if data is None or binary_patch.blob_id(data) != ids[2]:
+        self._unpacked += int(stated[2])
+        if self._unpacked > _MOST_BYTES:
+            raise region.unreadable(headers.end, f"more than {_MOST_BYTES} bytes of binary files")
+        data = binary_patch.decode(lines[first + 1 : end], int(stated[2]))
+        told = data if data is None or stated[1] == "literal" else Delta(data, ids[2])
+        if told is None or (isinstance(told, bytes) and binary_patch.blob_id(told) != ids[2]):
             raise region.missing(headers.end, "these are not the bytes that `index` names", end)
-        if end + 1 < len(lines) and _WAY_BACK.fullmatch(lines[end + 1]):
+        if end + 1 < len(lines) and _BYTES.fullmatch(lines[end + 1]):
             end = _to_blank(lines, end + 2)
         if headers.renames or headers.deletes:
             raise region.unreadable(headers.start, "a binary file is renamed or deleted whole")
         before = None if headers.creates else ids[1]
-        op = WriteBytes(data, before, headers.mode == _EXECUTABLE)
+        op = WriteBytes(told, before, headers.mode == _EXECUTABLE)
         self.edits.append(self._edit(headers, headers.start, end, op))
         if not headers.creates:
             self._set_mode(headers)
