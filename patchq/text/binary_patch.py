@@ -62,7 +62,7 @@ class BadDelta(ValueError):
 
 def patched(base: bytes, delta: bytes, most: int) -> bytes:
     """What the delta makes of `base`, at most so many bytes; raises `BadDelta`."""
-    at = _Reader(delta)
+    at = _Instructions(delta)
     if at.size() != len(base):
         raise BadDelta("it is made for a file of another size")
     size = at.size()
@@ -82,7 +82,7 @@ def patched(base: bytes, delta: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _piece(at: _Reader, base: bytes) -> bytes:
+def _piece(at: _Instructions, base: bytes) -> bytes:
     """What the next instruction adds; nothing for one that there is not."""
     code = at.byte()
     if not code & 0x80:
@@ -93,7 +93,7 @@ def _piece(at: _Reader, base: bytes) -> bytes:
     return base[first : first + count]
 
 
-class _Reader:
+class _Instructions:
     """The bytes of a delta, from the first to the last."""
 
     def __init__(self, data: bytes) -> None:
