@@ -84,8 +84,13 @@ The first word that is printed is the state, the second the ID. The exit code sa
 If it says that no daemon runs, a person has to start `patchq watch`.
 
 A refusal prints a page: every problem with its code, the file's real lines, and what to do. Correct
-the edits by these lines, not by memory. Send all edits again as a new response, the good ones too,
-under the lines `---`, `retries:`, `base:`, `---` that the page ends with. What came from a
-work tree or a branch is corrected there, and handed in again. `patchq show ID` prints the page once
-more, `patchq show ID --report` the report as JSON.
+the edits by these lines, not by memory. Send all edits again, the good ones too, in a new response,
+under the lines from `---` to `---` that the page gives, which name the refused ID and the base:
+
+```sh
+patchq submit ANEW --wait --timeout 600
+```
+
+What came from a work tree or a branch is corrected there, and handed in again. `patchq show ID`
+prints the page once more, `patchq show ID --report` the report as JSON.
 """

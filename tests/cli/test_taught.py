@@ -1,0 +1,299 @@
+"""An agent that knows only what `patchq init --agents` installed gets its tasks landed.
+
+It fills in what is written in capitals, and copies everything else: commands, forms, exit codes,
+and what to do after a refusal.  What is installed and not true fails here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import Done, fresh, patchq
+from tests.helpers.gitrepo import git, make_repo, tip
+
+LOGIN = """\
+class Login:
+    def check(self, name, password):
+        user = self.find(name)
+        return user.password == password
+
+    def other(self, name, password):
+        user = self.find(name)
+        return user.password != password
+"""
+FILES = {
+    "src/login.py": LOGIN,
+    "src/logout.py": LOGIN,
+    "src/old.py": "old = 1\n",
+    "src/gone.py": "gone = 1\n",
+    **{f"src/f{number}.py": f"a = {number}\nb = {number}\n" for number in range(9)},
+}
+
+
+class Pupil:
+    """What the instructions say, as far as a program can take them at their word."""
+
+    def __init__(self, repo: Path, file: str, desk: Path) -> None:
+        self.repo, self.desk = repo, desk
+        text = (repo / file).read_text()
+        self.flat = " ".join(text.split())
+        fences = re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.M | re.S)
+        self.lines = [line.strip() for fence in fences for line in fence.splitlines()]
+        (self.block,) = re.findall(
+            r"^ {4}path/to/file\.py\n.*?^ {4}>>>>>>> \w+\n", text, re.M | re.S
+        )
+        self.block = re.sub("^ {4}", "", self.block, flags=re.M)
+        (self.waits,) = re.findall(r"^ +(---\n +depends_on: .*?\n +---\n)", text, re.M | re.S)
+        self.waits = re.sub("^ +", "", self.waits, flags=re.M)
+        rows = re.findall(r"^\| ([\d, ]+) \|([^|]*)\| (.*) \|$", text, re.M)
+        self.means = {int(c): names(states) for cell, states, _ in rows for c in cell.split(",")}
+        self.later = {int(c): names(do) for cell, _, do in rows for c in cell.split(",")}
+
+    # ---------------------------------------------------------------- forms
+
+    def edit(self, path: str, old: str, new: str) -> str:
+        lines = self.block.splitlines(keepends=True)
+        assert len(lines) == 6, "a path, three marks, and the halves between them"
+        lines[0], lines[2], lines[4] = f"{path}\n", old, new
+        return "".join(lines)
+
+    def create(self, path: str, text: str) -> str:
+        assert "An empty SEARCH part creates the file" in self.flat
+        return self.edit(path, "", text)
+
+    def rename(self, path: str, new: str) -> str:
+        marks = re.search("rename a file, put `(.*?)`, the new path and `(.*?)`", self.flat)
+        assert marks
+        return f"{path}\n{marks[1]}\n{new}\n{marks[2]}\n"
+
+    def delete(self, path: str) -> str:
+        marks = re.search("to delete one, `(.*?)` and `(.*?)` under its path", self.flat)
+        assert marks
+        return f"{path}\n{marks[1]}\n{marks[2]}\n"
+
+    def whole(self, path: str, text: str) -> str:
+        info = re.search("fence whose info names it behind a colon, like `(.*?)`", self.flat)
+        assert info
+        return f"```{info[1].replace('path/to/file.py', path)}\n{text}```\n"
+
+    # ---------------------------------------------------------------- commands
+
+    def call(self, *words: str, stdin: str = "", **values: str) -> Done:
+        """The one command line that has the words, with the values in it."""
+        (line,) = (line for line in self.lines if {*words} <= {*line.split()})
+        said = [values.get(word, word) for word in shlex.split(line)[1:]]
+        assert not [word for word in said if word.isupper()], f"nobody said what is meant: {said}"
+        return patchq(*said, cwd=self.repo, stdin=stdin, code=None)
+
+    def response(self, name: str, text: str) -> str:
+        place = self.desk / f"{name}.md"
+        assert not place.exists(), "a name that no other response has"
+        place.write_text(text)
+        return str(place)
+
+    def submit(self, name: str, text: str) -> Done:
+        assert "(`git rev-parse HEAD`)" in self.flat
+        base = git("rev-parse", "HEAD", cwd=self.repo)
+        file = self.response(name, text)
+        assert self.call("check", FILE=file).code in (0, 1)
+        return self.call("FILE", "submit", FILE=file, COMMIT=base, SUBJECT=f"Do {name}")
+
+    def landed(self, done: Done) -> str:
+        """The ID of what landed; the words and the code say the same."""
+        state, id = done.out.split()[:2]
+        assert state in self.means[done.code], done
+        assert state == "applied", done.out
+        return id
+
+    def page(self, done: Done) -> str:
+        state, id = done.out.split()[:2]
+        assert (done.code, self.means[1]) == (1, [state])
+        again = re.search("`([^`]*)` prints the page once more", self.flat)
+        assert again
+        words = shlex.split(again[1].replace("ID", id))[1:]
+        assert patchq(*words, cwd=self.repo).out in done.out
+        return done.out
+
+    def again(self, name: str, page: str, edits: str) -> Done:
+        """Send all edits under the lines that the page gives."""
+        told = re.search("under the lines from `(.*?)` to `(.*?)` that the page gives", self.flat)
+        assert told
+        found = re.search(f"^{told[1]}\nretries: .*?\n{told[2]}\n", page, re.M | re.S)
+        assert found
+        return self.call("ANEW", ANEW=self.response(name, found[0] + edits))
+
+
+def names(text: str) -> list[str]:
+    return re.findall("`([^`]+)`", text)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A repository of which a daemon takes care, in auto mode; agents were taught in it."""
+    place = tmp_path_factory.mktemp("taught")
+    (place / "bin").mkdir()
+    command = place / "bin/patchq"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m patchq "$@"\n')
+    command.chmod(0o755)
+    (place / ".gitconfig").write_text(
+        "[user]\n\tname = Ada\n\temail = a@b.org\n[init]\n\tdefaultBranch = main\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(place))
+        patch.setenv("GIT_CONFIG_GLOBAL", str(place / ".gitconfig"))
+        repo = make_repo(place / "repo", FILES)
+        patchq("init", "--agents", "--yes", cwd=repo)
+        (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+        git("add", "--all", cwd=repo)
+        git("commit", "-q", "-m", "Teach agents", cwd=repo)
+        fresh("watch", "--detach", cwd=repo)
+    yield repo
+    patchq("stop", cwd=repo)
+
+
+@pytest.fixture
+def pupil(served: Path, tmp_path: Path) -> Pupil:
+    return Pupil(served, ".claude/skills/patchq/SKILL.md", tmp_path)
+
+
+def now(repo: Path, path: str) -> str:
+    return git("show", f"main:{path}", cwd=repo) + "\n"
+
+
+def test_all_files_teach_the_same(served: Path) -> None:
+    skill = (served / ".claude/skills/patchq/SKILL.md").read_text()
+    assert skill.endswith((served / "AGENTS.md").read_text())
+
+
+def test_one_file_and_several(pupil: Pupil) -> None:
+    tasks = {
+        "edit": pupil.edit("src/f0.py", "a = 0\n", "a = 10\n"),
+        "create": pupil.create("src/new.py", "new = 1\n"),
+        "delete": pupil.delete("src/gone.py"),
+        "rename": pupil.rename("src/old.py", "src/young.py"),
+        "whole": pupil.whole("src/f1.py", "a = 11\nb = 1\n"),
+        "several": pupil.edit("src/f2.py", "a = 2\n", "a = 12\n")
+        + pupil.edit("src/f3.py", "a = 3\n", "a = 13\n")
+        + pupil.create("src/more.py", "more = 1\n"),
+    }
+    for name, text in tasks.items():
+        assert pupil.landed(pupil.submit(name, text)) == name
+    listed = git("ls-tree", "-r", "--name-only", "main", "src/", cwd=pupil.repo).split("\n")
+    assert {"src/new.py", "src/young.py", "src/more.py"} < {*listed}
+    assert not {"src/gone.py", "src/old.py"} & {*listed}
+    assert [now(pupil.repo, f"src/f{number}.py")[:6] for number in range(4)] == [
+        "a = 10", "a = 11", "a = 12", "a = 13",
+    ]  # fmt: skip
+    assert git("log", "-1", "--format=%s", cwd=pupil.repo) == "Do several"
+
+
+def test_standard_input(pupil: Pupil) -> None:
+    assert "`-` for FILE reads standard input" in pupil.flat
+    text = pupil.edit("src/f4.py", "a = 4\n", "a = 14\n")
+    done = pupil.call("FILE", "submit", FILE="-", COMMIT=tip(pupil.repo), SUBJECT="x", stdin=text)
+    pupil.landed(done)
+    assert now(pupil.repo, "src/f4.py") == "a = 14\nb = 4\n"
+
+
+def test_a_work_tree_and_a_branch(pupil: Pupil, tmp_path: Path) -> None:
+    for name, flag, values in (
+        ("f5", "--worktree", {"DIR": str(tmp_path / "f5")}),
+        ("f6", "--branch", {"BRANCH": "agent/f6"}),
+    ):
+        tree = tmp_path / name
+        git("worktree", "add", "-q", "-b", f"agent/{name}", str(tree), cwd=pupil.repo)
+        (tree / f"src/{name}.py").write_text("a = 15\n")
+        if flag == "--branch":
+            git("commit", "-qam", "Say 15", cwd=tree)
+        pupil.landed(pupil.call(flag, **values))
+        assert now(pupil.repo, f"src/{name}.py") == "a = 15\n"
+
+
+def test_what_builds_on_another(pupil: Pupil) -> None:
+    """The second is there first, and waits."""
+    text = pupil.waits.replace("ID", "api") + pupil.edit("src/f7.py", "a = 7\n", "a = 17\n")
+    (line,) = (line for line in pupil.lines if "FILE" in line and "submit" in line)
+    assert "hand it in without `--wait`" in pupil.flat
+    words = shlex.split(line.partition("--wait")[0].replace("FILE", pupil.response("user", text)))
+    said = [{"COMMIT": tip(pupil.repo), "SUBJECT": "Use the API"}.get(w, w) for w in words]
+    id = patchq(*said[1:], cwd=pupil.repo).out.strip()
+    assert pupil.landed(pupil.submit("api", pupil.create("src/api.py", "api = 1\n"))) == "api"
+    (later,) = pupil.later[124]
+    pupil.landed(patchq(*shlex.split(later.replace("ID", id))[1:], cwd=pupil.repo, code=None))
+    assert now(pupil.repo, "src/f7.py") == "a = 17\nb = 7\n"
+    assert git("log", "-2", "--format=%s", cwd=pupil.repo).split("\n") == ["Use the API", "Do api"]
+
+
+def test_mending_a_quote_that_is_nowhere(pupil: Pupil) -> None:
+    """The file's real lines are taken from the page."""
+    good = pupil.create("src/beside.py", "beside = 1\n")
+    wrong = pupil.edit("src/login.py", "    def check(self, user, word):\n", "    pass\n")
+    page = pupil.page(pupil.submit("stale", wrong + good))
+    line = re.search(r"nearest place is line (\d+)", page)
+    assert line
+    real = re.search(rf"^ *{line[1]} \| (.*\n)", page, re.M)
+    assert real
+    right = pupil.edit("src/login.py", real[1], real[1].replace("password", "secret"))
+    pupil.landed(pupil.again("mended", page, right + good))
+    assert "def check(self, name, secret):" in now(pupil.repo, "src/login.py")
+    assert now(pupil.repo, "src/beside.py") == "beside = 1\n"
+
+
+def test_mending_a_quote_of_two_places(pupil: Pupil) -> None:
+    """What tells them apart is taken from the page."""
+    old, new = "        user = self.find(name)\n", "        user = self.get(name)\n"
+    page = pupil.page(pupil.submit("twice", pupil.edit("src/logout.py", old, new)))
+    other = re.search(
+        r"`src/logout\.py` line \d+ in `Login\.other`.*?quote also:\n\n```\n(.*?)```", page, re.S
+    )
+    assert other
+    right = pupil.edit("src/logout.py", other[1] + old, other[1] + new)
+    pupil.landed(pupil.again("once", page, right))
+    assert now(pupil.repo, "src/logout.py") == new.join(LOGIN.rsplit(old, 1))
+
+
+@pytest.mark.skipif(not find_spec("mcp"), reason="the extra `mcp` is not installed")
+def test_the_tools(pupil: Pupil, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is started as `.mcp.json` says, where the agent works: in the repository."""
+    monkeypatch.setenv("PATH", f"{pupil.repo.parent / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    entry = json.loads((pupil.repo / ".mcp.json").read_text())["mcpServers"]["patchq"]
+    command = [entry["command"], *entry["args"]]
+    with subprocess.Popen(
+        command, cwd=pupil.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+
+        def ask(number: int, method: str, **params: Any) -> Mapping[str, Any]:
+            assert server.stdin
+            assert server.stdout
+            asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            print(json.dumps(asked), file=server.stdin, flush=True)
+            result: Mapping[str, Any] = json.loads(server.stdout.readline())["result"]
+            return result
+
+        who = {"clientInfo": {"name": "pupil", "version": "1"}, "capabilities": {}}
+        ask(1, "initialize", protocolVersion="2025-06-18", **who)
+        tools = {tool["name"]: tool["inputSchema"] for tool in ask(2, "tools/list")["tools"]}
+        first, *others = names(pupil.flat.partition("MCP server `patchq`: ")[2])[:3]
+        assert {first, *others} <= tools.keys()
+        path = "src/f8.py"
+        given = ask(3, "tools/call", name=first, arguments={"files": [path]})["structuredContent"]
+        edits = [{"path": path, "old": "a = 8\n", "new": "a = 18\n"}]
+        for number, name in enumerate(others, 4):
+            change = {"edits": edits, "base": given["base"]}
+            answer = ask(number, "tools/call", name=name, arguments=change)
+            assert not answer.get("isError"), answer
+    assert (answer["structuredContent"]["state"], server.returncode) == ("applied", 0)
+    assert now(pupil.repo, path) == "a = 18\nb = 8\n"
+    message = git("log", "-1", "--format=%B", "--", path, cwd=pupil.repo)
+    assert "Assisted-by: claude-code" in message
