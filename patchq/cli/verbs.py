@@ -14,6 +14,7 @@ VERBS = {
     "status": "show the daemon, the queue's depth, and what waits or is held",
     "log": "list the batches, newest verdict first",
     "show": "show a batch: its page, its diff, or its report as JSON",
+    "events": "tell of every change of state, as it comes or since an event",
     "accept": "land a proposal on its target",
     "discard": "take a proposal away; its commit is kept, and `log` tells it",
     "revert": "take a batch that landed back",
@@ -36,7 +37,7 @@ GROUPS = {
     "begin": ("init", "doctor", "config", "hooks"),
     "serve": ("watch", "run", "stop"),
     "feed": ("submit", "wait", "check", "apply", "instructions", "mcp"),
-    "look": ("status", "log", "show", "stats"),
+    "look": ("status", "log", "show", "events", "stats"),
     "decide": ("accept", "discard", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),
 }

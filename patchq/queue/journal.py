@@ -40,6 +40,7 @@ _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 _LONGEST_SECONDS = 1.0
 """For so long one waits for others who write, before one writes beside them."""
 _TAIL = 64
+_JSON = json.JSONEncoder(separators=(",", ":"))
 _MOST_CODES = 10
 _FIRST = "0" * 16
 _LEAST_LINES, _MOST_LINES = 512, 8192
@@ -145,6 +146,8 @@ class Journal:
     ) -> None:
         """Tell of what a killed process could not tell: of the batches that it `marked`, if they
         `ended` since there is a journal, and of those that the journal has an intent of."""
+        if self._base.status(EVENTS) is None:
+            return
         marked = list(marked)
         with self._locked() as fd:
             wanted, last, since = dict.fromkeys(marked), dict[str, Kind](), 0.0
@@ -181,42 +184,48 @@ class Journal:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:
         """The journal, for this process alone; a full one makes room for a new one."""
+        folder = self._base.fd
         for _ in range(10):
-            with opened(EVENTS, _OPEN, self._base.fd) as fd:
+            with opened(EVENTS, _OPEN, folder) as fd:
                 flock(fd, _LONGEST_SECONDS)
-                status = self._base.status(EVENTS)
-                mine = os.fstat(fd)
-                if status is None or not os.path.samestat(status, mine):
-                    continue  # somebody else has put it away meanwhile
-                if mine.st_size >= MOST_BYTES:
+                size = os.fstat(fd).st_size
+                if not _stands(fd, folder):
+                    continue  # somebody else has put it away
+                if size >= MOST_BYTES:
                     self._base.move(EVENTS, self._base, BEFORE)
                     continue
-                self._base.share(fd)
-                if not mine.st_size:
-                    newest = next(backwards(self._base), None)
-                    _write(fd, [{"schema": SCHEMA}], after=newest["id"] if newest else _FIRST)
+                if not size:
+                    self._begin(fd)
                 yield fd
                 return
         raise OSError(f"the journal {EVENTS} is replaced again and again")
 
+    def _begin(self, fd: int) -> None:
+        self._base.share(fd)
+        newest = next(backwards(self._base), None)
+        after = newest["id"] if newest else _FIRST
+        _write(fd, [{"schema": SCHEMA, "after": after}], after)
 
-def _write(fd: int, entries: Sequence[Entry], after: str | None = None) -> str:
-    """Add the entries, each with its id; the last one's.  The lock is held."""
+
+def _stands(fd: int, folder: int) -> bool:
+    """Whether this is the journal that others would open now."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(fd), os.lstat(EVENTS, dir_fd=folder))
+    return False
+
+
+def _write(fd: int, entries: Sequence[Entry], after: str = _FIRST) -> str:
+    """Add the entries, each with its id, behind that one; the last one's.  The lock is held."""
     size = os.fstat(fd).st_size
     tail = os.pread(fd, _TAIL, max(0, size - _TAIL))
-    torn = b"\n" * (size > 0 and not tail.endswith(b"\n"))
-    last = after if after is not None else _id_at_end(tail) or _FIRST
-    number = max(time.time_ns(), int(last, 16) + 1)
+    number = last = max(time.time_ns(), int(_id_at_end(tail) or after, 16) + 1)
     lines = []
-    for entry in entries:
-        if after is not None:
-            entry = {**entry, "after": after}
-        line = json.dumps({**entry, "id": f"{number:016x}"}, separators=(",", ":"))
-        lines.append(f"{line}\n".encode())
-        number += 1
+    for number, entry in enumerate(entries, last):
+        lines.append(_JSON.encode({**entry, "id": f"{number:016x}"}))
     if lines:
-        append(fd, torn + b"".join(lines))
-    return f"{number - 1:016x}"
+        torn = "\n" * (size > 0 and not tail.endswith(b"\n"))
+        append(fd, (torn + "\n".join([*lines, ""])).encode())
+    return f"{number:016x}"
 
 
 def _id_at_end(tail: bytes) -> str | None:

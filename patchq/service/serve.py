@@ -80,9 +80,7 @@ def serve(
     control.ring, control.cut_short = doorbell.ring, world.stop.set
     desk = RequestDesk(world, doorbell.ring)
     world = replace(world, desk=desk, pulse=upkeep.manager.alive)
-    if doorbell.warning:
-        _LOG.warning("%s", doorbell.warning)
-    _say_what_is_out_of_reach(world)
+    _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
     recovered, looked = False, 0.0
     followers = _Followers()
@@ -120,7 +118,9 @@ def serve(
         upkeep.close()
 
 
-def _say_what_is_out_of_reach(world: World) -> None:
+def _say_what_is_out_of_reach(world: World, inbox: str | None) -> None:
+    if inbox:
+        _LOG.warning("%s", inbox)
     for checkout in registered(world.repo):
         if checkout.unseen and checkout.branch:
             _LOG.warning(

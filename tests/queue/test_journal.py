@@ -78,7 +78,7 @@ def test_who_dies_before_it_tells_is_told_for(
         queue.acquire()
     made = verdict(queue, "a", "proposed")
 
-    def die(fd: int, entries: Any, after: str | None = None) -> str:
+    def die(fd: int, entries: Any, after: str = "0") -> str:
         if any(entry["kind"] not in (None, "claimed") for entry in entries):
             raise KeyboardInterrupt
         return write(fd, entries, after)

@@ -1,0 +1,141 @@
+"""`patchq events`: every change of state, as it comes or since an event."""
+
+from __future__ import annotations
+
+import re
+import select
+import signal
+import sys
+from argparse import ArgumentTypeError, Namespace
+from contextlib import closing, suppress
+from time import monotonic
+from types import FrameType
+
+from patchq.cli import arguments, places
+from patchq.model.errors import Fault
+from patchq.pipeline.ground import Ground
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.journal import Event, Events
+from patchq.report.document import printed
+from patchq.service.watcher import Watcher
+from patchq.text.quote import visible
+
+_NEWEST, _MOST = 50, 1000
+_PIECE = 500
+"""Events that are read at once."""
+_LOOK_SECONDS, _HEAL_SECONDS = 1.0, 10.0
+
+
+def _place(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{1,16}", text):
+        raise ArgumentTypeError(f"expected the `id` of an event, or 0 for the first, got {text!r}")
+    return text.zfill(16)
+
+
+ARGUMENTS = (
+    arguments.Argument("--follow", action="store_true", help="go on with those that come"),
+    arguments.Argument(
+        "--since", metavar="ID", type=_place,
+        help="those behind the event with this id (0: all that are kept)",
+    ),
+    arguments.Argument(
+        "-n", "--limit", metavar="N", type=arguments.positive,
+        help=f"at most N: the newest ({_NEWEST}), or the first since ID ({_MOST})",
+    ),
+)  # fmt: skip
+
+
+def run(args: Namespace) -> int:
+    ground = places.open_ground(args)
+    _heal(ground)
+    if args.follow:
+        return _follow(args, ground)
+    with closing(Events(ground.queue_root, args.since)) as events:
+        if args.since is None:
+            told, more = events.newest(args.limit or _NEWEST)
+            left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
+        else:
+            limit = args.limit or _MOST
+            told = events.read(limit)
+            last = events.last
+            left = f"more follow: --since {last}" if events.read(1) else ""
+        for event in told:
+            _tell(args, event)
+        _say(args, _lost(args) if events.lost else "", left)
+    return 0
+
+
+def _follow(args: Namespace, ground: Ground) -> int:
+    """Until a signal, or the reader, ends it; a reader that is gone is noticed without an event."""
+    stopped: list[int] = []
+    with closing(Watcher(ground.queue_root, args.since)) as watcher:
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            stopped.append(number)
+            watcher.ring()
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
+        reader, healed, said, left = _Listener(), monotonic(), False, args.limit
+        while not stopped and reader.there and left != 0:
+            for event in watcher.read(_PIECE if left is None else min(left, _PIECE)):
+                _tell(args, event)
+                left = left if left is None else left - 1
+            sys.stdout.flush()
+            if watcher.lost and not said:
+                said = True
+                _say(args, _lost(args))
+            if stopped or left == 0 or watcher.wait(_LOOK_SECONDS):
+                continue
+            if monotonic() - healed > _HEAL_SECONDS:
+                _heal(ground)
+                healed = monotonic()
+    return 130 if signal.SIGINT in stopped else 0
+
+
+class _Listener:
+    """Whoever reads standard output, where that is a pipe."""
+
+    def __init__(self) -> None:
+        self._poll: select.poll | None = None
+        with suppress(OSError, ValueError):
+            self._poll = select.poll()
+            self._poll.register(sys.stdout.fileno(), 0)
+
+    @property
+    def there(self) -> bool:
+        found = self._poll.poll(0) if self._poll else []
+        return not any(mask & (select.POLLERR | select.POLLNVAL) for _, mask in found)
+
+
+def _heal(ground: Ground) -> None:
+    """Have told what killed commands did not tell, as far as one may write here."""
+    if isinstance(ground.queue, DirectoryQueue):
+        with suppress(Fault):
+            ground.queue.heal()
+
+
+def _tell(args: Namespace, event: Event) -> None:
+    print(printed(event) if args.json else _line(event))
+
+
+def _line(event: Event) -> str:
+    """One plain line: when, what, which batch, and where it is or why it is not."""
+    place = event["branch"] or event["target"] or ""
+    commit = (event["commit"] or "")[:12]
+    by = f"by {event['agent']}" if event["agent"] else ""
+    codes = " ".join(f"[{code}]" for code in event["codes"])
+    other = f"({event['other']})" if event["other"] else ""
+    parts = (place, commit, by, other, codes)
+    when = event["at"]["iso"]
+    text = f"{when}  {event['kind']:<17}  {event['batch']}"
+    return visible("  ".join([text, *filter(None, parts)]))
+
+
+def _lost(args: Namespace) -> str:
+    return f"events since {args.since} are not all kept any more: see `patchq log`"
+
+
+def _say(args: Namespace, *notes: str) -> None:
+    for note in filter(None, notes if not args.quiet else ()):
+        print(f"patchq: {note}", file=sys.stderr)

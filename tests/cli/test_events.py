@@ -1,0 +1,120 @@
+"""`events` tells what happens: bounded, or as it comes, and it ends when it is to end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import make_repo
+
+EDIT = block("a.txt", "two\n", "2\n")
+BAD = block("a.txt", "nowhere\n", "x\n")
+DOCS = Path(__file__).parents[2] / "docs/events.md"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
+    patchq("init", cwd=repo)
+    return repo
+
+
+def events(repo: Path, *words: str) -> list[dict[str, Any]]:
+    done = patchq("events", "--json", *words, cwd=repo)
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@pytest.fixture
+def follower(repo: Path) -> Iterator[subprocess.Popen[str]]:
+    drop(repo / ".patchq", {"first.md": BAD})
+    patchq("run", cwd=repo, code=1)
+    command = [sys.executable, "-m", "patchq", "events", "--json", "--follow", "--since", "0"]
+    with subprocess.Popen(command, cwd=repo, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def test_every_kind_of_change_is_told(repo: Path) -> None:
+    queue = repo / ".patchq"
+    drop(queue, {"x.md": f"---\nagent: w\n---\n{EDIT}"})
+    patchq("run", cwd=repo)
+    other = block("a.txt", "two\n", "II\n")
+    drop(queue, {"y.md": other, "same.md": f"---\nagent: w\n---\n{EDIT}", "bad.md": BAD})
+    drop(queue, {"needs.md": f"---\ndepends_on: [y]\n---\n{block('a.txt', 'one', '1')}"})
+    patchq("run", cwd=repo, code=None)
+    patchq("discard", "y", cwd=repo)
+    drop(queue, {"x2.md": f"---\nretries: x\n---\n{EDIT}"})
+    patchq("run", cwd=repo, code=None)
+    patchq("accept", "x2", cwd=repo)
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    patchq("revert", "x2", cwd=repo)
+    told = events(repo, "--since", "0")
+    found = {(one["kind"], one["batch"], one["state"]) for one in told}
+    for wanted in (
+        ("claimed", "x", None), ("proposed", "x", "proposed"), ("duplicate", "same", "duplicate"),
+        ("refused", "bad", "rejected"), ("held", "needs", "held"), ("discarded", "y", "discarded"),
+        ("refused", "needs", "rejected"), ("superseded", "x", "superseded"),
+        ("accepted", "x2", "accepted"), ("applied", "revert-x2", "applied"),
+        ("reverted", "x2", "reverted"),
+    ):  # fmt: skip
+        assert wanted in found
+    once = [(one["kind"], one["batch"]) for one in told]
+    assert len(once) == len(set(once))
+    by = {(one["kind"], one["batch"]): one for one in told}
+    assert by["superseded", "x"]["other"] == "x2"
+    assert by["refused", "bad"]["codes"] == ["match.none"]
+    assert (by["proposed", "x"]["agent"], by["proposed", "x"]["branch"]) == ("w", "patchq/x")
+
+
+def test_what_an_event_holds_is_what_the_page_says(repo: Path) -> None:
+    from patchq.queue.journal import KINDS
+
+    drop(repo / ".patchq", {"x.md": EDIT})
+    patchq("run", cwd=repo)
+    (_, told) = events(repo)
+    rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| `")]
+    named = [name.strip("` ") for row in rows for name in row.split(",")]
+    assert sorted([*told, *KINDS]) == sorted(named)
+    assert told["at"]["iso"].endswith("Z")
+
+
+def test_it_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
+    drop(repo / ".patchq", {f"{number}.md": BAD for number in range(3)})
+    patchq("run", cwd=repo, code=1)
+    whole = events(repo)
+    done = patchq("events", "--limit", "2", cwd=repo)
+    assert [line.split()[2] for line in done.out.splitlines()] == [e["batch"] for e in whole[-2:]]
+    assert done.err == (
+        f"patchq: {len(whole) - 2} earlier events are left out: see --limit, --since 0\n"
+    )
+    done = patchq("events", "--since", whole[0]["id"], "-n", "1", cwd=repo)
+    assert done.err == f"patchq: more follow: --since {whole[1]['id']}\n"
+    assert events(repo, "--since", whole[1]["id"]) == whole[2:]
+    assert events(repo, "--since", whole[-1]["id"]) == []
+    for words in (("--since", "x"), ("--since", ""), ("--limit", "0"), ("more",)):
+        assert patchq("events", *words, cwd=repo, code=2).err.count("\n") == 1
+
+
+@pytest.mark.parametrize("how", ["term", "interrupt", "reader"])
+def test_it_follows_until_it_is_to_end(
+    repo: Path, follower: subprocess.Popen[str], how: str
+) -> None:
+    assert follower.stdout
+    seen = [json.loads(follower.stdout.readline()) for _ in range(2)]
+    drop(repo / ".patchq", {"second.md": BAD})
+    patchq("run", cwd=repo, code=1)
+    seen += [json.loads(follower.stdout.readline()) for _ in range(2)]
+    assert [one["batch"] for one in seen] == ["first", "first", "second", "second"]
+    if how == "reader":
+        follower.stdout.close()
+    else:
+        follower.send_signal(signal.SIGTERM if how == "term" else signal.SIGINT)
+    assert follower.wait(20) == (130 if how == "interrupt" else 0)
