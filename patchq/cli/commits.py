@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import category
@@ -67,10 +67,15 @@ def _named(args: Namespace, world: World) -> tuple[Range, str]:
 
 
 def _response(args: Namespace, world: World, change: Range, more: dict[str, object]) -> bytes:
-    said = more | {"target": args.target, "base": change.base, "message": args.message}
-    keys = {key: value for key, value in said.items() if value}
+    return response(world, change, more | {"target": args.target, "message": args.message})
+
+
+def response(world: World, change: Range, said: Mapping[str, object]) -> bytes:
+    """The response that the commits are, with what is said of it in its front matter; raises
+    `UsageError`."""
+    keys = {key: value for key, value in {**said, "base": change.base}.items() if value}
     messages = [plain for commit in change.commits if (plain := _plain(world.repo.message(commit)))]
-    if messages and not args.message:
+    if messages and not said.get("message"):
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
     data = handed_in.response(world.repo, world.rules, change.base, change.result, keys)
     if isinstance(data, Problem):

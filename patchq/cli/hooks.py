@@ -1,7 +1,7 @@
 """`patchq hooks`: the hooks that come with patchq, in its configuration and in git's own places.
 
 What `install` changed is put down in the git directory: `uninstall` restores it to the byte.
-`check` and `observe` are what git's hooks call.
+`check`, `receive` and `observe` are what git's hooks call.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ ARGUMENTS = (
                 ),
                 Argument("--remote", metavar="NAME", help="where that branch is, if not here"),
             ),
+        ),
+        "receive": (
+            "hand in what is pushed to refs/for/BRANCH",
+            (Argument("objects", metavar="DIR", type=Path, help="where the pushed objects are"),),
         ),
         "observe": ("put down what was merged or rebased by hand", ()),
     },
@@ -140,6 +144,9 @@ def _wire(args: Namespace, site: Site) -> int:
         if wiring.install(place):
             installed.append(place)
     _record(site, "directories", directories)  # its being there says that this one is guarded
+    if missing := wiring.to_set_up(site.repo.commondir):
+        _record(site, "settings", {**missing, **_recorded(site).get("settings", {})})
+        wiring.set_up(site.repo.commondir, missing)
     kept = [place for place in installed if place.before.exists()]
     answer = {
         "installed": [str(place.file) for place in installed],
@@ -158,6 +165,7 @@ def _uninstall(args: Namespace, site: Site) -> int:
     for directory in map(Path, record.get("directories", [])):
         if directory.is_dir() and not any(directory.iterdir()):
             directory.rmdir()
+    wiring.take_down(site.repo.commondir, record.get("settings", {}))
     note = None
     if "config" in record:
         name, before, after = record["config"]
@@ -224,6 +232,12 @@ def _check(args: Namespace, site: Site) -> int:
     return 1 if found else 0
 
 
+def _receive(args: Namespace, site: Site) -> int:
+    from patchq.cli import push  # only who takes a push reads trees
+
+    return push.receive(args, site)
+
+
 def _observe(args: Namespace, site: Site) -> int:
     changed = reports.reconcile(opening.open_world(args, targeted=False, writes=False))
     if not args.quiet:
@@ -237,5 +251,6 @@ _VERBS = {
     "install": _install,
     "uninstall": _uninstall,
     "check": _check,
+    "receive": _receive,
     "observe": _observe,
 }

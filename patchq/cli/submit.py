@@ -18,6 +18,7 @@ from patchq.model.errors import TimeIsUp, UsageError
 from patchq.model.names import REQUEST, response_name
 from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem
+from patchq.queue import QueueEngine
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.lock import lock_owner
 from patchq.report.secrecy import batch_id, file_name
@@ -51,6 +52,7 @@ ARGUMENTS = (
         "--timeout", metavar="S", type=arguments.seconds, help="for so many seconds; then exit 124"
     ),
 )
+_LONGEST_STEM = 40
 _KEYS = ("id", "target", "base", "message", "agent", "model")
 
 
@@ -116,7 +118,7 @@ def _wait(args: Namespace, queue: DirectoryQueue, handed: Mapping[str, tuple[byt
     verdicts = output.Verdicts(args, pages=True)
     for id, (data, name) in handed.items():
         digest = sha256(data).hexdigest()
-        while (report := _verdict(queue, digest, name)) is None:
+        while (report := report_on(queue, digest, name)) is None or report["state"] == "held":
             if until is not None and time.monotonic() > until:
                 raise TimeIsUp(
                     f"no verdict on {id} within {args.timeout:g} s",
@@ -150,9 +152,17 @@ def with_header(data: bytes, said: dict[str, str]) -> bytes:
     return (text[: found.block_at] + lines + text[found.block_at :]).encode()
 
 
-def _verdict(queue: DirectoryQueue, digest: str, name: str) -> Report | None:
+def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
+    """What there is on the response with these bytes that came under that name: a verdict, or why
+    it is held."""
     for id in reversed(queue.by_source(digest)):
         report = queue.load(id)
-        if report and report["source"]["name"] == name and report["state"] != "held":
+        if report and report["source"]["name"] == name:
             return report
     return None
+
+
+def marked_name(words: str) -> str:
+    """A file's name of these words: two who send the same bytes at once are told apart by it."""
+    stem = batch_id(words)[:_LONGEST_STEM].strip(".-_").lower()
+    return f"{stem}-{time.time_ns() & 0xFFFFFF:06x}.md"

@@ -184,5 +184,14 @@ def version() -> str:
 
 def merges_trees(version: str) -> bool:
     """Whether git of this version has `merge-tree --write-tree`."""
+    return _is_at_least(version, (2, 38))
+
+
+def hands_in(version: str) -> bool:
+    """Whether git of this version asks `proc-receive`."""
+    return _is_at_least(version, (2, 29))
+
+
+def _is_at_least(version: str, wanted: tuple[int, int]) -> bool:
     digits = re.search(r"(\d+)\.(\d+)", version)
-    return digits is not None and (int(digits[1]), int(digits[2])) >= (2, 38)
+    return digits is not None and (int(digits[1]), int(digits[2])) >= wanted

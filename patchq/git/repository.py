@@ -117,6 +117,8 @@ class Repository:
         self._listed: tuple[str, Listing] | None = None
         self.unwritten = Unwritten()
         """The objects that no file has yet."""
+        self.borrowed: Path | None = None
+        """A directory of objects that are read as if they were the repository's own."""
         # An attribute lookup through a handle with a git directory also reads the index.
         self._bare_memory = pygit2.Repository()
         self.workdir = Path(repo.workdir) if repo.workdir else None
@@ -134,10 +136,17 @@ class Repository:
         now and then, while nothing is under way."""
         store = pygit2.Odb(str(self.commondir / "objects"))
         store.add_backend(self.unwritten.backend(), _FIRST)
+        if self.borrowed is not None:
+            store.add_disk_alternate(str(self.borrowed))
         for handle in (self.raw_repository, self._bare_memory):
             handle.free()
             handle.set_odb(store)
         give_back_memory()
+
+    def borrow(self, objects: Path) -> None:
+        """Read the objects of that directory, too."""
+        self.borrowed = objects
+        self.renew()
 
     @classmethod
     def open(cls, path: Path) -> Repository:
@@ -346,6 +355,13 @@ class Repository:
         """An object's content, without its header."""
         kept = self.unwritten.content(oid)
         return self._object(oid).read_raw() if kept is None else kept
+
+    def size(self, oid: str) -> int:
+        """How many bytes an object has; its content is not read."""
+        try:
+            return int(self.raw_repository.odb.read_header(oid)[1])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read {oid}", error) from None
 
     def leaf(self, root: str, path: str) -> Leaf | None:
         """Mode and id of what stands at `path` under the tree `root`, a directory too.

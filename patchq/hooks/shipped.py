@@ -38,10 +38,14 @@ GIT_SUMMARIES = {
     "pre-applypatch": "git am: the change passes the queue's checks and the configured hooks",
     "pre-push": "git push: so does what goes to a protected branch; no unreviewed proposal does",
     "update": "a push to this repository: the same",
+    "pre-receive": "a push to refs/for/BRANCH: it comes alone, and leaves no object behind",
+    "proc-receive": "a push to refs/for/BRANCH: what it brings becomes a batch in the queue",
     "post-merge": "git merge, git pull: a proposal merged by hand counts as accepted at once",
     "post-rewrite": "git rebase, git commit --amend: the same",
 }
 """The scripts of `hooks/git/`, by git's own names."""
+RECEIVING = frozenset({"update", "pre-receive", "proc-receive"})
+"""Those that git starts in the git directory, for what is pushed to it."""
 
 _JUDGES = {
     "pre-apply": "gate",

@@ -7,8 +7,8 @@ In the place of a hook of git's goes a small script that runs the one which was 
 then patchq's.  The old one is kept beside it under another name; if it is a shell script, it still
 sees its old name as `$0`, by which some find their other parts.  Each step is one rename over the
 hook: there is no moment without one.  `core.hooksPath` decides where: a relative one is another
-directory for each work tree, and one in the git directory for the hooks of a push to this
-repository, which git starts there.
+directory for each work tree, and for the hooks of a push one in each work tree's git directory,
+where git starts them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,7 +26,7 @@ from patchq.config import config_file
 from patchq.config.config_file import ConfigError
 from patchq.config.schema import Config
 from patchq.git import files
-from patchq.git.command import Git, complaint
+from patchq.git.command import Git, complaint, hands_in, version
 from patchq.hooks import shipped
 from patchq.model.errors import UsageError
 
@@ -70,6 +70,46 @@ def enable(data: bytes) -> bytes | None:
     return updated if unchanged and is_enabled(after) else None
 
 
+_SEVERAL = "receive.procReceiveRefs"
+SETTINGS = {_SEVERAL: "refs/for", "receive.advertisePushOptions": "true"}
+"""By which git asks `proc-receive`, and lets a push have options."""
+
+
+def to_set_up(directory: Path) -> dict[str, str | None]:
+    """The settings that are still to be made, with what stands there now."""
+    found = {key: _settings(directory, key) for key in SETTINGS if hands_in(version())}
+    return {
+        key: there[-1] if there and key != _SEVERAL else None
+        for key, there in found.items()
+        if SETTINGS[key] not in there
+    }
+
+
+def set_up(directory: Path, keys: Iterable[str]) -> None:
+    """Make those settings in the repository's configuration."""
+    for key in keys:
+        several = ["--add"] if key == _SEVERAL else []
+        _git(directory, "config", "--local", *several, key, SETTINGS[key])
+
+
+def take_down(directory: Path, made: Mapping[str, str | None]) -> None:
+    """Undo the settings, as far as they still are what was made."""
+    for key, before in made.items():
+        value = SETTINGS.get(key, "")
+        if value not in _settings(directory, key):
+            continue
+        if before is not None:
+            _git(directory, "config", "--local", key, before)
+        else:
+            _git(directory, "config", "--local", "--unset", key, f"^{re.escape(value)}$")
+
+
+def _settings(directory: Path, key: str) -> list[str]:
+    """The values that the repository's own configuration has for it."""
+    done = Git(directory=directory).run("config", "--local", "--get-all", key)
+    return os.fsdecode(done.stdout).splitlines()
+
+
 SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"
 
@@ -106,15 +146,21 @@ def places(directory: Path) -> Iterator[HookFile]:
         HookFile(name, _directory_for(name, root) / name)
         for root in roots
         if root.is_dir()
-        for name in shipped.GIT_SUMMARIES
+        for name in _names()
     )
 
 
+def _names() -> Iterator[str]:
+    """The hooks that this git asks."""
+    asks = hands_in(version())
+    yield from (n for n in shipped.GIT_SUMMARIES if asks or not n.endswith("-receive"))
+
+
 def _directory_for(name: str, root: Path) -> Path:
-    if name == "update" and _git(root, "rev-parse", "--is-bare-repository") == "false":
+    if name in shipped.RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
         configured = _git(root, "config", "--type=path", "--default", "", "core.hooksPath")
         if configured and not Path(configured).is_absolute():
-            return (root / _git(root, "rev-parse", "--git-common-dir") / configured).resolve()
+            return (root / _git(root, "rev-parse", "--absolute-git-dir") / configured).resolve()
     return (root / _git(root, "rev-parse", "--git-path", "hooks")).resolve()
 
 
@@ -195,8 +241,9 @@ def uninstall(place: HookFile) -> bool:
 
 
 def _script(name: str) -> str:
-    judges, takes_input = not name.startswith("post-"), name in ("pre-push", "post-rewrite")
-    return _TEMPLATE.format(
+    judges, takes_input = not name.startswith("post-"), name in _READS
+    body = _HANDS_OVER if name == "proc-receive" else _RUNS_BOTH
+    return (_TEMPLATE + body).format(
         mark=MARK,
         name=name,
         before=name + SUFFIX,
@@ -209,6 +256,8 @@ def _script(name: str) -> str:
     )
 
 
+_READS = ("pre-push", "post-rewrite", "pre-receive")
+"""The hooks to which git tells something on standard input, at once."""
 _SAVE = """\
 input=$(mktemp) || exit 1
 trap 'rm -f "$input"' EXIT
@@ -222,9 +271,21 @@ _TEMPLATE = """\
 here=${{0%/*}}
 before=$here/{before}
 PATCHQ_PYTHON={python}
+PATCHQ_PARENT=$PPID
 ours={script}
-export PATCHQ_PYTHON
-
+export PATCHQ_PYTHON PATCHQ_PARENT
+"""
+_HANDS_OVER = """
+# Git talks with one of them only, and patchq's knows which.
+PATCHQ_BEFORE=$before
+export PATCHQ_BEFORE
+if [ -f "$ours" ]; then
+    exec sh "$ours" "$@"
+fi
+echo "patchq: $ours is gone; install or uninstall again: patchq hooks" >&2
+exit 1
+"""
+_RUNS_BOTH = """
 run_before() {{
     [ -x "$before" ] || return 0
     IFS= read -r first <"$before" || :

@@ -8,10 +8,11 @@ what no response can say (links, submodules); that is refused as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+from patchq.config.schema import Limits
 from patchq.git.objects import is_regular
 from patchq.model.values import FileChange, Problem, Tree
 from patchq.pipeline.world import World
@@ -57,21 +58,26 @@ def judge(changes: Sequence[FileChange], before: Tree, world: World) -> Judgemen
 
 
 def _too_much(changes: Sequence[FileChange], world: World) -> Iterator[Problem]:
-    limits = world.config.limits
-    if len(changes) > limits.files:
+    sizes = ((it.path, len(it.after)) for it in changes if it.after is not None)
+    yield from too_much(len(changes), sizes, world.config.limits)
+
+
+def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
+    """What is against so many files, and against the first that would have too many bytes."""
+    if count > limits.files:
         yield Problem(
             "response.too_large",
-            f"{len(changes)} files would change, more than `limits.files` ({limits.files})",
+            f"{count} files would change, more than `limits.files` ({limits.files})",
             "send the changes in several parts",
         )
-    for change in changes:
-        if change.after is not None and len(change.after) > limits.file_bytes:
+    for path, size in sizes:
+        if size > limits.file_bytes:
             yield Problem(
                 "response.too_large",
-                f"{change.path} would have {len(change.after)} bytes, more than "
+                f"{path} would have {size} bytes, more than "
                 f"`limits.file_bytes` ({limits.file_bytes})",
                 "put less into one file",
-                path=change.path,
+                path=path,
             )
             return
 

@@ -108,18 +108,9 @@ def choose_target(response: Response) -> Aimed | Decision:
     """The branch that the batch is for, and its tip."""
     world, choice = response.world, response.choice
     default = choice.target or world.target
-    allowed = [default, *world.config.targets]
     target = choice.target or response.header.target or default
-    if not any(target == name or fnmatchcase(target, name) for name in allowed):
-        likely = nearest(target, allowed)
-        return response.refuse(
-            Problem(
-                "frontmatter.target",
-                f"the branch {target!r} is not one that responses may name; allowed: "
-                + ", ".join(allowed),
-                f"did you mean {likely}?" if likely else "leave `target` out",
-            )
-        )
+    if problem := not_a_target(target, [default, *world.config.targets]):
+        return response.refuse(problem)
     tip = response.tips.of(target)
     if tip is None:
         return replace(
@@ -133,6 +124,18 @@ def choose_target(response: Response) -> Aimed | Decision:
             target=target,
         )
     return Aimed(**vars(response), target=target, tip=tip)
+
+
+def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
+    """What is against a branch that is none of these names and patterns."""
+    if any(target == name or fnmatchcase(target, name) for name in allowed):
+        return None
+    likely = nearest(target, allowed)
+    return Problem(
+        "frontmatter.target",
+        f"the branch {target!r} is not one that responses may name; allowed: " + ", ".join(allowed),
+        f"did you mean {likely}?" if likely else "leave `target` out",
+    )
 
 
 def recognise(aimed: Aimed) -> Aimed | Decision:

@@ -55,6 +55,11 @@ def of_branch(repo: Repository, name: str, target: str) -> Range:
     return since(repo, _target_tip(repo, target), tip)
 
 
+def of_commit(repo: Repository, id: str, target: str) -> Range:
+    """What the commit has and the target does not; raises `UsageError`."""
+    return since(repo, _target_tip(repo, target), _commit(repo, id))
+
+
 def of_worktree(repo: Repository, directory: Path, target: str) -> Range:
     """What a work tree has and the target does not, committed or not, without what git ignores;
     raises `UsageError`."""
@@ -107,7 +112,9 @@ def each(repo: Repository, whole: Range) -> Iterator[Range]:
 
 def _git(repo: Repository) -> Git:
     place = repo.workdir or repo.gitdir
-    return Git(plain_environment(), (*QUIET, "--literal-pathspecs"), place, place)
+    objects = str(repo.borrowed or "")
+    environment = plain_environment(GIT_ALTERNATE_OBJECT_DIRECTORIES=objects)
+    return Git(environment, (*QUIET, "--literal-pathspecs"), place, place)
 
 
 def _commit(repo: Repository, text: str) -> str:

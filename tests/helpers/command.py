@@ -122,10 +122,12 @@ def _serve() -> None:
         os.environ.update(environ)
         pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1")))
-        out, err = io.StringIO(), io.StringIO()
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        err = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(words)
-        print(json.dumps((code, out.getvalue(), err.getvalue())), file=replies, flush=True)
+        told = out.buffer.getvalue().decode()
+        print(json.dumps((code, told, err.getvalue())), file=replies, flush=True)
 
 
 if __name__ == "__main__":

@@ -156,8 +156,9 @@ def test_core_hookspath_is_respected_in_every_work_tree(
     (linked / "sub").rmdir()
     places = {Path(name).parent for name in told}
     if setting == ".githooks":
-        # git starts the hooks of a push to this repository in the git directory.
-        assert places == {repo / ".githooks", linked / ".githooks", repo / ".git/.githooks"}
+        # git starts the hooks of a push to this repository in the git directory of the work tree.
+        gitdirs = [repo / ".git", repo / ".git/worktrees/linked"]
+        assert places == {it / ".githooks" for it in (repo, linked, *gitdirs)}
         assert str(repo / ".git/.githooks/update") in told
     else:
         assert places == {tmp_path / "shared"}

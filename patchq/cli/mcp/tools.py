@@ -50,7 +50,6 @@ from patchq.review import decide
 _MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
 _MOST_LOOKED_AT = 1000
 """Finished batches that `status` looks through for those of a state or an agent."""
-_LONGEST_STEM = 40
 _FIRST_PAUSE, _LAST_PAUSE = 0.001, 0.05
 _SOON = 0.1
 """When most verdicts are there; until then the pause is the first."""
@@ -128,11 +127,8 @@ class Tools:
             header = opened.header if isinstance(opened, Envelope) else None
             digest = sha256(data).hexdigest()
             token = token_of(world.queue_root, digest)
-            # Two who send the same bytes at once are told apart by their files' names.
-            mark = f"{time.time_ns() & 0xFFFFFF:06x}"
-            stem = secrecy.batch_id((header and (header.message or header.agent)) or "edit")
-            stem = f"{stem[:_LONGEST_STEM].strip('.-_').lower()}-{mark}"
-            name = queue.submit(data, f"{stem}.md")
+            words = (header and (header.message or header.agent)) or "edit"
+            name = queue.submit(data, submit.marked_name(words))
             id = secrecy.batch_id(header.id) if header and header.id else None
             return Dropped(
                 queue.next_id(id) if id else name.removesuffix(".md"),
@@ -158,11 +154,8 @@ class Tools:
 
     def _verdict(self, dropped: Dropped) -> Report | None:
         with self._door.world(writes=True) as world:
-            for id in reversed(world.queue.by_source(dropped.sha256)):
-                report = world.queue.load(id)
-                if report and report["source"]["name"] == dropped.name:
-                    return report if report["state"] != "held" else None
-        return None
+            report = submit.report_on(world.queue, dropped.sha256, dropped.name)
+            return report if report and report["state"] != "held" else None
 
     def _served(self) -> bool:
         with self._door.world() as world:

@@ -1,0 +1,207 @@
+"""What git's `proc-receive` hook does: a push to refs/for/BRANCH hands in what BRANCH lacks.
+
+The response that they make holds all that they change, so that the pushed objects are needed no
+longer than it takes to make it.  The ref is never stored.  What is said on standard error, the
+pusher sees as `remote:` lines; standard output belongs to git.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import PurePath
+from types import FrameType
+
+from patchq.cli import check, commits, opening, output, places, submit
+from patchq.cli.places import Site
+from patchq.git.objects import SUBMODULE
+from patchq.model.errors import Fault, UsageError
+from patchq.model.report import Report
+from patchq.model.values import Problem
+from patchq.pipeline import gate, stages
+from patchq.pipeline.world import World
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.lock import lock_owner
+from patchq.report.message import subject
+from patchq.report.page import to_markdown
+from patchq.review import proc_receive, ranges
+from patchq.review.proc_receive import NAMESPACE, Command, Push, Said
+from patchq.review.ranges import Range
+from patchq.text.quote import visible
+
+_MOST_LINES, _FEW_LINES = 60, 12
+"""Of the page of a refusal, and of any other."""
+_FIRST_PAUSE, _LAST_PAUSE = 0.002, 0.1
+_LOOKS_SECONDS = 0.5
+"""How often one looks whether a daemon runs."""
+_RESTARTS_SECONDS = 10.0
+"""For so long a daemon that went away may come back."""
+_HELD_SECONDS = 2.0
+"""What is held for longer is told as held."""
+
+
+class _Ended:
+    """Whether this process was asked to end: what becomes of the batch is told before."""
+
+    _asked = False
+
+    def asked(self) -> bool:
+        return self._asked
+
+    def __enter__(self) -> _Ended:
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._before = {number: signal.signal(number, self._ask) for number in signals}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+
+
+def receive(args: Namespace, site: Site) -> int:
+    """Talk to git; the exit code is 0 once it has its answer."""
+    reader, writer = sys.stdin.buffer, sys.stdout.buffer
+    push = proc_receive.hear(reader, writer)
+    try:
+        with _Ended() as ended:
+            reason = _handed_in(args, site, push, ended)
+    except Fault as fault:
+        words = fault.message if fault.code == UsageError.code else f"{fault.code}: {fault.message}"
+        reason = " ".join(visible(words).split())
+        _tell([reason, *([f"  {fault.hint}"] if fault.hint else [])])
+    proc_receive.answer(writer, push, reason)
+    return 0
+
+
+def _handed_in(args: Namespace, site: Site, push: Push, ended: _Ended) -> str | None:
+    """Why the push fails, in one line, or None; raises `Fault` for what never reaches the queue."""
+    command, target = _only(push)
+    said = proc_receive.said(push.options)
+    data, words = _response(args, command, target, said)
+    shutil.rmtree(args.objects, ignore_errors=True)
+    queue = places.open_queue(args, site, site.load_config())
+    if ended.asked():
+        raise UsageError("the push was interrupted; nothing was taken", "push again")
+    wanted = said.keys.get("id")
+    id = queue.next_id(wanted) if isinstance(wanted, str) else None
+    name = queue.submit(data, submit.marked_name(words))
+    _tell([f"handed in as {id or PurePath(name).stem}"])
+    report, why = _wait(queue, sha256(data).hexdigest(), name, said.seconds, ended)
+    if report is None:
+        id = id or PurePath(name).stem
+        _tell([f"no verdict yet: {why}", f"  `patchq wait {id}` waits on"])
+        return f"interrupted; {id} stays in the queue" if ended.asked() else None
+    return _told(report)
+
+
+def _only(push: Push) -> tuple[Command, str]:
+    """The one ref that is pushed, and the branch that it is for."""
+    if len(push.commands) != 1:
+        raise UsageError(f"{len(push.commands)} refs are pushed", f"push one {NAMESPACE}BRANCH")
+    (command,) = push.commands
+    if not command.ref.startswith(NAMESPACE) or command.ref == NAMESPACE:
+        raise UsageError(f"{command.ref} is for no branch", f"push to {NAMESPACE}BRANCH")
+    if not command.new.strip("0"):
+        raise UsageError(
+            f"{command.ref} is pushed to and never stored, so it cannot be deleted",
+            "to take a proposal back, use `patchq discard`",
+        )
+    return command, command.ref.removeprefix(NAMESPACE)
+
+
+def _response(args: Namespace, command: Command, target: str, said: Said) -> tuple[bytes, str]:
+    """The response that the pushed commits are, and words to name it by."""
+    world = opening.open_world(args, writes=False)
+    if args.objects.is_dir():
+        world.repo.borrow(args.objects.absolute())
+    allowed = [world.target, *world.config.targets]
+    if problem := stages.not_a_target(target, allowed):
+        raise _refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
+    change = ranges.of_commit(world.repo, command.new, target)
+    if not change.commits:
+        raise UsageError(f"{target} has all of it already", "commit something, then push")
+    if problem := _outsized(world, change):
+        raise _refusal(problem)
+    data = commits.response(world, change, {**said.keys, "target": target})
+    if problem := check.oversize(world, data):
+        raise _refusal(problem)
+    return data, str(said.keys.get("message") or subject(world.repo.message(change.result)))
+
+
+def _outsized(world: World, change: Range) -> Problem | None:
+    """What is against so many files, or so large ones, before anything of them is read."""
+    changes = world.repo.changes(change.base, change.result)
+    new = (
+        (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
+    )
+    sizes = ((path, world.repo.size(oid)) for path, oid in new)
+    return next(gate.too_much(len(changes), sizes, world.config.limits), None)
+
+
+def _refusal(problem: Problem) -> UsageError:
+    error = UsageError(problem.message, problem.hint)
+    error.code = problem.code
+    return error
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+def _told(report: Report) -> str | None:
+    """Tell the verdict; why the push fails, or None."""
+    refused = report["state"] == "rejected"
+    page = to_markdown(report).partition("\n## What to send\n" if refused else "\n## Edits\n")[0]
+    lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
+    again = f"correct the commits and push again, with `-o retries={report['id']}`; " * refused
+    _tell([output.line(report), "", *lines, "", f"{again}`patchq show {report['id']}` says all"])
+    return " ".join(output.line(report).split()) if refused else None
+
+
+def _wait(
+    queue: DirectoryQueue, digest: str, name: str, seconds: float, ended: _Ended
+) -> tuple[Report | None, str]:
+    """The verdict, or what there is to say while there is none."""
+    began = served = looked = time.monotonic()
+    pause, held = _FIRST_PAUSE, None
+    patience = 0.0 if lock_owner(queue.root) is None else _RESTARTS_SECONDS
+    while True:
+        now = time.monotonic()
+        report = submit.report_on(queue, digest, name)
+        if report and report["state"] != "held":
+            return report, ""
+        held = (held or now) if report else None
+        if report and held and now - held > _HELD_SECONDS:
+            return report, ""
+        if ended.asked():
+            return None, "the push was interrupted, and the response stays in the queue"
+        if now - began > seconds:
+            return None, f"{seconds:g} s are over, and the response stays in the queue"
+        if now - looked > _LOOKS_SECONDS:
+            looked = now
+            served = now if lock_owner(queue.root) is not None else served
+        if now - served > patience or not patience:
+            return None, (
+                "no daemon works on the queue; the response lies in the inbox and gets its "
+                "verdict once somebody runs `patchq watch` or `patchq run`"
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.2, _LAST_PAUSE)
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """Say it to the pusher, as far as there still is one."""
+    try:
+        for line in lines:
+            print(visible(line), file=sys.stderr)
+        sys.stderr.flush()
+    except OSError:
+        pass
