@@ -43,7 +43,8 @@ class WorkTrees:
         self._asked: dict[str, Whereabouts] = {}
 
     def find(self, path: str) -> Whereabouts:
-        """What the absolute path names; links are followed."""
+        """What the absolute path names; links to directories are followed.  A link at its end is
+        what the path names: who deletes or renames it does not mean the file that it leads to."""
         if path not in self._asked:
             try:
                 self._asked[path] = self._find(path)
@@ -59,7 +60,8 @@ class WorkTrees:
     def _find(self, path: str) -> Whereabouts:
         if ".." in path.split("/"):
             return Whereabouts(None, "climbs with `..`")
-        real = os.path.realpath(path)
+        folder, name = os.path.split(os.path.normpath(path))
+        real = os.path.join(os.path.realpath(folder), name)
         own = [tree for tree in self._all if real.startswith(f"{tree.root.rstrip('/')}/")]
         if not own:
             return Whereabouts(None, "is below no work tree of this repository")

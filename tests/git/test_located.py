@@ -25,6 +25,7 @@ def repo(tmp_path: Path) -> Path:
     (tmp_path / "link").symlink_to(repo)
     (repo / "way-out").symlink_to(tmp_path)
     (repo / "way-in").symlink_to("src")
+    (repo / "latest.py").symlink_to("src/a.py")
     return repo
 
 
@@ -37,6 +38,8 @@ def repo(tmp_path: Path) -> Path:
         ("shop/./src//a.py", "src/a.py"),
         ("shop/way-in/a.py", "src/a.py"),
         ("link/src/a.py", "src/a.py"),
+        ("shop/latest.py", "latest.py"),
+        ("link/latest.py", "latest.py"),
         ("shop/trees/in/src/a.py", "src/a.py"),
         ("beside/src/a.py", "src/a.py"),
         ("shop/vendor/x.py", "vendor/x.py"),
