@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from unicodedata import category
 
 from patchq.cli import opening
 from patchq.model.errors import UsageError
-from patchq.model.values import Problem
 from patchq.pipeline.world import World
 from patchq.report.message import subject
 from patchq.report.secrecy import batch_id
 from patchq.review import handed_in, ranges
 from patchq.review.ranges import Range
-
-_MOST_MESSAGE = 10_000
-"""Characters of a message that are handed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +62,5 @@ def _named(args: Namespace, world: World) -> tuple[Range, str]:
 
 
 def _response(args: Namespace, world: World, change: Range, more: dict[str, object]) -> bytes:
-    return response(world, change, more | {"target": args.target, "message": args.message})
-
-
-def response(world: World, change: Range, said: Mapping[str, object]) -> bytes:
-    """The response that the commits are, with what is said of it in its front matter; raises
-    `UsageError`."""
-    keys = {key: value for key, value in {**said, "base": change.base}.items() if value}
-    messages = [plain for commit in change.commits if (plain := _plain(world.repo.message(commit)))]
-    if messages and not said.get("message"):
-        keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
-    data = handed_in.response(world.repo, world.rules, change.base, change.result, keys)
-    if isinstance(data, Problem):
-        raise UsageError(f"{data.code}: {data.message}", data.hint)
-    return data
-
-
-def _plain(message: str) -> str:
-    """The message as front matter may have it: without control characters."""
-    lines = message.replace("\r", "\n" if "\n" not in message else "").split("\n")
-    kept = ("".join(c for c in line if c == "\t" or category(c) != "Cc") for line in lines)
-    return "\n".join(kept).strip()[:_MOST_MESSAGE]
-
-
-def _together(messages: list[str]) -> str:
-    """One message of several: the last one's subject, and all of them."""
-    subjects = [subject(message) for message in messages]
-    return "\n".join((subjects[-1], "", *(f"- {line}" for line in subjects)))
+    said = more | {"target": args.target, "message": args.message}
+    return handed_in.of_range(world.repo, world.rules, change, said)

@@ -18,21 +18,18 @@ from hashlib import sha256
 from pathlib import PurePath
 from types import FrameType
 
-from patchq.cli import check, commits, opening, output, places, submit
+from patchq.cli import check, opening, output, places, submit
 from patchq.cli.places import Site
-from patchq.git.objects import SUBMODULE
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Problem
-from patchq.pipeline import gate, stages
-from patchq.pipeline.world import World
+from patchq.pipeline import stages
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.lock import lock_owner
 from patchq.report.message import subject
 from patchq.report.page import to_markdown
-from patchq.review import proc_receive, ranges
+from patchq.review import handed_in, proc_receive, ranges
 from patchq.review.proc_receive import NAMESPACE, Command, Push, Said
-from patchq.review.ranges import Range
 from patchq.text.quote import visible
 
 _MOST_LINES, _FEW_LINES = 60, 12
@@ -129,22 +126,13 @@ def _response(args: Namespace, command: Command, target: str, said: Said) -> tup
     change = ranges.of_commit(world.repo, command.new, target)
     if not change.commits:
         raise UsageError(f"{target} has all of it already", "commit something, then push")
-    if problem := _outsized(world, change):
+    if problem := handed_in.outsized(world, change):
         raise _refusal(problem)
-    data = commits.response(world, change, {**said.keys, "target": target})
+    keys = {**said.keys, "target": target}
+    data = handed_in.of_range(world.repo, world.rules, change, keys)
     if problem := check.oversize(world, data):
         raise _refusal(problem)
     return data, str(said.keys.get("message") or subject(world.repo.message(change.result)))
-
-
-def _outsized(world: World, change: Range) -> Problem | None:
-    """What is against so many files, or so large ones, before anything of them is read."""
-    changes = world.repo.changes(change.base, change.result)
-    new = (
-        (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
-    )
-    sizes = ((path, world.repo.size(oid)) for path, oid in new)
-    return next(gate.too_much(len(changes), sizes, world.config.limits), None)
 
 
 def _refusal(problem: Problem) -> UsageError:

@@ -85,6 +85,7 @@ def overview(
         ],
         "counts": dict(counts),
         "left_out": {"held": len(held[limit:]) if limit else 0, "waiting": others},
+        "branches": _branches(ground),
         "held": [_held(id, needs, ground) for id in held[:limit]],
         "waiting": [_waiting(report, seen, proposals, needs) for report, seen in waiting],
     }
@@ -144,6 +145,15 @@ class _Proposals:
             return False
         report = self._ground.queue.load(id)
         return report is None or traces.observe(self._ground, report).state == "proposed"
+
+
+def _branches(ground: Ground) -> list[dict[str, str | None]]:
+    """The branches that are taken when they move."""
+    if not ground.config.branches:
+        return []
+    from patchq.review import branches  # only who has any looks at them
+
+    return list(branches.standing(ground))
 
 
 def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
@@ -206,6 +216,7 @@ def _lines(answer: dict[str, Any]) -> Iterator[str]:
     for trouble in answer["troubles"]:
         yield visible(f"trouble  {trouble['what']}: {trouble['why']}")
         yield from _edge("cure:", [trouble["cure"]])
+    yield from _branch_lines(answer["branches"])
     for held in answer["held"]:
         yield visible(f"held     {held['id']}  {held['code']}: {held['why']}")
         cure = held["hint"] if held["code"] in _WITH_CURE else None
@@ -227,6 +238,18 @@ def _lines(answer: dict[str, Any]) -> Iterator[str]:
             f"not shown: {left['held']} held, {left['waiting']} waiting for review; see "
             "`patchq status --limit N`, `--state`, `--agent`"
         )
+
+
+def _branch_lines(branches: Sequence[Mapping[str, str | None]]) -> Iterator[str]:
+    """Those that wait or were turned away, and in one line how many there are beside."""
+    told = [branch for branch in branches if branch["state"] != "taken"]
+    for branch in told[:MOST]:
+        yield visible(f"branch   {branch['branch']}  {branch['state']}: {branch['why']}")
+        until = "until" if branch["state"] == "waits" else "cure:"
+        yield from _edge(until, [branch["cure"]] if branch["cure"] else [])
+    if branches:
+        left = f", {len(told) - MOST} not shown" if len(told) > MOST else ""
+        yield f"branches {len(branches) - len(told)} taken, {len(told)} not{left}"
 
 
 def _edge(what: str, others: Sequence[str]) -> Iterator[str]:

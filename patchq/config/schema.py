@@ -307,6 +307,11 @@ class Config(Section):
     targets: Annotated[
         tuple[str, ...], ListOf(matching(r"(?!-)[^\s~^:\\]+", "a pattern of branch names"))
     ] = ()
+    branches: Annotated[
+        tuple[str, ...],
+        ListOf(matching(r"(?!-)[^\s~^:\\]+", "a pattern of branch names")),
+        "branches that are taken when they move",
+    ] = ()
     mode: Annotated[Literal["review", "auto"], one_of("review", "auto")] = "review"
     queue: Queue = Queue()
     paths: Paths = Paths()

@@ -9,17 +9,62 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from unicodedata import category
 
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.git.merges import with_renames
-from patchq.git.objects import is_regular
+from patchq.git.objects import SUBMODULE, is_regular
 from patchq.git.repository import Repository
+from patchq.model.errors import UsageError
 from patchq.model.values import Envelope, FileChange, Plan, Problem
+from patchq.pipeline import gate
+from patchq.pipeline.world import World
 from patchq.plan import batch
 from patchq.plan.targets import Rules
+from patchq.report.message import subject
+from patchq.review.ranges import Range
 from patchq.text import unified
 from patchq.text.lines import is_utf8
+
+_MOST_MESSAGE = 10_000
+"""Characters of a message that are handed in."""
+
+
+def of_range(repo: Repository, rules: Rules, change: Range, said: Mapping[str, object]) -> bytes:
+    """The response that hands a range in: the front matter says its base, what else is `said`, and
+    the message of its commits where no other is; raises `UsageError`."""
+    keys = {key: value for key, value in {**said, "base": change.base}.items() if value}
+    messages = [plain for commit in change.commits if (plain := _plain(repo.message(commit)))]
+    if messages and "message" not in keys:
+        keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
+    data = response(repo, rules, change.base, change.result, keys)
+    if isinstance(data, Problem):
+        raise UsageError(f"{data.code}: {data.message}", data.hint)
+    return data
+
+
+def outsized(world: World, change: Range) -> Problem | None:
+    """What is against so many files, or so large ones, before anything of them is read."""
+    changes = world.repo.changes(change.base, change.result)
+    new = (
+        (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
+    )
+    sizes = ((path, world.repo.size(oid)) for path, oid in new)
+    return next(gate.too_much(len(changes), sizes, world.config.limits), None)
+
+
+def _plain(message: str) -> str:
+    """The message as front matter may have it: without control characters."""
+    lines = message.replace("\r", "\n" if "\n" not in message else "").split("\n")
+    kept = ("".join(c for c in line if c == "\t" or category(c) != "Cc") for line in lines)
+    return "\n".join(kept).strip()[:_MOST_MESSAGE]
+
+
+def _together(messages: list[str]) -> str:
+    """One message of several: the last one's subject, and all of them."""
+    subjects = [subject(message) for message in messages]
+    return "\n".join((subjects[-1], "", *(f"- {line}" for line in subjects)))
 
 
 def response(

@@ -46,13 +46,20 @@ def of_branch(repo: Repository, name: str, target: str) -> Range:
     tip = repo.branch_tip(name)
     if tip is None:
         raise UsageError(f"there is no branch {name!r}", "see `git branch`")
+    for checkout in uncommitted(repo, name):
+        raise UsageError(
+            f"the work tree {checkout.workdir} has changes of {name} that are not committed",
+            f"commit or stash them, or hand in all with --worktree {checkout.workdir}",
+        )
+    return since(repo, _target_tip(repo, target), tip)
+
+
+def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
+    """The work trees in reach whose HEAD is the branch and which have changes, or new files, that
+    are not committed."""
     for checkout in registered(repo, f"refs/heads/{name}"):
         if not checkout.unseen and _is_dirty(checkout):
-            raise UsageError(
-                f"the work tree {checkout.workdir} has changes of {name} that are not committed",
-                f"commit or stash them, or hand in all with --worktree {checkout.workdir}",
-            )
-    return since(repo, _target_tip(repo, target), tip)
+            yield checkout
 
 
 def of_commit(repo: Repository, id: str, target: str) -> Range:

@@ -21,6 +21,7 @@ from patchq.model.errors import Fault, UsageError
 from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
 from patchq.review import restack
+from patchq.review.heads import Heads
 from patchq.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("patchq")
@@ -83,7 +84,7 @@ def serve(
     _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
     recovered, looked = False, 0.0
-    followers = _Followers()
+    followers, heads = _Followers(), Heads()
     try:
         while not control.stop:
             upkeep.turn()
@@ -96,6 +97,7 @@ def serve(
                 if not recovered:
                     worker.start(world, tell)
                     recovered = True
+                heads.turn(world)
                 if worker.turn(world, tell):
                     looked = 0.0
                     followers.worked()
@@ -110,7 +112,7 @@ def serve(
                 recovered = False
             idle()
             upkeep.idle()
-            doorbell.wait(min(_pause(world), upkeep.pause, followers.pause))
+            doorbell.wait(min(_pause(world), upkeep.pause, followers.pause, heads.pause))
     finally:
         upkeep.manager.stopping()
         desk.close()
@@ -207,6 +209,7 @@ def drain(
     with closing(RequestDesk(world)) as desk:
         world = replace(world, desk=desk, pulse=upkeep.manager.alive)
         worker.start(world, tell)
+        Heads().look(world)
         restack.settle(world, rest=False)
         quiet_until = monotonic() + world.config.queue.settle_seconds + 1
         while not control.stop:

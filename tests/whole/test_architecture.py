@@ -28,7 +28,7 @@ hooks:
 TRANSIENT = {
     "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
     "`active/TOKEN.choice`", "`active/TOKEN.NAME.entry`", "`tries/TOKEN`", "`troubles/WHAT`",
-    "`mcp.key`", "`counts.json`",
+    "`mcp.key`", "`counts.json`", "`branches`",
 }  # fmt: skip
 """What stands only while a response is decided, what only tools that are called make, and what
 comes of many verdicts alone."""
