@@ -48,6 +48,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def port(text: str) -> int:
+    """An argument that is a port, or 0."""
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) >= 1 << 16:
+        raise ArgumentTypeError(f"expected a port from 0 to 65535, got {text!r}")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """An argument that is a time above nothing."""
     try:

@@ -36,7 +36,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
-    found = _newest_first(ground, args.limit or sys.maxsize)
+    found = newest_first(ground, args.limit or sys.maxsize)
     for report, note in islice(found, args.limit):
         if args.json:
             output.say(args, report)
@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _newest_first(ground: Ground, most: int) -> Iterator[tuple[Report, str]]:
+def newest_first(ground: Ground, most: int) -> Iterator[tuple[Report, str]]:
     """The reports as they stand now, each with what there is to say of it; `most` is how many are
     probably wanted."""
     ids, seen = ground.queue.newest(), set[str]()

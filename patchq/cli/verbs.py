@@ -15,6 +15,7 @@ VERBS = {
     "log": "list the batches, newest verdict first",
     "show": "show a batch: its page, its diff, or its report as JSON",
     "events": "tell of every change of state, as it comes or since an event",
+    "review": "look at what waits, and decide, on a page in the browser",
     "accept": "land a proposal on its target",
     "discard": "take a proposal away; its commit is kept, and `log` tells it",
     "revert": "take a batch that landed back",
@@ -38,7 +39,7 @@ GROUPS = {
     "serve": ("watch", "run", "stop"),
     "feed": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("status", "log", "show", "events", "stats"),
-    "decide": ("accept", "discard", "retry", "revert"),
+    "decide": ("review", "accept", "discard", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),
 }
 """The verbs by what one is about to do; the others are listed behind them."""

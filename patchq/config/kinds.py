@@ -151,18 +151,19 @@ def values(expected: str, *known: object) -> Plain:
     return Plain(take, {"enum": list(known)})
 
 
-def whole(least: int, expected: str) -> Plain:
-    """A whole number from `least`."""
+def whole(least: int, expected: str, most: int | None = None) -> Plain:
+    """A whole number from `least` to `most`."""
 
     def take(node: Node) -> int:
         value = _value(node)
         if type(value) is not int:
             raise Misfit("a whole number")
-        if value < least:
+        if value < least or (most is not None and value > most):
             raise Misfit(expected)
         return value
 
-    return Plain(take, {"type": "integer", "minimum": least})
+    bounds = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
+    return Plain(take, {"type": "integer", **bounds})
 
 
 def number(least: float, most: float, *, above: bool = False) -> Plain:
@@ -193,5 +194,6 @@ TEXT = matching(r"(?s).*\S.*", "text")
 FLAG = Plain(_flag, {"type": "boolean"})
 COUNT = whole(1, "more than 0")
 NUMBER = whole(0, "0 or more")
+PORT = whole(0, "a port from 0 to 65535", 65535)
 SECONDS = number(0, 10**9, above=True)
 SHARE = number(0, 1)

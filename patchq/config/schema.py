@@ -9,6 +9,7 @@ from patchq.config.kinds import (
     COUNT,
     FLAG,
     NUMBER,
+    PORT,
     SECONDS,
     SHARE,
     TEXT,
@@ -285,6 +286,10 @@ class Stats(Section):
     prometheus: Annotated[MaybeText, "a file for the node exporter"] = None
 
 
+class Review(Section):
+    port: Annotated[int, PORT, "of the page on this machine; 0: any that is free"] = 8326
+
+
 class Log(Section):
     level: Annotated[
         Literal["debug", "info", "warning", "error"], one_of("debug", "info", "warning", "error")
@@ -326,4 +331,5 @@ class Config(Section):
     confirm: Annotated[Flag, "ask before each batch; without a terminal: propose"] = False
     llm: Llm = Llm()
     stats: Stats = Stats()
+    review: Review = Review()
     log: Log = Log()

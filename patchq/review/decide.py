@@ -44,16 +44,20 @@ class Decided:
 
 
 def accept(
-    world: World, id: str, only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
+    world: World,
+    id: str,
+    only: frozenset[str] | None = None,
+    without: frozenset[str] = frozenset(),
+    seen: str | None = None,
 ) -> Decided:
-    """Land a proposal on its target, whole or the chosen edits of it."""
+    """Land a proposal on its target, whole or the chosen edits of it; nothing is done where the
+    branch does not end at the commit that the person has `seen`, if that is said."""
     report = _proposal(world, id)
     for _ in range(_TRIES):
         target, commit = report["target"], report["commit"]
-        tip, branch = world.repo.branch_tip(target), world.repo.branch_tip(records.branch(id))
-        if tip is None or branch is None:
-            missing = target if tip is None else records.branch(id)
-            raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
+        tip, branch = _tips(world, report)
+        if seen not in (None, branch):
+            return Decided(report, (_unseen(id),))
         if doing := busy(world.repo, target):
             return Decided(report, (_busy(target, doing),))
         decision = _landing(world, report, tip, branch, only, without)
@@ -94,6 +98,42 @@ def accept(
         f"run `patchq accept {id}` again",
     )
     return Decided(report, (problem,))
+
+
+def preview(world: World, id: str, only: frozenset[str]) -> Decided:
+    """What `accept` of these edits would land on the target as it is now: the report with its edits
+    and its diff.  Hooks do not run, and nothing is written."""
+    report = _proposal(world, id)
+    tip, branch = _tips(world, report)
+    decision = _landing(world, report, tip, branch, only, frozenset())
+    errors = tuple(problem for problem in decision.problems if problem.severity == "error")
+    if errors or decision.candidate is None:
+        return Decided(report, errors or decision.problems or (_is_there(id, report["target"]),))
+    made = document.to_json(decision.outcome())
+    before, now = report["edits"], made["edits"]
+    return Decided(
+        {**report, "edits": now, "diff": made["diff"]},
+        back=tuple(selection.brought_back(before, now)),
+        along=tuple(selection.taken_along(before, now)),
+    )
+
+
+def _tips(world: World, report: CommittedReport) -> tuple[str, str]:
+    """Where the target and the proposal's branch end; `UsageError` where one is gone."""
+    names = report["target"], records.branch(report["id"])
+    target, branch = map(world.repo.branch_tip, names)
+    if target is None or branch is None:
+        missing = names[0] if target is None else names[1]
+        raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
+    return target, branch
+
+
+def _unseen(id: str) -> Problem:
+    return Problem(
+        "target.moved",
+        f"{records.branch(id)} has moved since it was looked at",
+        "look at it as it is now, then decide",
+    )
 
 
 def _changes(
@@ -230,8 +270,9 @@ def _left_behind(
     return (problem,) if paths else ()
 
 
-def discard(world: World, id: str) -> Decided:
-    """Take a proposal away; its tip stays at `refs/patchq/discarded/<id>`."""
+def discard(world: World, id: str, seen: str | None = None) -> Decided:
+    """Take a proposal away; its tip stays at `refs/patchq/discarded/<id>`.  Nothing is done where
+    the branch does not end at the commit that the person has `seen`, if that is said."""
     for claim in world.queue.held():
         if claim.id == id and (known := world.queue.load(id)):
             updated = document.with_state(known, "discarded")
@@ -239,6 +280,8 @@ def discard(world: World, id: str) -> Decided:
             return Decided(updated)
     report = _proposal(world, id)
     branch = world.repo.branch_tip(records.branch(id))
+    if seen not in (None, branch):
+        return Decided(report, (_unseen(id),))
     if branch and checkouts(world.repo, records.branch(id)):
         raise UsageError(
             f"{records.branch(id)} is checked out",

@@ -1,0 +1,98 @@
+"""One batch: what it changes, why, and how sure that is; and the forms to decide on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from patchq.cli import batches
+from patchq.cli.page import colours
+from patchq.cli.page.decisions import Choice, Ended
+from patchq.cli.page.shown import Shown
+from patchq.git import records
+from patchq.model.report import Report, has_commit
+from patchq.model.values import FileChange
+from patchq.pipeline.world import World
+from patchq.report.page import to_markdown
+from patchq.review import risk, rows
+from patchq.review.rows import Cell, FileRows, Row
+from patchq.text.quote import decode
+
+_MOST_ROWS = 3000
+"""Of all files together; what is behind them is one fold."""
+_LEAST_ROWS = 20
+
+
+def view(world: World, asked: Mapping[str, str], ended: Ended | None = None) -> Shown:
+    """The batch as it stands now; `ended` is why a decision was not taken, or what it would do."""
+    report, note = batches.seen(world, *batches.find(world, asked["id"]))
+    commit, changes = _changes(world, report)
+    choice = ended.choice if ended else None
+    values = {
+        "report": report,
+        "note": note,
+        "commit": commit,
+        "waits": report["state"] == "proposed" and commit is not None,
+        "risk": risk.risk(report),
+        "files": list(_files(report, changes)),
+        "page": to_markdown(report),
+        "problems": ended.problems if ended else (),
+        "choice": choice,
+        "ticked": _ticked(report, choice),
+        "at": _place(asked),
+    }
+    return Shown("batch.html", report["id"], values)
+
+
+def _changes(world: World, report: Report) -> tuple[str | None, tuple[FileChange, ...]]:
+    """The commit that a decision is about, and what it changes."""
+    if not has_commit(report):
+        return None, ()
+    commit = report["commit"]
+    if report["state"] == "proposed":
+        commit = world.repo.branch_tip(records.branch(report["id"])) or commit
+    if not world.repo.exists(commit):
+        return None, ()
+    parents = world.repo.parents(report["commit"])
+    return commit, world.repo.file_changes(parents[0], commit) if parents else ()
+
+
+def _ticked(report: Report, choice: Choice | None) -> frozenset[str]:
+    edits = choice.edits if choice else report["edits"]
+    return frozenset(edit["id"] for edit in edits if edit["state"] not in ("skipped", "cancelled"))
+
+
+def _place(asked: Mapping[str, str]) -> dict[str, str] | None:
+    """The line that a comment is to be about, where the browser runs no script."""
+    names = ("path", "side", "line")
+    return {name: asked[name] for name in names} if all(map(asked.get, names)) else None
+
+
+def _files(report: Report, changes: tuple[FileChange, ...]) -> Iterator[dict[str, Any]]:
+    left = _MOST_ROWS
+    for change in sorted(changes, key=lambda change: change.path):
+        (file,) = rows.side_by_side(report, [change], most=max(_LEAST_ROWS, left))
+        left -= len(file.rows)
+        yield {"file": file, "rows": list(_rows(file, change))}
+
+
+def _rows(file: FileRows, change: FileChange) -> Iterator[dict[str, Any]]:
+    """The rows with their cells as HTML; `starts` tells where another edit begins."""
+    old = colours.lines(file.renamed_from or file.path, decode(change.before or b""))
+    new = colours.lines(file.path, decode(change.after or b""))
+    before: tuple[str, ...] = ()
+    for row in file.rows:
+        yield {
+            "row": row,
+            "old": _cell(row, row.old, old),
+            "new": _cell(row, row.new, new),
+            "starts": bool(row.edits) and row.edits != before,
+        }
+        before = row.edits
+
+
+def _cell(row: Row, cell: Cell | None, lines: tuple[tuple[colours.Run, ...], ...]) -> str:
+    if cell is None or row.kind == "fold":
+        return ""
+    runs = lines[cell.line - 1] if cell.line <= len(lines) else ()
+    return colours.marked(cell.text, runs, cell.marks)

@@ -1,0 +1,90 @@
+"""What people decide on the page; the functions are those that the command line calls.
+
+Each form carries the commit that the page showed, so that nothing lands unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from patchq.model.errors import UsageError
+from patchq.model.report import EditEntry
+from patchq.model.values import Problem
+from patchq.pipeline.world import World
+from patchq.review import decide
+
+Fields = Sequence[tuple[str, str]]
+"""A form's names and values, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why nothing was done, or what the choice of edits would do."""
+
+    problems: tuple[Problem, ...] = ()
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The edits that would land, those brought back, and those left out without being named, each
+    with the one that it needs."""
+
+    edits: tuple[EditEntry, ...]
+    back: tuple[str, ...]
+    along: tuple[tuple[str, str], ...]
+    diff: str
+
+
+def take(world: World, id: str, deed: str, fields: Fields) -> Ended | None:
+    """Do what the form asks for; None when it is done.  `UsageError` for what cannot be."""
+    if deed not in _DEEDS:
+        raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
+    return _DEEDS[deed](world, id, fields)
+
+
+def _accept(world: World, id: str, fields: Fields) -> Ended | None:
+    only = _edits(fields) if _one(fields, "chosen") else None
+    return _ended(decide.accept(world, id, only, seen=_seen(fields)))
+
+
+def _choose(world: World, id: str, fields: Fields) -> Ended | None:
+    decided = decide.preview(world, id, _edits(fields))
+    if decided.problems:
+        return _ended(decided)
+    edits = tuple(edit for edit in decided.report["edits"] if edit["state"] == "applied")
+    return Ended(choice=Choice(edits, decided.back, decided.along, decided.report["diff"]))
+
+
+def _discard(world: World, id: str, fields: Fields) -> Ended | None:
+    return _ended(decide.discard(world, id, seen=_seen(fields)))
+
+
+_DEEDS: Mapping[str, Callable[[World, str, Fields], Ended | None]] = {
+    "accept": _accept,
+    "choose": _choose,
+    "discard": _discard,
+}
+
+
+def _ended(decided: decide.Decided) -> Ended | None:
+    return Ended(decided.problems) if decided.problems else None
+
+
+def _one(fields: Fields, name: str) -> str:
+    return next((value for key, value in fields if key == name), "")
+
+
+def _seen(fields: Fields) -> str:
+    """The commit that was looked at; `UsageError` where the form does not say."""
+    if commit := _one(fields, "commit"):
+        return commit
+    raise UsageError("the form does not say which commit was looked at", "open the batch again")
+
+
+def _edits(fields: Fields) -> frozenset[str]:
+    chosen = frozenset(value for key, value in fields if key == "edit")
+    if chosen:
+        return chosen
+    raise UsageError("no edit was chosen", "tick those that are to land, or discard the batch")

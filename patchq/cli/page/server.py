@@ -1,0 +1,37 @@
+"""Starting the page: the port, the address that is told, and the browser that is opened."""
+
+from __future__ import annotations
+
+import webbrowser
+from argparse import Namespace
+from threading import Timer
+
+from patchq.cli import loopback, output
+from patchq.cli.door import Door
+from patchq.cli.page.app import make
+from patchq.cli.page.guard import TOKEN, Guarded
+
+_OPEN_SECONDS = 0.3
+
+
+def run(args: Namespace) -> int:
+    """Listen until a signal ends it."""
+    doors = Door(args), Door(args)
+    for door in doors:
+        args.opened.callback(door.close)
+    with doors[0].world() as world:
+        port = args.port if args.port is not None else world.config.review.port
+    with loopback.bound(port) as own:
+        port = own.getsockname()[1]
+        app = make(*doors)
+        guarded = Guarded(app, port)
+        serving = loopback.server(guarded)
+        app.state.ending = lambda: serving.should_exit
+        url = f"http://{loopback.HOST}:{port}/?{TOKEN}={guarded.token}"
+        output.emit(args, {"url": url}, f"patchq review: {url}", "Ctrl-C ends it.")
+        if not args.no_open:
+            opening = Timer(_OPEN_SECONDS, webbrowser.open, (url,))
+            opening.daemon = True
+            opening.start()
+        loopback.listen(serving, own)
+    return 0

@@ -1,0 +1,39 @@
+"""What became of responses: by agent, model and format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from patchq.cli import stats
+from patchq.cli.page import plots
+from patchq.cli.page.shown import Shown
+from patchq.pipeline.world import World
+from patchq.service import ledger
+from patchq.service.stats import PLACES
+
+_PLOTS = {
+    "verdicts": "What was decided",
+    "refusals": "Why responses were refused",
+    "matches": "How quotes were found",
+}
+_MOST_ROWS = 50
+
+
+def view(world: World, asked: Mapping[str, str]) -> Shown:
+    """The sums that `patchq stats` prints, as tables and plots."""
+    counts = ledger.everything(world.queue, world.queue_root)
+    whole: Mapping[str, Any] = next(iter(stats.table(counts, None)), {})
+    values = {
+        "responses": whole.get("responses", 0),
+        "plots": [
+            {
+                "what": what,
+                "sums": whole.get(kind, {}),
+                "plot": plots.bars(whole.get(kind, {}), what),
+            }
+            for kind, what in _PLOTS.items()
+        ],
+        "tables": {by: stats.table(counts, by)[:_MOST_ROWS] for by in PLACES},
+    }
+    return Shown("statistics.html", "Statistics", values)
