@@ -34,6 +34,7 @@ def bound(port: int) -> socket.socket:
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         own.bind((HOST, port))
+        own.listen()  # who reads the address at once is waited for
     except OSError as error:
         own.close()
         raise UsageError(
@@ -47,6 +48,7 @@ def server(app: Any) -> uvicorn.Server:
     """What serves the ASGI application; `listen` runs it."""
     config = uvicorn.Config(
         app,
+        log_level="error",  # a client's mistakes are told to the client
         log_config=None,
         access_log=False,
         server_header=False,

@@ -20,7 +20,7 @@ RIGHT = {
     "show": "good", "accept": "good", "discard": "good", "revert": "good", "retry": "good",
     "wait": "good",
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
-    "instructions": "", "hooks": "list", "config": "check",
+    "instructions": "", "review": "--no-open", "hooks": "list", "config": "check",
 }  # fmt: skip
 """Each verb with words that it takes."""
 
@@ -50,6 +50,7 @@ OWN = {
     "anchors": "a.txt --line 0",
     "formats": "search_replce",
     "instructions": "--for cluade",
+    "review": "--port 65536",
     "hooks": "instal",
     "config": "chek",
 }

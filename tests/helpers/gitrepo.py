@@ -17,6 +17,14 @@ def git(*args: str, cwd: Path, stdin: str | bytes | None = None) -> str:
     return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
+def identity(home: Path) -> dict[str, str]:
+    """The environment of somebody at a home without a configuration, who may commit."""
+    names = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    for who in ("AUTHOR", "COMMITTER"):
+        names |= {f"GIT_{who}_NAME": "Ada", f"GIT_{who}_EMAIL": "ada@example.org"}
+    return names
+
+
 def write_files(root: Path, files: Mapping[str, bytes | str]) -> None:
     """Write the files, with the directories that they need; text as UTF-8, byte for byte."""
     for name, content in files.items():

@@ -25,7 +25,7 @@ View = Callable[[World, Mapping[str, str]], Shown]
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def make(looking: Door, deciding: Door) -> Starlette:
+def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
     """The application; who looks never waits for who decides."""
 
     def page(view: View) -> Answer:
@@ -40,7 +40,7 @@ def make(looking: Door, deciding: Door) -> Starlette:
         return await run_in_threadpool(_decide, looking, deciding, request, fields)
 
     async def changes(request: Request) -> Response:
-        return live.stream(looking, request)
+        return news.stream(request.query_params.get("since", ""))
 
     return Starlette(
         routes=[
@@ -54,6 +54,7 @@ def make(looking: Door, deciding: Door) -> Starlette:
             Route("/batch/{id}/{deed}", decide, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ],
+        lifespan=news.running,
         exception_handlers={404: _missing, 405: _missing},
     )
 
@@ -61,7 +62,9 @@ def make(looking: Door, deciding: Door) -> Starlette:
 def _look(door: Door, view: View, request: Request) -> Response:
     try:
         with door.world() as world:
-            version = live.version(door)  # from before: what changes while this is made is told
+            version = live.version(
+                world.queue_root
+            )  # from before: what changes while this is made is told
             shown = view(world, {**request.query_params, **request.path_params})
             return _html(shown, request, version)
     except Exception as error:
@@ -78,7 +81,7 @@ def _decide(
             if ended is None:
                 return RedirectResponse(f"/batch/{id}", 303)
         with looking.world() as world:
-            version = live.version(looking)
+            version = live.version(world.queue_root)
             shown = batch.view(world, {"id": id}, ended)
             return _html(shown, request, version, 409 if ended.problems else 200)
     except Exception as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from patchq.cli import batches
 from patchq.cli.page import colours
-from patchq.cli.page.decisions import Choice, Ended
+from patchq.cli.page.decisions import FormResult, Preview
 from patchq.cli.page.shown import Shown
 from patchq.git import records
 from patchq.model.report import Report, has_commit
@@ -23,7 +23,7 @@ _MOST_ROWS = 3000
 _LEAST_ROWS = 20
 
 
-def view(world: World, asked: Mapping[str, str], ended: Ended | None = None) -> Shown:
+def view(world: World, asked: Mapping[str, str], ended: FormResult | None = None) -> Shown:
     """The batch as it stands now; `ended` is why a decision was not taken, or what it would do."""
     report, note = batches.seen(world, *batches.find(world, asked["id"]))
     commit, changes = _changes(world, report)
@@ -57,7 +57,7 @@ def _changes(world: World, report: Report) -> tuple[str | None, tuple[FileChange
     return commit, world.repo.file_changes(parents[0], commit) if parents else ()
 
 
-def _ticked(report: Report, choice: Choice | None) -> frozenset[str]:
+def _ticked(report: Report, choice: Preview | None) -> frozenset[str]:
     edits = choice.edits if choice else report["edits"]
     return frozenset(edit["id"] for edit in edits if edit["state"] not in ("skipped", "cancelled"))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from markupsafe import Markup
 from pygments.lexers import get_lexer_for_filename
@@ -59,7 +59,7 @@ def _pieces(runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Iterator[M
         edges = sorted(
             {start, start + len(part), *(e for e in ends if start < e < start + len(part))}
         )
-        for first, end in zip(edges, edges[1:], strict=False):
+        for first, end in pairwise(edges):
             is_marked = any(a <= first and end <= b for a, b in marks)
             yield _piece(part[first - start : end - start], name, is_marked)
 

@@ -19,15 +19,15 @@ Fields = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FormResult:
     """Why nothing was done, or what the choice of edits would do."""
 
     problems: tuple[Problem, ...] = ()
-    choice: Choice | None = None
+    choice: Preview | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Preview:
     """The edits that would land, those brought back, and those left out without being named, each
     with the one that it needs."""
 
@@ -37,39 +37,39 @@ class Choice:
     diff: str
 
 
-def take(world: World, id: str, deed: str, fields: Fields) -> Ended | None:
+def take(world: World, id: str, deed: str, fields: Fields) -> FormResult | None:
     """Do what the form asks for; None when it is done.  `UsageError` for what cannot be."""
     if deed not in _DEEDS:
         raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
     return _DEEDS[deed](world, id, fields)
 
 
-def _accept(world: World, id: str, fields: Fields) -> Ended | None:
+def _accept(world: World, id: str, fields: Fields) -> FormResult | None:
     only = _edits(fields) if _one(fields, "chosen") else None
     return _ended(decide.accept(world, id, only, seen=_seen(fields)))
 
 
-def _choose(world: World, id: str, fields: Fields) -> Ended | None:
+def _choose(world: World, id: str, fields: Fields) -> FormResult | None:
     decided = decide.preview(world, id, _edits(fields))
     if decided.problems:
         return _ended(decided)
     edits = tuple(edit for edit in decided.report["edits"] if edit["state"] == "applied")
-    return Ended(choice=Choice(edits, decided.back, decided.along, decided.report["diff"]))
+    return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report["diff"]))
 
 
-def _discard(world: World, id: str, fields: Fields) -> Ended | None:
+def _discard(world: World, id: str, fields: Fields) -> FormResult | None:
     return _ended(decide.discard(world, id, seen=_seen(fields)))
 
 
-_DEEDS: Mapping[str, Callable[[World, str, Fields], Ended | None]] = {
+_DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
     "accept": _accept,
     "choose": _choose,
     "discard": _discard,
 }
 
 
-def _ended(decided: decide.Decided) -> Ended | None:
-    return Ended(decided.problems) if decided.problems else None
+def _ended(decided: decide.Decided) -> FormResult | None:
+    return FormResult(decided.problems) if decided.problems else None
 
 
 def _one(fields: Fields, name: str) -> str:

@@ -48,7 +48,7 @@ _HEADERS = {
 _ASKS = ("GET", "HEAD")
 
 
-class Guarded:
+class Admission:
     """An ASGI application for those who came by the printed address."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
@@ -82,7 +82,7 @@ class Guarded:
                 return _plain("the request does not say how long it is", 411)
             if int(length) > MOST_BYTES:
                 return _plain(f"more than {MOST_BYTES} bytes were sent", 413)
-        asked = parse_qs(scope["query_string"].decode("latin-1"))
+        asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if scope["method"] in _ASKS and TOKEN in asked:
             return self._exchange(scope, asked)
         if not self._has_cookie(headers):

@@ -1,46 +1,96 @@
 """Telling browsers that what they show has changed.
 
 A page carries the version of what it shows, so that a change between its making and the first look
-is told as well.  What is sent is a hint to read the page again.
+is told as well.  What is sent is a hint to read the page again.  One watcher serves all streams.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
-from starlette.requests import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from patchq.cli.door import Door
+from patchq.queue.journal import EVENTS
+from patchq.service.watcher import Watcher
 
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.25
+"""How often the inbox is looked at: what lies in it is no event yet."""
 _BREATH_SECONDS = 15
 """A comment line after so long shows that the connection stands."""
 
 
-def version(door: Door) -> str:
-    """Another text when batches may stand otherwise."""
-    return hashlib.sha256(repr(door.pulse("inbox", "active")).encode()).hexdigest()[:16]
+def version(root: Path) -> str:
+    """Another text when batches may stand otherwise, in the queue at `root`."""
+    signs = [_sign(root / name) for name in (EVENTS, "inbox")]
+    return hashlib.sha256(repr(signs).encode()).hexdigest()[:16]
 
 
-def stream(door: Door, request: Request) -> StreamingResponse:
-    """Events, one for each change from the version on that the request names."""
-    since = request.query_params.get("since", "")
-    ending = request.app.state.ending
+def _sign(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
-    async def events() -> AsyncIterator[str]:
-        seen, quiet = since, 0.0
-        yield "retry: 1000\n\n"
-        while not ending():
-            if (now := version(door)) != seen:
-                seen, quiet = now, 0.0
-                yield f"data: {now}\n\n"
-            elif quiet >= _BREATH_SECONDS:
-                quiet = 0.0
-                yield ": still here\n\n"
-            await asyncio.sleep(_LOOK_SECONDS)
-            quiet += _LOOK_SECONDS
 
-    return StreamingResponse(events(), media_type="text/event-stream")
+class News:
+    """What has changed in the queue at `root`, for every browser that listens; `ending` says that
+    the server stops."""
+
+    def __init__(self, root: Path) -> None:
+        self.ending: Callable[[], bool] = lambda: False
+        self._root = root
+        self._watcher = Watcher(root)
+        self._wakes: set[asyncio.Event] = set()
+
+    @asynccontextmanager
+    async def running(self, _: object) -> AsyncIterator[None]:
+        """Watch as long as the server runs."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            self._watcher.ring()
+            with suppress(asyncio.CancelledError):
+                await watching
+            self._watcher.close()
+
+    async def _watch(self) -> None:
+        seen = version(self._root)
+        while True:
+            if self._wakes:
+                await run_in_threadpool(self._watcher.wait, _LOOK_SECONDS)
+            else:
+                await asyncio.sleep(_LOOK_SECONDS)
+            if (now := version(self._root)) != seen or self.ending():
+                seen = now
+                for wake in self._wakes:
+                    wake.set()
+
+    def stream(self, since: str) -> StreamingResponse:
+        """Events, one for each change from that version on."""
+        return StreamingResponse(self._events(since), media_type="text/event-stream")
+
+    async def _events(self, since: str) -> AsyncIterator[str]:
+        wake, seen = asyncio.Event(), since
+        self._wakes.add(wake)
+        try:
+            yield "retry: 1000\n\n"
+            while not self.ending():
+                if (now := version(self._root)) != seen:
+                    seen = now
+                    yield f"data: {now}\n\n"
+                wake.clear()
+                try:
+                    await asyncio.wait_for(wake.wait(), _BREATH_SECONDS)
+                except TimeoutError:
+                    yield ": still here\n\n"
+        finally:
+            self._wakes.discard(wake)

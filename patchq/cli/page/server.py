@@ -9,7 +9,8 @@ from threading import Timer
 from patchq.cli import loopback, output
 from patchq.cli.door import Door
 from patchq.cli.page.app import make
-from patchq.cli.page.guard import TOKEN, Guarded
+from patchq.cli.page.guard import TOKEN, Admission
+from patchq.cli.page.live import News
 
 _OPEN_SECONDS = 0.3
 
@@ -19,14 +20,14 @@ def run(args: Namespace) -> int:
     doors = Door(args), Door(args)
     for door in doors:
         args.opened.callback(door.close)
-    with doors[0].world() as world:
+    with doors[1].world(writes=True) as world:  # what is to be watched has to be there
+        news = News(world.queue_root)
         port = args.port if args.port is not None else world.config.review.port
     with loopback.bound(port) as own:
         port = own.getsockname()[1]
-        app = make(*doors)
-        guarded = Guarded(app, port)
+        guarded = Admission(make(*doors, news), port)
         serving = loopback.server(guarded)
-        app.state.ending = lambda: serving.should_exit
+        news.ending = lambda: serving.should_exit
         url = f"http://{loopback.HOST}:{port}/?{TOKEN}={guarded.token}"
         output.emit(args, {"url": url}, f"patchq review: {url}", "Ctrl-C ends it.")
         if not args.no_open:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import identity, make_repo
 
 FILES = {f"f{n}.txt": "one\ntwo\nthree\n" for n in range(20)}
 
@@ -19,11 +19,8 @@ FILES = {f"f{n}.txt": "one\ntwo\nthree\n" for n in range(20)}
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The repository; its daemon watches until the module's tests are over."""
     home = tmp_path_factory.mktemp("served-home")
-    names = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-    for who in ("AUTHOR", "COMMITTER"):
-        names |= {f"GIT_{who}_NAME": "Ada", f"GIT_{who}_EMAIL": "ada@example.org"}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in names.items():
+        for name, value in identity(home).items():
             patch.setenv(name, value)
         repo = make_repo(tmp_path_factory.mktemp("served") / "repo", FILES)
         command = [sys.executable, "-m", "patchq", "-C", str(repo)]

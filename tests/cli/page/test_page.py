@@ -1,0 +1,115 @@
+"""What the page shows, and what its forms do."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.cli.page.people import Person, commit_of
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import git
+
+
+def state(repo: Path, id: str) -> str:
+    return str(patchq("--json", "status", id, cwd=repo).json()["state"])
+
+
+def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
+    page = person.look("/")
+    told = patchq("--json", "status", cwd=repo).json()
+    for one in told["waiting"]:
+        assert f'href="/batch/{one["id"]}"' in page
+    assert f"{len(told['waiting'])} of {len(told['waiting'])} for review" in page
+    assert "&lt;b&gt;writer&lt;/b&gt;" in page
+    some = person.look("/?agent=writer-2")
+    assert 'href="/batch/other"' in some
+    assert "<tr data-item>" in some
+    assert "data-item" not in person.look("/?path=b.txt")
+
+
+def test_pages_of_what_is_there(person: Person) -> None:
+    for path, text in {
+        "/history": "match.none",
+        "/statistics": "<svg",
+        "/conflicts": "lines 1",
+        "/help": "<kbd>j</kbd>",
+        "/batch/wrong": "nothing of it",
+    }.items():
+        assert text in person.look(path), path
+
+
+def test_text_of_agents_is_data(person: Person) -> None:
+    for path in ("/", "/batch/hostile", "/history", "/conflicts", "/statistics"):
+        page = person.look(path)
+        assert "<script>d" not in page
+        assert "<b>writer" not in page
+        assert not set("\u202e\x1b\x07") & set(page)
+    assert "\\u202e\\x1b[31m\\x07" in person.look("/batch/hostile")
+
+
+def test_accept_takes_what_was_looked_at(person: Person, repo: Path) -> None:
+    page = person.look("/batch/twice")
+    done = person.send("/batch/twice/accept", [("commit", commit_of(page))])
+    assert (done.code, done.headers["location"]) == (303, "/batch/twice")
+    assert state(repo, "twice") == "accepted"
+    assert git("show", "HEAD:a.txt", cwd=repo).split()[1] == "2"
+    again = person.send("/batch/twice/accept", [("commit", commit_of(page))])
+    assert again.code == 404
+    assert "does not wait for review" in again.text
+
+
+def test_what_moved_is_shown_again(person: Person, repo: Path) -> None:
+    stale = commit_of(person.look("/batch/other"))
+    tree = git("rev-parse", f"{stale}^{{tree}}", cwd=repo).strip()
+    ours = git("commit-tree", tree, "-p", stale, "-m", "by a person", cwd=repo).strip()
+    git("update-ref", "refs/heads/patchq/other", ours, cwd=repo)
+    for deed in ("accept", "discard", "choose"):
+        answer = person.send(f"/batch/other/{deed}", [("commit", stale), ("edit", "1")])
+        if deed != "choose":
+            assert (answer.code, "has moved since it was looked at" in answer.text) == (409, True)
+            assert commit_of(answer.text) == ours
+    assert state(repo, "other") == "proposed"
+    for fields in ([], [("commit", "")], [("commit", "HEAD")]):
+        assert person.send("/batch/other/discard", fields).code in (404, 409)
+    assert person.send("/batch/other/discard", [("commit", ours)]).code == 303
+    assert state(repo, "other") == "discarded"
+
+
+def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -> None:
+    head = git("rev-parse", "HEAD", cwd=repo)
+    commit = commit_of(person.look("/batch/fix"))
+    asked = person.send("/batch/fix/choose", [("commit", commit), ("edit", "2")])
+    assert "Accept exactly this" in asked.text
+    assert "+4" in asked.text
+    assert "+1" not in asked.text.split("What would land")[1].split("</section>")[0]
+    assert git("rev-parse", "HEAD", cwd=repo) == head
+    for fields, why in {
+        (): "no edit was chosen",
+        (("edit", "9"),): "has no edit 9",
+    }.items():
+        answer = person.send("/batch/fix/choose", [("commit", commit), *fields])
+        assert (answer.code, why in answer.text) == (404, True)
+    chosen = [("commit", commit), ("chosen", "1"), ("edit", "2")]
+    assert person.send("/batch/fix/accept", chosen).code == 303
+    assert git("show", "HEAD:a.txt", cwd=repo).split()[::3] == ["one", "4"]
+
+
+def test_a_change_is_told(person: Person, repo: Path) -> None:
+    page = person.look("/batch/hostile")
+    version = page.split('data-version="')[1].split('"')[0]
+    with socket.create_connection(("127.0.0.1", urlsplit(person.url).port or 0), 20) as stream:
+        asked = f"GET /changes?since={version} HTTP/1.1\r\nhost: {person.host}\r\n"
+        stream.sendall(f"{asked}cookie: {person.cookie}\r\n\r\n".encode())
+        heard = b""
+        while b"retry:" not in heard:
+            heard += stream.recv(4096)
+        assert b"data:" not in heard
+        patchq("discard", "hostile", cwd=repo)
+        until = time.monotonic() + 20
+        while b"data:" not in heard and time.monotonic() < until:
+            heard += stream.recv(4096)
+    assert b"data:" in heard
+    assert json.loads(patchq("--json", "status", "hostile", cwd=repo).out)["state"] == "discarded"
