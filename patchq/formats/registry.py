@@ -23,11 +23,14 @@ from patchq.formats.envelope.streams import WHOLE
 from patchq.formats.format import Document, Piece, UnreadableEdit
 from patchq.formats.json import JSON_FORMATS, read_call
 from patchq.formats.marks.paths import Known, KnownPaths
-from patchq.formats.marks.shell import lost_change
+from patchq.formats.marks.shell import lost_change, programs_of
 from patchq.formats.names import settled
 from patchq.formats.reader import Reading
 from patchq.formats.relations import related
 from patchq.model.values import Edit, Header, Parsed, Problem
+from patchq.text.quote import clip
+
+_MOST_NAMED = 3
 
 FORMATS = Catalogue(
     (
@@ -143,7 +146,27 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
         whole.add(found, lines)
         prose += [found.prose] if isinstance(found, Reading) else []
     whole.prose = "\n\n".join(filter(None, prose))
+    whole.warnings += _ran_programs(answer, first_line)
     return whole
+
+
+def _ran_programs(answer: ApiAnswer, first_line: int) -> list[Problem]:
+    """The warning that programs of a session may have changed files, too, if it ran any."""
+    ran = [(line, name) for line, script in answer.ran for name in programs_of(script)]
+    if not ran:
+        return []
+    named = list(dict.fromkeys(f"`{clip(name, 60)}`" for _, name in ran))
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return [
+        Problem(
+            "response.incomplete",
+            f"the session ran {', '.join(named[:_MOST_NAMED])}{more}; what they changed, if "
+            "anything, is not in its stream",
+            "if they changed files, hand in the work tree: `patchq submit --worktree DIR`",
+            line=ran[0][0] + first_line - 1,
+            severity="warning",
+        )
+    ]
 
 
 def _part_read(

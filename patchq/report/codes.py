@@ -31,8 +31,8 @@ response.truncated
     The response ends in the middle: the model's stop reason or an unclosed block says so.
     Send the whole response again, in smaller edits or in several responses.
 response.incomplete
-    The file is empty, or is not what its `bytes` or `sha256` announce.
-    Write the file under a name that ends in `.tmp`, then rename it; correct the numbers.
+    The file is empty, or not as its `bytes` and `sha256` say; a warning: an agent ran programs.
+    Write it as `NAME.tmp`, then rename it; hand in the work tree that programs changed.
 response.too_large
     The response exceeds a limit of the configuration (`limits`).
     Split it into several responses; `depends_on` keeps their order.

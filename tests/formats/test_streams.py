@@ -118,6 +118,8 @@ DENIED = {**END, "permission_denials": [{"tool_name": "Edit", "tool_use_id": "t1
         pytest.param((GEMINI, *({"type": "message", "role": "assistant", "content": part,
                       "delta": True} for part in (BLOCK[:9], BLOCK[9:])), GEMINI_END),
                      ["src/a.py"], id="words of Gemini in pieces"),
+        pytest.param(({"session_id": "s", "response": f"So:\n\n{BLOCK}", "stats": {}},),
+                     ["src/a.py"], id="words of Gemini at once"),
         pytest.param((hook(),), ["src/a.py"], id="hook"),
         pytest.param((hook(**OTHER),), ["src/b.py"], id="hook, relative"),
         pytest.param((hook(), hook(kind="PostToolUse")), ["src/a.py"], id="before and after"),
@@ -157,6 +159,10 @@ def test_what_was_done(events: tuple[Any, ...], paths: list[str]) -> None:
         ((INIT, {"type": "tool_call", "tool_call": {"editToolCall": {"args": EDIT}}}, END),
          "unreadable_edit", "'tool_call'"),
         ((hook(kind="Stop"),), "unreadable_edit", "'Stop'"),
+        ((INIT, said(use("t1")), {**result("t1"), "tool_use_result": {"filePath": "/repo/src/a.py",
+          "userModified": True}}, END), "unreadable_edit", "a person changed an edit"),
+        (({"response": BLOCK, "stats": {}, "error": {"type": "ApiError", "message": "quota"}},),
+         "truncated", "'error'"),
         (({"type": "thread.started", "thread_id": "t"}, {"type": "turn.completed"}),
          "unreadable_edit", "codex exec --json"),
         (({"type": "item.completed", "item": {"type": "file_change", "changes": []}},),
@@ -178,6 +184,34 @@ def test_what_refuses(events: tuple[Any, ...], code: str, words: str) -> None:
     assert words in parsed.problems[0].message
     assert parsed.problems[0].hint
     assert parsed.edits == ()
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        ("npm run format", "`npm run format`"),
+        ("cd web && npx prettier --write . | tail", "`npx prettier --write .`"),
+        ("python gen.py > src/d.py", "`python gen.py`"),
+        ("ruff check --fix .; pytest -u", "`ruff check --fix .`, `pytest -u`"),
+        ("make a; make b; make c; make d; make e", "`make a`, `make b`, `make c` and 2 more"),
+        ("git rebase main", "`git rebase main`"),
+        ("pytest -q 2>&1 | tail -5; git status && git diff --stat", None),
+        ("python3 -m pytest; cargo test; go vet ./...; npm run lint", None),
+        ("rm -rf build && mkdir -p build", None),
+    ],
+)
+def test_what_programs_changed_is_not_known_and_said(script: str, named: str | None) -> None:
+    """Those that failed may have changed files, too; those that were denied have not."""
+    call = said(use("t2", "Bash", command=script))
+    for error in (False, True):
+        parsed = read(INIT, *MADE, call, result("t2", error=error), END)
+        assert [edit.path for edit in parsed.edits] == ["src/a.py"]
+        told = [(one.code, one.severity, one.line) for one in parsed.problems]
+        assert told == ([("response.incomplete", "warning", 4)] if named else [])
+        assert f"the session ran {named}; " in parsed.problems[0].message if named else not told
+    denied = [{"tool_name": "Bash", "tool_use_id": "t2"}]
+    end = {**END, "permission_denials": denied}
+    assert read(INIT, *MADE, call, result("t2", error=True), end).problems == ()
 
 
 def test_a_stream_that_is_cut_within_an_event() -> None:

@@ -75,6 +75,8 @@ class ApiAnswer:
     model: str | None = None
     cwd: str | None = None
     """The directory that the agent was in."""
+    ran: tuple[tuple[int, str], ...] = ()
+    """The scripts that the agent ran, with their lines."""
     unreadable: Unopened | None = None
 
 
@@ -163,6 +165,12 @@ def _answer(node: Node) -> ApiAnswer | None:
         return _opened(content, reason, node.text("modelVersion", "model"))
     if node.text("object") == "response" and node.get("output") is not None:
         return _response(node)
+    stats, said = node.get("stats"), node.get("response")
+    if said is not None and isinstance(said.value, str) and stats is not None:  # of the Gemini CLI
+        failed = node.get("error")
+        lines = said.line, said.last
+        cut = "error" if failed is not None and failed.value else None
+        return ApiAnswer((ApiText(said.value, lines),), cut)
     by_model = node.text("role") in (None, "assistant")
     if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
         return ApiAnswer(

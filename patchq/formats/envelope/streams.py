@@ -40,11 +40,12 @@ _REPEATS = frozenset({"stream_event", "control_request", "control_response", "ra
 _ARGUMENTS = ("input", "args", "arguments", "parameters", "tool_input")
 _NAMES_FILES = re.compile(r"(?:thread|turn|item|session)\.[a-z_]+")
 """The kinds of the events of `codex exec --json`."""
+_BY_TREE = "hand in the work tree that the agent changed: `patchq submit --worktree DIR`"
 _CODEX = (
     "this is what `codex exec --json` prints, which names the changed files without their text",
-    "hand in the work tree that it changed: `git add -AN && git diff HEAD --binary` there prints a "
-    "diff that is a response",
+    _BY_TREE,
 )
+_SHELL = re.compile(r"bash|shell|terminal|command|exec", re.IGNORECASE).search
 WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
 
 
@@ -78,6 +79,8 @@ class _Stream:
     calls: dict[str, ToolCall] = field(default_factory=dict)
     made: dict[str, bool] = field(default_factory=dict)
     """Whether the call of that id was made, as its result says."""
+    denied: set[str] = field(default_factory=set)
+    """The ids of calls that nobody let the agent make."""
     said: set[tuple[str, str]] = field(default_factory=set)
     """The texts that were met, with their messages' ids."""
     cwd: str | None = None
@@ -111,6 +114,10 @@ class _Stream:
         elif kind == "result":
             self._result(event)
         elif message is not None and kind == "user":
+            told = event.get("tool_use_result", "toolUseResult")
+            changed = told.get("userModified") if told is not None else None
+            if changed is not None and changed.value is True:
+                return _unreadable(event, "a person changed an edit of this stream", _BY_TREE)
             self._results(message)
         elif message is not None:
             return self._message(message)
@@ -175,6 +182,7 @@ class _Stream:
         self.cut = cut_of(event.get("stop_reason")) or self.cut
         self.failed = how if how != "success" else "an error" if failed else None
         for denied in items_of(event.get("permission_denials")):
+            self.denied.add(denied.text("tool_use_id") or "")
             self.made[denied.text("tool_use_id") or ""] = False
         if not (self.said or self.calls) and (text := event.text("result")):
             self.parts.append(ApiText(text, (event.line, event.last)))
@@ -207,7 +215,18 @@ class _Stream:
         if back := _taken_back(parts):
             return ApiAnswer((), unreadable=back)
         cwd = self.cwd if self.session else None
-        return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd=cwd)
+        return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd=cwd, ran=self._ran())
+
+    def _ran(self) -> tuple[tuple[int, str], ...]:
+        """The scripts that were run, those that failed among them."""
+        calls = (part for part in self.parts if isinstance(part, ToolCall) and _SHELL(part.name))
+        scripts = (
+            (call.at[0], script)
+            for call in calls
+            if self.session and call.id not in self.denied
+            if (script := call.arguments.text("command", "cmd")) is not None
+        )
+        return tuple(scripts)
 
     def _told(self, part: ApiPart) -> ApiPart | None:
         """The part, with what became of a call; None for one that was not made."""

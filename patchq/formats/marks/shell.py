@@ -125,6 +125,17 @@ _TOKEN = re.compile(
     r"|(?P<word>(?:\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[^\s;&|<>()'\"\\]|['\"\\])+)",
     re.DOTALL,
 )
+_KNOWN = re.compile(
+    r"(?:ls|cat|head|tail|e?grep|rg|ag|fd|find|wc|pwd|cd|echo|printf|true|test|\[|which|type|file|stat"
+    r"|du|df|tree|sort|uniq|cut|tr|diff|cmp|jq|sleep|date|ps|kill|export|source|mkdir|g?awk|g?sed|yq"
+    r"|pytest|mypy|tsc|gh|curl|wget"
+    r"|git (?:status|diff|log|show|blame|branch|rev-parse|ls-files|grep|add|commit|fetch|push"
+    r"|remote|tag|config|worktree)"
+    r"|python[\d.]* -m (?:pytest|mypy|unittest)"
+    r"|(?:npm|pnpm|yarn|cargo|go|make)(?: run)? (?:test|check|vet|build|clippy|lint|ls))(?: |\Z)"
+)
+_MENDS = re.compile(r" (?:--fix|--write|-w|-u|--update\S*|--snapshot-update)(?: |=|\Z)")
+"""Programs that look, test or build, as long as they are not told to mend what they find."""
 _OPTION = re.compile(r"-|/[A-Za-z]\Z")
 _GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
 _GLOB_PART = re.compile(r"\*\*/?|[*?]|\[[^\]/\\\[]+\]|.", re.DOTALL)
@@ -178,6 +189,16 @@ def changes_of(text: str, line: int = 1) -> list[ShellChange]:
     return list(
         _changes([(line + i, part) for i, part in enumerate(text.split("\n"))], windows=False)
     )
+
+
+def programs_of(text: str) -> Iterator[str]:
+    """The commands of a script of which nobody can tell what they change, as they are written."""
+    for command in _commands(list(enumerate(text.split("\n"))), windows=False):
+        words = _bare(command.words)
+        shown = " ".join(words)
+        judged = bool(words) and words[0].removeprefix("git ") in _DEEDS
+        if words and not judged and (not _KNOWN.match(shown) or _MENDS.search(shown)):
+            yield " ".join(command.words)
 
 
 # ---------------------------------------------------------------- where commands stand
