@@ -120,6 +120,8 @@ def references(repo: Path, told: Sequence[Report], own: Collection[str]) -> Iter
             expected[f"refs/patchq/waiting/{report['id']}"] = report["commit"]
         elif report["state"] in ("applied", "accepted"):
             expected[f"refs/patchq/batches/{report['id']}"] = report["commit"]
+        elif report["state"] == "superseded":
+            expected[f"refs/patchq/discarded/{report['id']}"] = report["commit"]
     aside = {f"refs/heads/{name}" for name in own}
     for name in (refs.keys() | expected.keys()) - aside:
         if name != "refs/notes/patchq" and refs.get(name) != expected.get(name):

@@ -1,4 +1,4 @@
-"""What is landed while it crashes: six small repositories, each with what comes in and what must
+"""What is landed while it crashes: seven small repositories, each with what comes in and what must
 come of it.
 
 A response changes two files, makes, deletes and renames one; a second one changes another file; a
@@ -264,6 +264,37 @@ class Packing(Many):
         yield from aftermath.references(repo, told, ("main", "trunk"))
 
 
+class Branches(Case):
+    """A branch has moved that the run takes by itself: its next tip is one response more, and takes
+    the place of what the first proposed."""
+
+    def prepare(self, repo: Path, said: Path) -> None:
+        super().prepare(repo, said)
+        for number in (1, 2):
+            git(repo, "checkout", "-q", "-B", "agent/x", "agent/x" if number > 1 else "main")
+            (repo / "one.txt").write_text(f"{number}\n")
+            git(repo, "commit", "-q", "-a", "-m", f"Change {number}")
+            git(repo, "checkout", "-q", "main")
+            if number == 1:
+                self._must(["-C", str(repo), "run"], said)
+
+    def responses(self, repo: Path) -> dict[str, bytes]:
+        return {}
+
+    def _damage(self, repo: Path) -> None:
+        """None: git itself makes the objects."""
+
+    def violations(self, repo: Path) -> Iterator[str]:
+        told = aftermath.reports(repo / ".patchq")
+        states = {report["id"]: report["state"] for report in told}
+        if states != (wanted := {"agent-x": "superseded", "agent-x-2": "proposed"}):
+            yield f"the branch became {states} instead of {wanted}"
+        yield from aftermath.history(repo, self.target, told)
+        yield from aftermath.references(repo, told, ("main", "trunk", "agent/x"))
+        yield from aftermath.repository(repo)
+        yield from aftermath.work_tree(repo)
+
+
 def blob(text: str) -> str:
     """The id of the object that holds the text."""
     data = text.encode()
@@ -284,6 +315,12 @@ CASES = {
             accepts=True,
         ),
         Packing("packing", "version: 1\nmode: auto\ntarget: trunk\n", "trunk", ("applied",) * 3),
+        Branches(
+            "branches",
+            'version: 1\nmode: review\ntarget: main\nbranches: ["agent/*"]\n',
+            "main",
+            ("proposed",),
+        ),
         Expiry(
             "expiry",
             "version: 1\nmode: auto\ntarget: trunk\nqueue: {retention_days: 30}\n",

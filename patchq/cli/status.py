@@ -15,6 +15,7 @@ from patchq.model.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, WAITING, CollisionEntry, Report, has_commit
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
+from patchq.pipeline.rebase.lines import in_words
 from patchq.pipeline.traces import Sighting
 from patchq.queue.lock import lock_owner
 from patchq.review import from_git
@@ -36,6 +37,9 @@ ARGUMENTS = (
     ),
     arguments.Argument("--state", choices=sorted(WAITING), help="only those in this state"),
     arguments.Argument("--agent", metavar="NAME", help="only those of this agent"),
+    arguments.Argument(
+        "--ahead", action="store_true", help="what is being written and overlaps that, or others"
+    ),
 )  # fmt: skip
 
 
@@ -45,6 +49,11 @@ def run(args: Namespace) -> int:
         report, note = batches.seen(ground, *batches.find(ground, args.id))
         line = output.line(report) + (f"  ({note})" if note else "")
         return output.emit(args, {**report, "note": note}, line)
+    if args.ahead:
+        from patchq.review.ahead import ahead  # only who asks compares work trees
+
+        found = ahead(ground)
+        return output.emit(args, {"ahead": found}, *_ahead_lines(found))
     answer = overview(ground, args.limit, args.state, args.agent)
     return output.emit(args, answer, *_lines(answer))
 
@@ -250,6 +259,37 @@ def _branch_lines(branches: Sequence[Mapping[str, str | None]]) -> Iterator[str]
     if branches:
         left = f", {len(told) - MOST} not shown" if len(told) > MOST else ""
         yield f"branches {len(branches) - len(told)} taken, {len(told)} not{left}"
+
+
+def _ahead_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    for work in found["works"]:
+        where = " ".join(filter(None, (work["worktree"], work["branch"] and f"({work['branch']})")))
+        left = f", {work['files_left_out']} of them not compared" if work["files_left_out"] else ""
+        clear = "" if work["overlaps"] else ", nothing overlaps"
+        yield visible(f"ahead    {where}  {_count(work['files'], 'file')}{left}{clear}")
+        for one in work["overlaps"]:
+            other = one["with"]
+            by = f" of {other['agent']}" if other["agent"] else ""
+            who = f"{_KINDS[other['kind']]} {other['name']}{by}"
+            yield from _edge(f"{_changed(one)}:", [f"{who} {_changed(other)}"])
+        yield from _edge("and more", ["`--json` tells as much"] if work["more"] else [])
+    if found["left_out"]:
+        yield f"not compared: {found['left_out']} more work trees and branches"
+    if not found["works"]:
+        yield f"nothing is being written that {found['target'] or 'the target'} has not"
+
+
+_KINDS = {"waits": "proposal", "held": "held batch", "worktree": "work tree", "branch": "branch"}
+
+
+def _changed(change: Mapping[str, Any]) -> str:
+    lines = change["lines"]
+    where = f"{in_words((lines[0], lines[1]))} of " if lines else ""
+    return f"{change['does']} {where}{change['path']}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _edge(what: str, others: Sequence[str]) -> Iterator[str]:

@@ -116,6 +116,15 @@ def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:
     ]
 
 
+def fork_of(repo: Repository, one: str, other: str) -> str | None:
+    """A commit from which both come; None where there is none."""
+    try:
+        found = repo.raw_repository.merge_base(one, other)
+    except (KeyError, ValueError, pygit2.GitError):
+        return None
+    return str(found) if found else None
+
+
 def _range(start: int, count: int) -> tuple[int, int]:
     """Lines as slices count them; git names the line before an empty range."""
     first = start - 1 if count else start

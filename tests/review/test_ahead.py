@@ -1,0 +1,109 @@
+"""`status --ahead`: what is being written, beside what waits and what others write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, patchq
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+LINES = "".join(f"line {number}\n" for number in range(1, 41))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    config = 'version: 1\ntarget: main\nbranches: ["agent/*"]\nlimits: {file_bytes: 2000}\n'
+    files = {"a.txt": LINES, "b.txt": LINES, "large.txt": LINES * 9, ".patchq.yaml": config}
+    repo = make_repo(tmp_path / "repo", files)
+    patchq("init", cwd=repo)
+    return repo
+
+
+def tree(repo: Path, name: str, branch: str = "") -> Path:
+    there = repo.parent / name
+    git(
+        "worktree", "add", "-q", *(["-b", branch] if branch else ["--detach"]), str(there), cwd=repo
+    )
+    return there
+
+
+def edited(*lines: int, by: str = "LINE") -> str:
+    return "".join(
+        f"{by} {number}\n" if number in lines else f"line {number}\n" for number in range(1, 41)
+    )
+
+
+def seen(repo: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What overlaps what: name -> path, lines, kind and name of the other, its lines."""
+    told = patchq("--json", "status", "--ahead", cwd=repo).json()["ahead"]
+    return {
+        Path(work["worktree"]).name if work["worktree"] else work["branch"]: [
+            (one["path"], one["lines"], one["with"]["kind"], Path(one["with"]["name"]).name,
+             one["with"]["lines"])
+            for one in work["overlaps"]
+        ]
+        for work in told["works"]
+    }  # fmt: skip
+
+
+def test_work_that_overlaps_what_waits_and_what_others_have(repo: Path) -> None:
+    patchq("apply", "-", cwd=repo, stdin=block("a.txt", "line 5\n", "five\n"))
+    one, two, three = tree(repo, "one", "work/one"), tree(repo, "two"), tree(repo, "three")
+    assert seen(repo) == {}
+    commit_files(one, {"a.txt": edited(6, 30)})
+    (two / "a.txt").write_text(edited(31))
+    (two / "new.txt").write_text("two\n")
+    (three / "new.txt").write_text("three\n")
+    (three / "large.txt").write_text(LINES * 9 + "more\n")
+    git("checkout", "-q", "-b", "agent/free", cwd=repo)
+    commit_files(repo, {"large.txt": LINES * 9 + "other\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    before = git("count-objects", cwd=repo)
+    assert seen(repo) == {
+        "one": [
+            ("a.txt", [6, 6], "waits", "response", [5, 5]),
+            ("a.txt", [30, 30], "worktree", "two", [31, 31]),
+        ],
+        "two": [
+            ("a.txt", [31, 31], "worktree", "one", [30, 30]),
+            ("new.txt", None, "worktree", "three", None),
+        ],
+        "three": [
+            ("new.txt", None, "worktree", "two", None),
+            ("large.txt", None, "branch", "free", [360, 360]),
+        ],
+        "agent/free": [("large.txt", [360, 360], "worktree", "three", None)],
+    }
+    assert git("count-objects", cwd=repo) == before
+    out = patchq("status", "--ahead", cwd=repo).out
+    assert "changes line 6 of a.txt: proposal response changes line 5 of a.txt" in out
+    assert "creates new.txt: work tree" in out
+
+
+def test_what_a_branch_proposed_and_what_is_the_same_does_not_count(repo: Path) -> None:
+    one, two = tree(repo, "one", "agent/one"), tree(repo, "two", "work/two")
+    commit_files(one, {"a.txt": edited(6)})
+    commit_files(two, {"a.txt": edited(6)})
+    patchq("run", cwd=repo)
+    commit_files(one, {"a.txt": edited(6, 7)})
+    assert seen(repo) == {
+        "one": [("a.txt", [6, 7], "worktree", "two", [6, 6])],
+        "two": [("a.txt", [6, 6], "worktree", "one", [6, 7])],
+    }
+    patchq("accept", "agent-one", cwd=repo)
+    (one / "a.txt").write_text(edited(6))
+    assert seen(repo)["two"] == []
+
+
+def test_a_batch_that_is_held_is_what_its_report_says(repo: Path) -> None:
+    gitdir = Path(git("rev-parse", "--absolute-git-dir", cwd=repo))
+    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+    (gitdir / "MERGE_HEAD").write_text("0" * 40 + "\n")
+    (repo / ".patchq/inbox/held.md").write_text(block("a.txt", "line 5\n", "five\n"))
+    patchq("run", cwd=repo, code=None)
+    one = tree(repo, "one")
+    (one / "a.txt").write_text(edited(5, 20))
+    assert seen(repo)["one"] == [("a.txt", [5, 5], "held", "held", [5, 5])]
