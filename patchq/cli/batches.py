@@ -5,6 +5,8 @@ from __future__ import annotations
 from patchq.model.report import Report
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.hand import Pending
 from patchq.review import from_git
 
 
@@ -16,6 +18,12 @@ def find(ground: Ground, id: str) -> tuple[Report, str]:
     if known := from_git.gone(ground, [id]):
         return known[id]
     raise traces.unknown(ground, id)
+
+
+def pending(ground: Ground, id: str) -> Pending | None:
+    """The response that has no verdict and this id; held ones have a report."""
+    queue = ground.queue
+    return queue.pending(id) if isinstance(queue, DirectoryQueue) else None
 
 
 def seen(ground: Ground, report: Report, *notes: str) -> tuple[Report, str]:

@@ -6,6 +6,7 @@ from argparse import Namespace
 
 from patchq.cli.streams import put
 from patchq.model.report import STOPPED, Report
+from patchq.queue.hand import Pending
 from patchq.report.document import printed
 from patchq.report.page import to_markdown
 from patchq.text.quote import visible
@@ -28,6 +29,11 @@ def line(report: Report) -> str:
         text += f"  by {other}" if other else ""
         text += "".join(f"  [{code}]" for code in dict.fromkeys(p["code"] for p in warnings))
     return visible(text)
+
+
+def pending(one: Pending) -> str:
+    """One plain line for a response without a verdict."""
+    return visible(f"{one.state:<10} {one.id}  {one.told()}")
 
 
 def say(args: Namespace, report: Report) -> None:

@@ -14,6 +14,7 @@ from patchq.cli import confirm, output, places
 from patchq.model.errors import Fault, disk_fault
 from patchq.model.report import Report
 from patchq.pipeline.world import World
+from patchq.queue.hand import Hand
 from patchq.service.serve import Control
 from patchq.service.upkeep import Manager, Upkeep
 
@@ -41,6 +42,7 @@ class Session:
         self.control.install()
         world.queue.acquire()
         args.opened.push(partial(_release, world))
+        world = replace(world, hand=Hand(world.queue_root))
         self.site = places.find(args)
         self.upkeep = Upkeep(world, self.site.home, Manager() if lasting else Manager({}))
         self.world, self._say = world, say

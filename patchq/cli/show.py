@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, batches, places
+from patchq.cli import arguments, batches, output, places
 from patchq.report import document
 from patchq.report.page import to_markdown
 
@@ -19,6 +19,8 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
+    if pending := batches.pending(ground, args.id):
+        return output.emit(args, pending.to_json(), output.pending(pending))
     report, note = batches.find(ground, args.id)
     if args.diff:
         diff = {"id": report["id"], "diff": report["diff"]}

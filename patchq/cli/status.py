@@ -45,6 +45,8 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
+    if args.id is not None and (pending := batches.pending(ground, args.id)):
+        return output.emit(args, pending.to_json(), output.pending(pending))
     if args.id is not None:
         report, note = batches.seen(ground, *batches.find(ground, args.id))
         line = output.line(report) + (f"  ({note})" if note else "")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import closing
 from hashlib import sha256
 from pathlib import PurePath
 
@@ -22,6 +24,7 @@ from patchq.queue import QueueEngine
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.lock import lock_owner
 from patchq.report.secrecy import batch_id, file_name
+from patchq.service.watcher import Watcher
 
 _SOURCES = (
     Argument("--branch", metavar="NAME", help="hand in what a branch has and the target has not"),
@@ -53,6 +56,7 @@ ARGUMENTS = (
     ),
 )
 _LONGEST_STEM = 40
+_LOOK_SECONDS = 1.0
 _KEYS = ("id", "target", "base", "message", "agent", "model")
 
 
@@ -110,22 +114,23 @@ def _hand_in(args: Namespace, queue: DirectoryQueue) -> int:
 def _wait(args: Namespace, queue: DirectoryQueue, handed: Mapping[str, tuple[bytes, str]]) -> int:
     """Print the verdict on each that was handed in: by its id, its bytes and the name of its file.
     The ids are said before, on standard error."""
-    until = None if args.timeout is None else time.monotonic() + args.timeout
+    until = math.inf if args.timeout is None else time.monotonic() + args.timeout
     if not (args.json or args.quiet):
         print(f"patchq: waiting for the verdict on {', '.join(handed)}", file=sys.stderr)
     if lock_owner(queue.root) is None:
         print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
     verdicts = output.Verdicts(args, pages=True)
-    for id, (data, name) in handed.items():
-        digest = sha256(data).hexdigest()
-        while (report := report_on(queue, digest, name)) is None or report["state"] == "held":
-            if until is not None and time.monotonic() > until:
-                raise TimeIsUp(
-                    f"no verdict on {id} within {args.timeout:g} s",
-                    f"it stays in the queue; `patchq wait {id}` waits on",
-                )
-            time.sleep(0.02)
-        verdicts(report)
+    with closing(Watcher(queue.root)) as watcher:
+        for id, (data, name) in handed.items():
+            digest = sha256(data).hexdigest()
+            while (report := report_on(queue, digest, name)) is None or report["state"] == "held":
+                if until <= time.monotonic():
+                    raise TimeIsUp(
+                        f"no verdict on {id} within {args.timeout:g} s",
+                        f"it stays in the queue; `patchq wait {id}` waits on",
+                    )
+                watcher.wait(min(until - time.monotonic(), _LOOK_SECONDS))
+            verdicts(report)
     return verdicts.exit_code
 
 

@@ -265,7 +265,8 @@ class _Check:
             yield decision
 
     def _verdict(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        return self.world.engine().ask(step, candidate, stop)
+        with self.world.doing(candidate.id, "checking", step.id):
+            return self.world.engine().ask(step, candidate, stop)
 
     def _unwritten(self, commit: str) -> Objects:
         with self.lock:

@@ -30,6 +30,7 @@ from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import Choice, Tips, World, recorded
 from patchq.queue import Claim
+from patchq.queue.hand import stem_id
 from patchq.queue.troubles import Troubles
 from patchq.report import page
 
@@ -192,7 +193,8 @@ def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> De
     if world.ask and choice is None:
         choice = world.ask(claim)
     world.pulse()
-    decision = process(claim, world, tips, choice)
+    with world.doing(claim.id or stem_id(claim.source.name), "deciding"):
+        decision = process(claim, world, tips, choice)
     if decision.state == "applied" and decision.candidate:
         tips.move(decision.candidate.target, decision.candidate.commit)
     return decision

@@ -13,7 +13,7 @@ response what the person chose, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from time import time
@@ -31,6 +31,7 @@ from patchq.model.values import Base, Edit
 from patchq.pipeline.ground import Ground
 from patchq.plan.targets import Rules
 from patchq.queue import Claim, Requests
+from patchq.queue.hand import Hand, Stage
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.hooks.engine import Engine, Notifier
@@ -102,6 +103,8 @@ class World(Ground):
     """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
     pulse: Callable[[], None] = lambda: None
     """Called often by the thread that does the work, as a sign that it goes on."""
+    hand: Hand | None = None
+    """Where whoever empties the inbox says what is done now."""
     desk: Requests | None = None
     """Who asks the model for what requests ask for, where somebody does."""
 
@@ -163,6 +166,12 @@ class World(Ground):
     def identity(self) -> Identity:
         """Who commits, now."""
         return replace(self._identity, when=int(self.clock()))
+
+    def doing(
+        self, batch: str, stage: Stage, hook: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Let others see what is done with a batch, as long as the block runs."""
+        return self.hand.at(batch, stage, hook) if self.hand else nullcontext()
 
     def tell(self, report: Report) -> None:
         """Let the hooks know of a verdict that can be seen."""

@@ -35,8 +35,9 @@ from patchq.git.sharing import make_directory, umask
 from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
-from patchq.queue import Claim, journal, spool
+from patchq.queue import Claim, hand, journal, spool
 from patchq.queue.claims import ClaimFiles, claim_of
+from patchq.queue.hand import Pending
 from patchq.queue.inbox import Inbox, Snapshot, snapshot
 from patchq.queue.journal import Journal
 from patchq.queue.lock import Lock
@@ -446,6 +447,13 @@ class DirectoryQueue:
     @disk_faults
     def submit(self, data: bytes, name: str) -> str:
         return self._inbox.submit(data, name)
+
+    @disk_faults
+    def pending(self, id: str) -> Pending | None:
+        """The response without a verdict that has the id, or would get it; held ones have one."""
+        if not valid(id) or self.load(id) is not None:
+            return None
+        return hand.find(self.root, id, self._register.token(id))
 
     def _folder(self, id: str) -> Folder | None:
         """Where the report is."""

@@ -295,6 +295,14 @@ def verdicts(root: Path, start: int = 0, most: int = -1) -> tuple[list[str], int
     return [line for line in lines if line], start + len(whole)
 
 
+def listed(path: Path) -> list[str]:
+    """What is in a directory, sorted, for those who only look; nothing where there is none."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []
+
+
 def encode(value: Mapping[str, Any]) -> bytes:
     """One line of JSON, in ASCII: hostile names may hold what UTF-8 cannot."""
     return json.dumps(value).encode() + b"\n"

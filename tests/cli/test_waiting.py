@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -95,3 +97,50 @@ def test_it_ends_with_the_verdict(repo: Path) -> None:
     patchq("run", cwd=repo)
     waits.join(20)
     assert ends[0].startswith("proposed   x")
+
+
+# ---------------------------------------------------------------- before there is a verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "id"),
+    [
+        ("x.md", EDIT, "x"),
+        ("x.md", f"---\nid: own\n---\n{EDIT}", "own"),
+        ("x.md", f'---\nagent: w\nid: "own"\n---\n{EDIT}', "own"),
+        ("a b.md", EDIT, "a-b"),
+        ("job.request.yaml", "files: [a.txt]\ntask: x\n", "job"),
+    ],
+)
+def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
+    repo: Path, name: str, text: str, id: str
+) -> None:
+    drop(repo / ".patchq", {name: text})
+    for verb in ("show", "status"):
+        assert patchq(verb, id, cwd=repo).out.startswith(f"waiting    {id}  in the inbox for ")
+        told = patchq(verb, id, "--json", cwd=repo).json()
+        assert (told["id"], told["state"], told["source"]) == (id, "waiting", {"name": name})
+    done = patchq("wait", id, "--timeout", "0.05", cwd=repo, code=124)
+    assert f"it is in the inbox for 0 s; `patchq wait {id}` waits on" in done.err
+    patchq("show", "nobody", cwd=repo, code=2)
+
+
+def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
+    """While a hook runs; nothing of it is believed once who said it is gone."""
+    (repo / ".patchq.yaml").write_text(
+        "version: 1\nhooks: [{id: slow, stage: pre-apply, run: sleep 60, unconfined: true}]\n"
+    )
+    drop(repo / ".patchq", {"x.md": f"---\nid: own\n---\n{EDIT}"})
+    command = [sys.executable, "-m", "patchq", "run"]
+    with subprocess.Popen(command, cwd=repo, start_new_session=True) as work:
+        told = patchq("show", "own", "--json", cwd=repo).json()
+        while not any(one["hook"] for one in told.get("doing", ())):
+            time.sleep(0.02)
+            told = patchq("show", "own", "--json", cwd=repo).json()
+        assert [(one["stage"], one["hook"]) for one in told["doing"]] == [("checking", "slow")]
+        assert told["state"] == "claimed"
+        line = patchq("status", "own", cwd=repo).out
+        assert line.startswith("claimed    own  in hand: checking by slow for ")
+        work.kill()
+    told = patchq("show", "own", "--json", cwd=repo).json()
+    assert (told["state"], told["doing"]) == ("claimed", [])
