@@ -173,6 +173,7 @@ class Expiry(Case):
         (queue / "later").rename(queue / "inbox")
         then = time.time() - _DAYS * 86_400
         rmtree(queue / "known")
+        (queue / "clock").unlink()
         (queue / "ids").mkdir()
         for path in [*(queue / "done").iterdir(), *(queue / "rejected").iterdir()]:
             os.utime(path, (then, then))

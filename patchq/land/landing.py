@@ -3,7 +3,7 @@
 The order is what makes a crash harmless, and two flushes pay for a whole group:
 
     write every report beside its claim, every ref's value beside its ref | flush |
-    move the refs | flush | `publish` every report
+    move the refs, put the verdicts into their register | flush | `publish` every report
 
 The intended report is there before any ref moves, so whoever recovers the claim knows which commit
 to look for; no report appears before what it speaks of is durable, and publishing only renames.
@@ -66,18 +66,27 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
         return Landed(again=left)
     with ExitStack() as staged:
         moves = _moves(decisions, world, tips, staged)
+        if not moves:
+            _enlist(written, world)
         flush(world)
         for move in moves:
             move.make()
+        not_made = {
+            landing.decision.id: move for move in moves if not move.made for landing in move.row
+        }
+        landed = _sorted(written, not_made)
         if moves:
             _record(moves, world)
+            _enlist(landed.done, world)
             flush(world)
-    not_made = {
-        landing.decision.id: move for move in moves if not move.made for landing in move.row
-    }
     if not_made:
         tips.forget()
-    return _sorted(written, not_made)
+    return landed
+
+
+def _enlist(done: Sequence[Publication], world: World) -> None:
+    ended = [one for one in done if one.decision.state != "held"]
+    world.queue.enlist([(one.decision.claim, one.report["id"]) for one in ended])
 
 
 def _intended(written: Publication, world: World) -> bool:

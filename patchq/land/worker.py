@@ -292,6 +292,7 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
         else:
             rest.append(claim)
     if landed:
+        world.queue.enlist([(claim, report["id"]) for claim, report in landed])
         flush(world)
     for claim, report in landed:
         opened = open_response(claim.data)

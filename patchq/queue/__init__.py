@@ -98,6 +98,11 @@ class QueueEngine(Protocol):
         on, until `hold`: `errors.Busy` if another one ends it.
         """
 
+    def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
+        """Put verdicts that are certain now, by the ids of their batches, into the register of
+        verdicts, which `sync` makes durable before `publish` shows them; what is published without
+        it is flushed by itself."""
+
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         """The verdict: the response and both reports appear in done/ or rejected/, the JSON last,
         and the claim is gone.  Repeating it after a crash gives the same files."""
@@ -135,6 +140,10 @@ class QueueEngine(Protocol):
     def ids(self) -> Iterator[str]:
         """The ids of all batches that have a report, in the order of their verdicts; held ones
         come last."""
+
+    def older(self, limit: float) -> Iterator[str]:
+        """Of the batches that have their verdict, in the order of these, all that may have had it
+        before that time (see `ended`); who takes them looks at few others."""
 
     def newest(self) -> Iterator[str]:
         """The ids of held batches, then of all that ever got a verdict, whether or not they were

@@ -15,7 +15,7 @@ can be recovered, never both and never neither.
 
 Who wants to survive power cuts, too, keeps this order for any number of claims at once: `claim`,
 `intend` each verdict (refusals included, with the final report and page), `sync`, move the refs,
-`sync`, `publish`, `sync`.  Then publishing only renames what is durable.
+`enlist` all, `sync`, `publish`, `sync`.  Then publishing only renames what is durable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,8 @@ class _Live:
     more: bool = False
     """Whether a model's answer, or a person's choice, stands beside it."""
     inherited: bool = False
+    listed: bool = False
+    """Whether the register of verdicts has the batch."""
     noted: str | None = None
     """The digest under which the batch was noted."""
     lock: int | None = None
@@ -152,15 +154,18 @@ class DirectoryQueue:
             raise spool.across_file_systems()
         self._lock.acquire()
         self._register.fold(self.sync)
-        if self._lock.orphaned:
+        if not self._lock.listed:
             self._list_again()
+            self.sync()
+            self._lock.enlists()
         with suppress(DiskFault):  # what is damaged is said where it is needed
             newest = self._base.backwards(spool.VERDICTS)
             most = _MOST_UNTOLD if self._lock.orphaned else _FEW
             self._heal((*self._reported(self._active), *islice(newest, most)))
 
     def _list_again(self) -> None:
-        """List the verdicts that a power cut took out of the register."""
+        """List the verdicts that a power cut took out of the register of an older patchq, which
+        added a line when it published."""
         reported = self._reported(*self._public)
         for id in sorted(reported.difference(self._base.lines(spool.VERDICTS))):
             self._base.append(spool.VERDICTS, id)
@@ -281,6 +286,20 @@ class DirectoryQueue:
                 self._active.open_to_readers(name, place, self._made, secret=False)
 
     @disk_faults
+    def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
+        self._enlist(verdicts, flush=False)
+
+    def _enlist(self, verdicts: Sequence[tuple[Claim, str]], *, flush: bool) -> None:
+        lives = [(self._known(claim), id) for claim, id in verdicts]
+        there = set[str]()
+        if any(live.inherited for live, _ in lives):  # its dead owner may have come so far
+            there.update(islice(self._base.backwards(spool.VERDICTS), _MOST_UNTOLD))
+        if lines := [id for live, id in lives if not live.listed and id not in there]:
+            self._base.append(spool.VERDICTS, *lines, flush=flush)
+        for live, _ in lives:
+            live.listed = True
+
+    @disk_faults
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         live, active, token = self._end(claim, report["id"]), self._active, claim.token
         place = self._rejected if report["state"] == "rejected" else self._done
@@ -289,8 +308,8 @@ class DirectoryQueue:
         self._intend(claim, report, markdown, flush=True)  # what was not intended is not durable
         active.move(f"{token}.md", place, id + PAGE)
         self._claims.archive(claim, place, body)
-        if not (live.inherited and id in self._base.lines(spool.VERDICTS, id.encode())):
-            self._base.append(spool.VERDICTS, id)
+        if not live.listed:
+            self._enlist([(claim, id)], flush=True)
         with self._journal.telling(report, marked=self._lock.held):
             active.move(f"{token}.json", place, id + REPORT)
         outlived = [id + PAGE, id + REPORT] if live.inherited else []
@@ -393,6 +412,18 @@ class DirectoryQueue:
         reported = self._reported(*self._public, self._active)
         known = [id for id in self._base.lines(spool.VERDICTS) if id in reported]
         return iter(dict.fromkeys((*known, *sorted(reported))))
+
+    @disk_faults
+    def older(self, limit: float) -> Iterator[str]:
+        """See `QueueEngine.older`: behind a batch that was claimed since, all have their verdict
+        since; a claim from the future tells that a clock was set."""
+        reported, now = self._reported(*self._public), time.time()
+
+        def old(id: str) -> bool:
+            return not limit <= (spool.claimed(self._register.token(id)) or 0.0) <= now
+
+        known = [id for id in self._base.lines(spool.VERDICTS) if id in reported]
+        return chain(takewhile(old, known), sorted(reported.difference(known)))
 
     def newest(self) -> Iterator[str]:
         seen = set()

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ class Owner:
     pid: int | None = None
     host: str | None = None
     since: float | None = None
+    enlists: bool = False
 
 
 class Ended(TypedDict):
@@ -59,6 +61,9 @@ class Lock:
         self._fd: int | None = None
         self.orphaned = False
         """Whether its last owner died with it."""
+        self.listed = True
+        """Whether whoever held it made each verdict durable in the register before it was
+        published, as an older patchq did not."""
         _all.add(self)
 
     def acquire(self) -> None:
@@ -75,13 +80,21 @@ class Lock:
                     "stop it with `patchq stop`, or let it do the work",
                 )
             owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-            self.orphaned = _read(self._path).pid is not None
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, json.dumps(owner).encode() + b"\n", 0)
+            last = _read(self._path)
+            self.orphaned = last.pid is not None
+            self.listed = last.enlists or not self.orphaned
+            _write(fd, {**owner, "enlists": self.listed})
         except BaseException:
             os.close(fd)
             raise
         self._fd = fd
+
+    def enlists(self) -> None:
+        """Say that every verdict that is published is in the register, durably."""
+        if self._fd is not None and not self.listed:
+            said = json.loads(os.pread(self._fd, _MOST_SAID, 0))
+            _write(self._fd, {**said, "enlists": True})
+            self.listed = True
 
     @property
     def held(self) -> bool:
@@ -156,9 +169,15 @@ def last_words(root: Path) -> Ended | None:
         return None
 
 
+def _write(fd: int, owner: Mapping[str, object]) -> None:
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, json.dumps(owner).encode() + b"\n", 0)
+
+
 def _read(path: Path) -> Owner:
     try:
         report = json.loads(path.read_bytes())
-        return Owner(int(report["pid"]), str(report["host"]), float(report["since"]))
+        pid, host, since = int(report["pid"]), str(report["host"]), float(report["since"])
+        return Owner(pid, host, since, report.get("enlists") is True)
     except (OSError, ValueError, KeyError, TypeError):
         return Owner()

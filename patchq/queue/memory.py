@@ -108,6 +108,9 @@ class MemoryQueue:
         intended = _copy(report)
         self.store.active[claim.token] = replace(known, id=report["id"], intended=intended)
 
+    def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
+        pass  # `publish` does it
+
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         id = report["id"]
         self._end(claim, id)
@@ -161,6 +164,9 @@ class MemoryQueue:
 
     def ids(self) -> Iterator[str]:
         return iter(dict.fromkeys((*self.store.ended, *sorted(self.store.reports))))
+
+    def older(self, limit: float) -> Iterator[str]:
+        return (id for id, ended in list(self.store.ended.items()) if ended < limit)
 
     def newest(self) -> Iterator[str]:
         held = sorted(self.store.reports.keys() - self.store.ended.keys(), reverse=True)

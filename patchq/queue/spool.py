@@ -217,14 +217,17 @@ class Folder:
             if stat.S_IMODE(status.st_mode) != mode:
                 os.chmod(name, mode, dir_fd=self.fd)
 
-    def append(self, name: str, line: str) -> None:
-        """Add a line to a file; lines of several processes do not mix, nor do a new one and one
-        that a power cut tore."""
+    def append(self, name: str, *lines: str, flush: bool = False) -> None:
+        """Add lines to a file; those of several processes do not mix, nor do a new one and one that
+        a power cut tore.  `flush` makes them durable."""
         with files.opened(name, _APPEND, self.fd) as fd:
             self.share(fd)
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-            files.append(fd, b"\n" * torn + line.encode() + b"\n")
+            data = b"".join(line.encode() + b"\n" for line in lines)
+            files.append(fd, b"\n" * torn + data)
+            if flush:
+                os.fdatasync(fd)
 
     def share(self, fd: int) -> None:
         """Give a file that others write as well what the directory gives to its group."""

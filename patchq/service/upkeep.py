@@ -12,7 +12,7 @@ Of finished batches, after `queue.retention_days`, only files below `done/` and 
 What git knows stays (commit, record, trailers and notes), and so do the ids, none of which is ever
 given again, and what tells whose the bytes were.  What waits for anything is never removed.  The
 sums are kept before the reports go (`stats`).  The clock of the last round is kept as well
-(`clock`): one that was set ahead makes nothing old.
+(`clock`): one that was set ahead makes nothing old.  With it is kept when that round was over.
 """
 
 from __future__ import annotations
@@ -132,17 +132,21 @@ class Retention:
         days = world.config.queue.retention_days
         if not days or (self._left is None and monotonic() < self._next):
             return True
-        now = world.clock()
+        root, now = world.queue_root, world.clock()
         limit = now - days * _DAY
+        if self._left is None and _lately(root, now, days):
+            self._next = monotonic() + _PAUSE_SECONDS
+            return True
         try:
             with reports.locked(world, wait=0.0):
                 if self._left is None:
-                    young = _counts_from(world.queue_root, now) > limit
-                    self._left = iter([] if young else list(world.queue.ids()))
+                    young = _counts_from(root, now) > limit
+                    self._left = iter([] if young else world.queue.older(limit))
                 if self._piece(world, ledger, self._left, limit):
                     return False
         except Busy:
             return True  # a person decides on something; there is time
+        _over(root, now, days)
         self._left, self._next = None, monotonic() + _PAUSE_SECONDS
         return True
 
@@ -183,6 +187,24 @@ def _counts_from(root: Path, now: float) -> float:
         begun = now if now - last > _LEAP else min(begun, now)
         folder.put(CLOCK, spool.encode({"seen": now, "from": begun}))
         return begun
+
+
+@disk_faults
+def _lately(root: Path, now: float, days: float) -> bool:
+    """Whether a round under the same rule was over a short while ago: looking at every batch that
+    has its files is nothing for each start."""
+    with Folder(root, lasting=False) as folder:
+        clock = spool.decode(folder.read(CLOCK)) or {}
+    over = clock.get("over")
+    pause = now - over if isinstance(over, float) else -1.0
+    return clock.get("days") == days and 0 <= pause < _PAUSE_SECONDS
+
+
+@disk_faults
+def _over(root: Path, now: float, days: float) -> None:
+    with Folder(root, lasting=False) as folder:
+        clock = spool.decode(folder.read(CLOCK)) or {}
+        folder.put(CLOCK, spool.encode({**clock, "over": now, "days": days}))
 
 
 class Upkeep:

@@ -69,6 +69,57 @@ def tree(root: Path) -> list[str]:
     return sorted(str(path) for path in paths if len(path.parts) > 1 and _told(path.parts[0]))
 
 
+def killed(queue: DirectoryQueue, root: Path) -> DirectoryQueue:
+    """Another process's queue behind the death of this one's, which left its word in the lock."""
+    said = (root / "lock").read_bytes()
+    queue.close()
+    (root / "lock").write_bytes(said)
+    after = DirectoryQueue(root, settle_seconds=SETTLE, response_bytes=LIMIT)
+    after.acquire()
+    return after
+
+
+@pytest.mark.parametrize("enlisted", [False, True], ids=["died before", "died behind"])
+def test_the_register_has_each_verdict_once_before_it_is_seen(
+    root: Path, queue: DirectoryQueue, enlisted: bool
+) -> None:
+    for name in ("a.md", "b.md"):
+        drop(root, name)
+    claims = wait_for(queue)
+    ids = [queue.reserve(claim, claim.source.name[:-3]) for claim in claims]
+    for claim, id in zip(claims, ids, strict=True):
+        queue.intend(claim, report(claim, id), "# page\n")
+    if enlisted:
+        queue.enlist(list(zip(claims, ids, strict=True)))
+        assert (root / "verdicts").read_text() == "a\nb\n"
+    assert [name for name in tree(root) if name.startswith("done/")] == []
+    after = killed(queue, root)
+    dead = after.recover()
+    after.enlist([(claim, claim.id or "") for claim in dead])
+    for claim in dead:
+        assert claim.intended
+        after.publish(claim, claim.intended, "# page\n")
+    assert (root / "verdicts").read_text() == "a\nb\n"
+    after.close()
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_only_an_older_patchq_leaves_verdicts_to_be_listed(
+    root: Path, queue: DirectoryQueue, older: bool
+) -> None:
+    drop(root, "a.md")
+    finish(queue, wait_for(queue)[0], "a")
+    (root / "verdicts").write_text("")
+    if older:
+        said = json.loads((root / "lock").read_bytes())
+        (root / "lock").write_text(json.dumps({k: said[k] for k in ("pid", "host", "since")}))
+    for _ in range(2):
+        queue = killed(queue, root)
+    assert (root / "verdicts").read_text() == "a\n" * older
+    assert list(queue.newest()) == ["a"]
+    queue.close()
+
+
 def _told(folder: str) -> bool:
     return folder in ("inbox", "active", "done", "rejected")
 

@@ -16,6 +16,7 @@ import pytest
 from patchq.cli import main
 from patchq.model.report import Report
 from patchq.queue.directory import DirectoryQueue
+from patchq.queue.spool import Folder
 from patchq.service import ledger, stats
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -49,6 +50,9 @@ def run(repo: Path, **responses: str) -> None:
 def age(repo: Path, days: float) -> None:
     """Let the verdicts, and the claims before them, be as old as that."""
     then = time.time() - days * DAY
+    clock = repo / ".patchq/clock"
+    if clock.exists() and b'"over"' in (said := clock.read_bytes()):
+        clock.write_text(json.dumps({**json.loads(said), "over": then}))
     for path in [*repo.glob(".patchq/done/*"), *repo.glob(".patchq/rejected/*")]:
         os.utime(path, (then, then), follow_symlinks=False)
     held = {path.stem for path in repo.glob(".patchq/active/*.held")}
@@ -433,6 +437,17 @@ def test_what_was_counted_is_not_read_again(
         "md", "report.json", "report.md")]  # fmt: skip
     assert counts() == later
     queue.close()
+
+
+def test_a_start_looks_at_no_batch_again(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(repo, 30)
+    lock, looked = repo / ".patchq/lock", list[str]()
+    run(repo, good=EDIT, bad=BAD, other=OTHER)
+    lock.write_text('{"pid": 1, "host": "x", "since": 1.0, "enlists": true}\n')  # killed
+    monkeypatch.setattr(DirectoryQueue, "older", lambda queue, limit: looked.append("older"))
+    monkeypatch.setattr(Folder, "lines", lambda folder, *about: looked.append(str(about)))
+    run(repo)
+    assert looked == []
 
 
 def test_counting_keeps_nothing_of_each_verdict(repo: Path) -> None:
