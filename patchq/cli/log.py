@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from typing import get_args
 
-from patchq.cli import arguments, batches, output, places
-from patchq.model.report import Report
+from patchq.cli import arguments, batches, listing, output, places, screen
+from patchq.cli.listing import Filter
+from patchq.cli.screen import Line, Styled
+from patchq.model.report import STOPPED, Report
+from patchq.model.values import State
 from patchq.pipeline.ground import Ground
 from patchq.review import from_git
 
@@ -31,20 +36,66 @@ ARGUMENTS = (
             "--all", action="store_const", const=None, dest="limit", help="every batch"
         ),
     ),
+    arguments.Argument(
+        "--state", choices=sorted(get_args(State)), metavar="STATE", help="only those in this state"
+    ),
+    *listing.FILTERS,
 )
+_AT_ONCE = 50
+"""Lines whose columns stand below each other."""
 
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
+    wanted = Filter.of(args)
     found = newest_first(ground, args.limit or sys.maxsize)
-    for report, note in islice(found, args.limit):
-        if args.json:
+    found = (one for one in found if args.state in (None, one[0]["state"]) and wanted.fits(one[0]))
+    if wanted.by is not None:
+        everyone = {report["id"]: (report, note) for report, note in found}
+        reports = wanted.ordered(ground, [report for report, _ in everyone.values()])
+        found = iter([everyone[report["id"]] for report in reports])
+    shown = islice(found, args.limit)
+    if args.json:
+        for report, _ in shown:
             output.say(args, report)
-        else:
-            print(output.line(report) + (f"  ({note})" if note else ""))
+    else:
+        screen.show(_lines(shown, totals=screen.is_terminal()), ground.repo, crop=True)
     if next(found, None) and not args.quiet:
-        print("older batches are left out: see --limit, --all", file=sys.stderr)
+        what = "older batches" if wanted.by is None else "others"
+        print(f"{what} are left out: see --limit, --all, and --since", file=sys.stderr)
     return 0
+
+
+def _lines(found: Iterator[tuple[Report, str]], *, totals: bool) -> Iterator[Line]:
+    """A line for each, and with `totals` how many there are of each state."""
+    counts: Counter[str] = Counter()
+    while some := list(islice(found, _AT_ONCE)):
+        counts.update(report["state"] for report, _ in some)
+        yield from listing.columns([_row(*one) for one in some])
+    if totals and counts:
+        told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+        yield screen.plain(f"{counts.total()} shown: {told}", "bold")
+
+
+def _row(report: Report, note: str) -> list[Styled]:
+    batch = {**report, **listing.facts(report)}
+    problems = report["problems"]
+    refused = report["state"] in STOPPED and problems
+    codes = [problem["code"] for problem in problems]
+    why = f"{codes[0]}: {problems[0]['message']}" if refused else ""
+    other = report["duplicate_of"]
+    return [
+        listing.cell(f"{report['state']:<10} {report['id']}", listing.STYLES[report["state"]]),
+        Styled(listing.age(report["decided"], report["received"]), "cyan"),
+        listing.cell(listing.size_of(batch, listing.paths(report))),
+        Styled((report["commit"] or "")[:12], "dim"),
+        listing.cell(f"by {other}" if other else ""),
+        Styled("" if refused else " ".join(f"[{code}]" for code in dict.fromkeys(codes)), "yellow"),
+        listing.cell(why, "red"),
+        listing.cell(f"({note})" if note else ""),
+        listing.cell(listing.said_by(batch)),
+        listing.cell(listing.checks_of(batch), "dim"),
+    ]
 
 
 def newest_first(ground: Ground, most: int) -> Iterator[tuple[Report, str]]:

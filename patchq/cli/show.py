@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 
-from patchq.cli import arguments, batches, output, places
+from patchq.cli import arguments, batches, listing, output, places, screen
+from patchq.cli.screen import Line
+from patchq.cli.streams import put
+from patchq.git.repository import Repository
 from patchq.report import document
 from patchq.report.page import to_markdown
+from patchq.text.quote import visible
 
 ARGUMENTS = (
     arguments.BATCH,
@@ -24,9 +29,35 @@ def run(args: Namespace) -> int:
     report, note = batches.find(ground, args.id)
     if args.diff:
         diff = {"id": report["id"], "diff": report["diff"]}
-        print(f"{document.printed(diff)}\n" if args.json else report["diff"], end="")
+        if args.json:
+            put(document.printed(diff))
+        else:
+            _print(report["diff"], ground.repo)
     elif args.report or args.json:
-        print(document.dumps(report), end="")
+        put(document.dumps(report), end="")
     else:
-        print(to_markdown(report) + (f"\nNote: {note}\n" if note else ""), end="")
+        title, _, page = to_markdown(report).partition("\n")
+        # A refusal's page goes back to its model as it is.
+        for_people = report["state"] != "rejected" or screen.is_terminal()
+        facts = listing.heading(report) if for_people else ()
+        head = "".join(f"\n    {line}" for line in facts)
+        told = f"\nNote: {note}\n" if note else ""
+        _print("\n".join((title, *([head] if head else []), page)) + told, ground.repo)
     return 0
+
+
+def _print(text: str, repo: Repository) -> None:
+    """Byte for byte in a pipe; coloured, and harmless, on a terminal."""
+    if screen.is_terminal():
+        screen.show(_coloured(text), repo)
+    else:
+        put(text, end="")
+
+
+_STYLES = {"diff --git ": "bold", "@@ ": "cyan", "+": "green", "-": "red", "#": "bold"}
+
+
+def _coloured(text: str) -> Iterator[Line]:
+    for line in text.removesuffix("\n").split("\n"):
+        style = next((style for start, style in _STYLES.items() if line.startswith(start)), "")
+        yield screen.plain(visible(line, keep="\t"), style)

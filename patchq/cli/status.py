@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from patchq.cli import arguments, batches, output, places
+from patchq.cli import arguments, batches, listing, output, places, screen
+from patchq.cli.listing import Filter
+from patchq.cli.screen import Line, Styled
 from patchq.git import records
 from patchq.git.checkout import busy
 from patchq.model.errors import CRASHED, CannotSign, ObjectDamaged
@@ -27,19 +29,22 @@ Needs = Mapping[str, Mapping[str, str | None]]
 
 
 _WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
+EVERY = Filter()
 MOST = 50
-"""Batches of a kind that are shown if nobody says how many."""
+"""Batches of a kind that programs are told of if nobody says how many; people get a screen."""
+_SCREEN = 20
+"""Lines on batches in a pipe, which has no height."""
 ARGUMENTS = (
     arguments.Argument("id", metavar="ID", nargs="?", help="one batch only"),
     arguments.Argument(
-        "-n", "--limit", metavar="N", type=arguments.positive, default=MOST,
-        help="at most N that are held, and N that wait for review (%(default)s)",
+        "-n", "--limit", metavar="N", type=arguments.positive,
+        help=f"at most N that are held, and N that wait for review (a screen; {MOST} in JSON)",
     ),
     arguments.Argument("--state", choices=sorted(WAITING), help="only those in this state"),
-    arguments.Argument("--agent", metavar="NAME", help="only those of this agent"),
     arguments.Argument(
         "--ahead", action="store_true", help="what is being written and overlaps that, or others"
     ),
+    *listing.FILTERS,
 )  # fmt: skip
 
 
@@ -50,29 +55,42 @@ def run(args: Namespace) -> int:
     if args.id is not None:
         report, note = batches.seen(ground, *batches.find(ground, args.id))
         line = output.line(report) + (f"  ({note})" if note else "")
-        return output.emit(args, {**report, "note": note}, line)
+        return output.emit(args, {**report, "note": note}, line, *listing.heading(report))
     if args.ahead:
         from patchq.review.ahead import ahead  # only who asks compares work trees
 
         found = ahead(ground)
-        return output.emit(args, {"ahead": found}, *_ahead_lines(found))
-    answer = overview(ground, args.limit, args.state, args.agent)
-    return output.emit(args, answer, *_lines(answer))
+        if args.json:
+            return output.emit(args, {"ahead": found})
+        screen.show(_ahead_lines(found), ground.repo)
+        return 0
+    wanted = Filter.of(args)
+    if args.json:
+        answer = overview(ground, args.limit or MOST, args.state, wanted)
+        return output.emit(args, answer)
+    room = screen.height() if screen.is_terminal() else _SCREEN
+    answer = overview(ground, args.limit or room, args.state, wanted)
+    screen.show(_lines(answer, None if args.limit else room), ground.repo, crop=True)
+    return 0
 
 
 def overview(
-    ground: Ground, limit: int | None = None, state: str | None = None, agent: str | None = None
+    ground: Ground,
+    limit: int | None = None,
+    state: str | None = None,
+    wanted: Filter = EVERY,
 ) -> dict[str, Any]:
     """How the queue stands, as `status --json` has it: of what is held and of what waits for
-    review those of this state and agent, at most `limit` of each, and how many there are."""
+    review those of this state that are wanted, at most `limit` of each, and how many there are."""
     owner = lock_owner(ground.queue_root)
     doing = busy(ground.repo, ground.target) if ground.target else None
     needs = dependencies.held(ground)
     held = [claim.id for claim in ground.queue.held() if claim.id]
-    if agent is not None:
-        held = [id for id in held if (it := ground.queue.load(id)) and it["agent"] == agent]
+    if wanted.reads_all:
+        reports = [it for id in held if (it := ground.queue.load(id)) and wanted.fits(it)]
+        held = [it["id"] for it in wanted.ordered(ground, reports)]
     held = held if state in (None, "held") else []
-    proposals = _Proposals(ground, agent)
+    proposals = _Proposals(ground, wanted)
     waiting, others = proposals.some(limit, state) if state != "held" else ([], 0)
     counts = Counter({"held": len(held)} if held else {})
     counts.update(seen.state for _, seen in waiting)
@@ -103,22 +121,26 @@ def overview(
 
 
 class _Proposals:
-    """What waits for review, of all agents or of one; read as far as it is shown."""
+    """What waits for review, of all batches or of those that are wanted; read as far as it is
+    shown."""
 
-    def __init__(self, ground: Ground, agent: str | None) -> None:
+    def __init__(self, ground: Ground, wanted: Filter) -> None:
         self._ground = ground
         self._marks = traces.ids(ground.repo, records.WAITING)
-        self._agent = agent
+        self._wanted = wanted
 
     def some(
         self, limit: int | None, state: str | None
     ) -> tuple[list[tuple[Report, Sighting]], int]:
-        """At most `limit` of them as they stand now, in the order of their ids, those that git
-        alone knows last; and how many there are beside."""
+        """At most `limit` of them as they stand now, in their order, or in that of their ids, those
+        that git alone knows last; and how many there are beside."""
         ids = sorted(self._marks)
-        known = self._reports(ids)
-        if self._agent is not None:  # only the reports tell whose they are
-            known = iter(list(known))
+        known, count = self._reports(ids), len(ids)
+        if self._wanted.reads_all:
+            everyone = list(known)
+            alone = {report["id"]: git_alone for report, git_alone in everyone}
+            reports = self._wanted.ordered(self._ground, [report for report, _ in everyone])
+            known, count = ((report, alone[report["id"]]) for report in reports), len(reports)
         found: list[tuple[Report, Sighting]] = []
         other = 0
         for report, git_alone in known:
@@ -130,24 +152,20 @@ class _Proposals:
             else:
                 other += 1
             if len(found) == limit:
-                break
-        else:
-            return found, 0
-        if self._agent is not None:
-            return found, sum(1 for _ in known)
-        return found, len(ids) - len(found) - other
+                return found, count - len(found) - other
+        return found, 0
 
     def _reports(self, ids: Sequence[str]) -> Iterator[tuple[Report, bool]]:
-        """The reports of this agent's, and whether git alone tells of them."""
+        """The reports that are wanted, and whether git alone tells of them."""
         ground, lost = self._ground, set[str]()
         for id in ids:
             report = ground.queue.load(id)
             if report is None or not has_commit(report):
                 lost.add(id)
-            elif self._agent in (None, report["agent"]):
+            elif self._wanted.fits(report):
                 yield report, False
         for report in from_git.waiting(ground, self._marks - lost) if lost else ():
-            if self._agent in (None, report["agent"]):
+            if self._wanted.fits(report):
                 yield report, True
 
     def __contains__(self, id: str | None) -> bool:
@@ -178,6 +196,9 @@ def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
         "hint": why["hint"],
         "waits_for": [{"id": other, "state": state} for other, state in needs.get(id, {}).items()],
         "waited_for_by": _waited_for_by(id, needs),
+        "agent": report and report["agent"],
+        "paths": listing.paths(report) if report else [],
+        **(listing.facts(report) if report else {}),
     }
 
 
@@ -189,7 +210,8 @@ def _waiting(report: Report, seen: Sighting, there: _Proposals, needs: Needs) ->
         "branch": report["branch"],
         "target": report["target"],
         "agent": report["agent"],
-        "paths": list(dict.fromkeys(edit["path"] for edit in report["edits"])),
+        "paths": listing.paths(report),
+        **listing.facts(report),
         "warnings": [p["code"] for p in report["problems"]],
         "needs_retry": next(
             (p["message"] for p in report["problems"] if p["code"] == "target.moved"), None
@@ -213,62 +235,119 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _lines(answer: dict[str, Any]) -> Iterator[str]:
+def _lines(answer: Mapping[str, Any], room: int | None) -> Iterator[Line]:
+    """For people; of the batches what `room` lines hold, if that is bounded."""
     daemon = answer["daemon"]
     runs = f"runs since {daemon['since']}, process {daemon['pid']}" if daemon else "does not run"
-    yield f"daemon   {runs}"
-    yield f"target   {answer['target'] or 'none: HEAD is on no branch'} ({answer['mode']} mode)" + (
-        f", busy: a work tree is {answer['busy']}" if answer["busy"] else ""
-    )
-    yield f"inbox    {answer['inbox']} waiting"
+    target = f"{answer['target'] or 'none: HEAD is on no branch'} ({answer['mode']} mode)"
+    busy = f", busy: a work tree is {answer['busy']}" if answer["busy"] else ""
+    head: list[Line] = [
+        screen.plain(f"daemon   {runs}"),
+        screen.plain(f"target   {target}{busy}"),
+        screen.plain(f"inbox    {answer['inbox']} waiting"),
+    ]
     if answer["counts"]:
         counts = ", ".join(f"{count} {state}" for state, count in answer["counts"].items())
-        yield f"batches  {counts}"
+        head.append(screen.plain(f"batches  {counts}", "bold"))
     for trouble in answer["troubles"]:
-        yield visible(f"trouble  {trouble['what']}: {trouble['why']}")
-        yield from _edge("cure:", [trouble["cure"]])
-    yield from _branch_lines(answer["branches"])
-    for held in answer["held"]:
-        yield visible(f"held     {held['id']}  {held['code']}: {held['why']}")
-        cure = held["hint"] if held["code"] in _WITH_CURE else None
-        yield from _edge("cure:", [cure] if cure else [])
-        others = [other["id"] for other in held["waits_for"]]
-        yield from _edge("waits for", others if len(others) > 1 else [])
-        yield from _edge("waited for by", held["waited_for_by"])
-    for batch in answer["waiting"]:
-        note = f"  ({batch['note']})" if batch["note"] else ""
-        codes = "".join(f"  [{code}]" for code in dict.fromkeys(batch["warnings"]))
-        paths = ", ".join(batch["paths"][:3])
-        yield visible(f"{batch['state']:<8} {batch['branch']}  {paths}{codes}{note}")
-        yield from _edge("needs a retry:", [batch["needs_retry"]] if batch["needs_retry"] else [])
-        yield from _edge("collides with", [_place(other) for other in batch["collides"]])
-        yield from _edge("waited for by", batch["waited_for_by"])
-    left = answer["left_out"]
-    if any(left.values()):
-        yield (
-            f"not shown: {left['held']} held, {left['waiting']} waiting for review; see "
-            "`patchq status --limit N`, `--state`, `--agent`"
+        text = visible(f"trouble  {trouble['what']}: {trouble['why']}")
+        head += [screen.plain(text, "red"), *_edge("cure:", [trouble["cure"]])]
+    head += _branch_lines(answer["branches"])
+    yield from head
+    blocks = [*map(_held_lines, answer["held"]), *_waiting_lines(answer["waiting"])]
+    shown = len(blocks)
+    if room is not None:
+        left = max(room - len(head) - 2, 3)
+        for shown, block in enumerate(blocks):  # noqa: B007
+            left -= len(block)
+            if left < 0:
+                break
+        else:
+            shown = len(blocks)
+    for block in blocks[: max(shown, 1)]:
+        yield from block
+    yield from _left_out(answer, max(shown, 1))
+
+
+def _left_out(answer: Mapping[str, Any], shown: int) -> Iterator[Line]:
+    held, waiting = len(answer["held"]), len(answer["waiting"])
+    not_held = answer["left_out"]["held"] + max(0, held - shown)
+    not_waiting = answer["left_out"]["waiting"] + min(waiting, max(0, held + waiting - shown))
+    if not_held or not_waiting:
+        left = answer["left_out"]
+        most = max(held + left["held"], waiting + left["waiting"])
+        yield screen.plain(
+            f"not shown: {not_held} held, {not_waiting} waiting for review; see "
+            f"`patchq status --limit {most}`, or `--state`, `--agent`, `--path`, `--since`",
+            "bold",
         )
 
 
-def _branch_lines(branches: Sequence[Mapping[str, str | None]]) -> Iterator[str]:
+def _held_lines(held: Mapping[str, Any]) -> list[Line]:
+    line: Line = (
+        Styled("held     ", listing.STYLES["held"]),
+        listing.cell(f"{held['id']}  {held['code']}: {held['why']}"),
+        Styled(f"  {listing.age(held.get('received'))}", "cyan"),
+        listing.cell(f"  {said}" if (said := listing.said_by({"message": None, **held})) else ""),
+    )
+    cure = held["hint"] if held["code"] in _WITH_CURE else None
+    others = [other["id"] for other in held["waits_for"]]
+    return [
+        line,
+        *_edge("cure:", [cure] if cure else []),
+        *_edge("waits for", others if len(others) > 1 else []),
+        *_edge("waited for by", held["waited_for_by"]),
+    ]
+
+
+def _waiting_lines(batches: Sequence[Mapping[str, Any]]) -> Iterator[list[Line]]:
+    for line, batch in zip(
+        listing.columns([_row(batch) for batch in batches]), batches, strict=True
+    ):
+        retry = batch["needs_retry"]
+        yield [
+            line,
+            *_edge("needs a retry:", [retry] if retry else []),
+            *_edge("collides with", [_place(other) for other in batch["collides"]]),
+            *_edge("waited for by", batch["waited_for_by"]),
+        ]
+
+
+def _row(batch: Mapping[str, Any]) -> list[Styled]:
+    codes = " ".join(f"[{code}]" for code in dict.fromkeys(batch["warnings"]))
+    return [
+        Styled(f"{batch['state']:<8} {batch['branch']}", listing.STYLES.get(batch["state"], "")),
+        Styled(listing.age(batch["received"], batch["decided"]), "cyan"),
+        listing.cell(listing.size_of(batch, batch["paths"])),
+        Styled(codes, "yellow"),
+        listing.cell(f"({batch['note']})" if batch["note"] else ""),
+        listing.cell(listing.said_by(batch)),
+        listing.cell(listing.checks_of(batch), "dim"),
+    ]
+
+
+def _branch_lines(branches: Sequence[Mapping[str, str | None]]) -> Iterator[Line]:
     """Those that wait or were turned away, and in one line how many there are beside."""
     told = [branch for branch in branches if branch["state"] != "taken"]
     for branch in told[:MOST]:
-        yield visible(f"branch   {branch['branch']}  {branch['state']}: {branch['why']}")
+        yield screen.plain(
+            visible(f"branch   {branch['branch']}  {branch['state']}: {branch['why']}")
+        )
         until = "until" if branch["state"] == "waits" else "cure:"
         yield from _edge(until, [branch["cure"]] if branch["cure"] else [])
     if branches:
         left = f", {len(told) - MOST} not shown" if len(told) > MOST else ""
-        yield f"branches {len(branches) - len(told)} taken, {len(told)} not{left}"
+        yield screen.plain(f"branches {len(branches) - len(told)} taken, {len(told)} not{left}")
 
 
-def _ahead_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _ahead_lines(found: Mapping[str, Any]) -> Iterator[Line]:
     for work in found["works"]:
         where = " ".join(filter(None, (work["worktree"], work["branch"] and f"({work['branch']})")))
         left = f", {work['files_left_out']} of them not compared" if work["files_left_out"] else ""
         clear = "" if work["overlaps"] else ", nothing overlaps"
-        yield visible(f"ahead    {where}  {_count(work['files'], 'file')}{left}{clear}")
+        yield screen.plain(
+            visible(f"ahead    {where}  {_count(work['files'], 'file')}{left}{clear}")
+        )
         for one in work["overlaps"]:
             other = one["with"]
             by = f" of {other['agent']}" if other["agent"] else ""
@@ -276,9 +355,11 @@ def _ahead_lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield from _edge(f"{_changed(one)}:", [f"{who} {_changed(other)}"])
         yield from _edge("and more", ["`--json` tells as much"] if work["more"] else [])
     if found["left_out"]:
-        yield f"not compared: {found['left_out']} more work trees and branches"
+        yield screen.plain(f"not compared: {found['left_out']} more work trees and branches")
     if not found["works"]:
-        yield f"nothing is being written that {found['target'] or 'the target'} has not"
+        yield screen.plain(
+            f"nothing is being written that {found['target'] or 'the target'} has not"
+        )
 
 
 _KINDS = {"waits": "proposal", "held": "held batch", "worktree": "work tree", "branch": "branch"}
@@ -294,10 +375,10 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _edge(what: str, others: Sequence[str]) -> Iterator[str]:
+def _edge(what: str, others: Sequence[str]) -> Iterator[Line]:
     """A line below a batch that says how it stands to others."""
     if others:
-        yield visible(f"           {what} {', '.join(others)}")
+        yield screen.plain(visible(f"           {what} {', '.join(others)}"), "dim")
 
 
 def _place(other: CollisionEntry) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -427,13 +428,13 @@ def test_status(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT, "y.md": f"---\ndepends_on: [x]\n---\n{OTHER}"})
     assert "inbox    2 waiting" in patchq("status", cwd=repo).out
     patchq("run", cwd=repo)
-    assert patchq("status", cwd=repo).out.splitlines() == [
+    assert re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines() == [
         "daemon   does not run",
         "target   main (review mode)",
         "inbox    0 waiting",
         "batches  1 held, 1 proposed",
-        "held     y  depends.failed: the batch waits for x to land: x is proposed",
-        "proposed patchq/x  a.txt",
+        "held     y  depends.failed: the batch waits for x to land: x is proposed  0s",
+        "proposed patchq/x  0s  +1 -1 a.txt  Edit a.txt  checked by gate",
         "           waited for by y",
     ]
     shown = patchq("--json", "status", cwd=repo).json()
@@ -493,7 +494,11 @@ def test_log_and_show(repo: Path) -> None:
     assert patchq("log", "-n", "1", cwd=repo).out.splitlines() == lines[:1]
     shown = [json.loads(line) for line in patchq("--json", "log", cwd=repo).out.splitlines()]
     assert [told["id"] for told in shown] == ["z", "y", "x"]
-    assert patchq("show", "x", cwd=repo).out == (repo / ".patchq/done/x.report.md").read_text()
+    title, _, page = (repo / ".patchq/done/x.report.md").read_text().partition("\n")
+    seen = patchq("show", "x", cwd=repo).out
+    assert seen.startswith(f"{title}\n\n    what       Edit a.txt\n    when       received 20")
+    assert "\n    size       +1 -1 a.txt\n    checks     gate\n" in seen
+    assert seen.endswith(page)
     diff = told(repo, "x")["diff"]
     assert patchq("show", "x", "--diff", cwd=repo).out == diff
     assert patchq("--json", "show", "x", "--diff", cwd=repo).json() == {"id": "x", "diff": diff}

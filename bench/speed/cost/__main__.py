@@ -22,6 +22,7 @@ from bench.speed.cost.doors import doors
 from bench.speed.cost.finished import finished
 from bench.speed.cost.ground import Ground, Part
 from bench.speed.cost.landing import landing
+from bench.speed.cost.listing import listing
 from bench.speed.cost.memory import memory
 from bench.speed.cost.reading import reading
 from bench.speed.cost.refs import refs
@@ -34,6 +35,7 @@ PARTS: dict[str, Part] = {
     "checkout": checkout,
     "doors": doors,
     "landing": landing,
+    "listing": listing,
     "memory": memory,
     "refs": refs,
     "finished": finished,

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from patchq.cli import batches, check, output, status, submit
 from patchq.cli.door import Door, directory_queue
+from patchq.cli.listing import Filter
 from patchq.cli.mcp import calls
 from patchq.cli.mcp.arguments import (
     AnswerArguments,
@@ -239,7 +240,7 @@ class Tools:
     def _status(self, asked: StatusArguments) -> ToolAnswer:
         with self._door.world() as world:
             of = asked.state if asked.state in WAITING else None
-            seen = status.overview(world, asked.limit, of, asked.agent)
+            seen = status.overview(world, asked.limit, of, Filter(agent=asked.agent))
             if asked.state in (None, *WAITING):
                 held = [
                     _listed(report)

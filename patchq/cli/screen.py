@@ -1,0 +1,60 @@
+"""What a person reads: coloured and in git's pager on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from shutil import get_terminal_size
+from typing import NamedTuple
+
+from patchq.cli.streams import put
+from patchq.git.repository import Repository
+
+
+class Styled(NamedTuple):
+    """A piece of a line, and its style: words that rich knows."""
+
+    text: str
+    style: str = ""
+
+
+Line = tuple[Styled, ...]
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def height() -> int:
+    """How many lines a screen shows beside the next prompt."""
+    return max(get_terminal_size((80, 24)).lines - 1, 8)
+
+
+def plain(text: str, style: str = "") -> Line:
+    """A line in one style."""
+    return (Styled(text, style),)
+
+
+def show(lines: Iterable[Line], repo: Repository | None, *, crop: bool = False) -> None:
+    """Print the lines; with `crop` a terminal shows of each what fits into its width."""
+    if is_terminal():
+        from patchq.cli import pager  # only a terminal needs rich
+
+        pager.show(lines, pager_of(repo), crop=crop)
+        return
+    for line in lines:
+        put("".join(cell.text for cell in line))
+
+
+def pager_of(repo: Repository | None) -> str | None:
+    """The program that git would show its output with; None for none."""
+    if os.environ.get("TERM") == "dumb":
+        return None
+    found = os.environ.get("GIT_PAGER")
+    if found is None and repo is not None:
+        found = repo.setting("core.pager")
+    if found is None:
+        found = os.environ.get("PAGER")
+    found = "less" if found is None else found.strip()
+    return None if found in ("", "cat") else found

@@ -1,0 +1,193 @@
+"""Lists of batches: which, in which order, what a line says, and what a terminal makes of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
+
+HEAD = "---\nagent: {}\nmessage: {}\n---\n"
+RESPONSES = {
+    "big": HEAD.format("writer", "Add much") + block("lib/new.txt", "", "x\n" * 30),
+    "two": HEAD.format("coder", "Change two files")
+    + block("a.txt", "one\n", "1\n") + block("lib/b.txt", "b\n", "B\nBB\n"),
+    "nobodys": block("lib/b.txt", "c\n", "C\n"),
+    "bad": HEAD.format("coder", "Never lands") + block("a.txt", "seven\n", "7\n"),
+}  # fmt: skip
+
+
+FILES = {"a.txt": "one\ntwo\n", "lib/b.txt": "b\nx\ny\nz\nc\n"}
+NEW = ("message", "received", "decided", "size")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Three proposals of three sizes and ages, and a refusal."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    patchq("init", cwd=repo)
+    for name, text in RESPONSES.items():
+        drop(repo / ".patchq", {f"{name}.md": text})
+        patchq("run", cwd=repo, code=None)
+    for days, name in enumerate(("two", "big", "nobodys")):
+        path = repo / f".patchq/done/{name}.report.json"
+        told = json.loads(path.read_text())
+        for key in ("received", "decided"):
+            told[key]["unix"] -= (3 - days) * 86400
+        path.write_text(json.dumps(told))
+    return repo
+
+
+def waiting(repo: Path, *words: str) -> list[str]:
+    return [one["id"] for one in patchq("--json", "status", *words, cwd=repo).json()["waiting"]]
+
+
+def logged(repo: Path, *words: str) -> list[str]:
+    return [
+        json.loads(line)["id"]
+        for line in patchq("--json", "log", *words, cwd=repo).out.splitlines()
+    ]
+
+
+ORDERS = (
+    ("", "big nobodys two", "bad nobodys two big"),
+    ("--by age", "two big nobodys", "two big nobodys bad"),
+    ("--by size", "big two nobodys", "big two nobodys bad"),
+    ("--by agent", "two big nobodys", "two bad big nobodys"),
+    ("--agent coder", "two", "bad two"),
+    ("--path a.txt", "two", "bad two"),
+    ("--path lib", "big nobodys two", "nobodys two big"),
+    ("--path ./lib/ --by age -n 1", "two", "two"),
+    ("--path lib/*w.txt", "big", "big"),
+    ("--path li", "", ""),
+    ("--since 36h", "nobodys", "bad nobodys"),
+    ("--since 2000-01-01T00:00:00Z", "big nobodys two", "bad nobodys two big"),
+    ("--since 0s", "", ""),
+    ("--state proposed --by size", "big two nobodys", "big two nobodys"),
+)
+
+
+def test_which_and_in_which_order(repo: Path) -> None:
+    for words, status, log in ORDERS:
+        assert waiting(repo, *words.split()) == status.split(), words
+        assert logged(repo, *words.split()) == log.split(), words
+
+
+def test_a_line_says_who_what_when_how_old_how_large_and_which_checks(repo: Path) -> None:
+    lines = patchq("status", "--by", "age", cwd=repo).out.splitlines()
+    assert lines[4:] == [
+        "proposed patchq/two  3d  +3 -2 a.txt (+1)  coder: Change two files  checked by gate",
+        "proposed patchq/big  2d  +30 -0 lib/new.txt  writer: Add much  checked by gate",
+        "proposed patchq/nobodys  24h  +1 -1 lib/b.txt  Edit lib/b.txt  checked by gate",
+    ]
+    (bad,) = patchq("log", "--state", "rejected", cwd=repo).out.splitlines()
+    assert re.fullmatch(r"rejected   bad  \d+s  a.txt  match.none: .*  coder: Never lands", bad)
+    (two,) = (one for one in told(repo)["waiting"] if one["id"] == "two")
+    assert (two["message"], two["size"]) == (
+        "Change two files",
+        {"files": 2, "added": 3, "deleted": 2},
+    )
+    assert two["checks"] == [{"id": "gate", "stage": "pre-apply", "exit": 0}]
+    assert two["received"]["unix"] < time.time() - 3 * 86400
+
+
+def told(repo: Path, *words: str) -> Any:
+    return patchq("--json", "status", *words, cwd=repo).json()
+
+
+def test_an_older_report_says_what_it_knows(repo: Path) -> None:
+    path = repo / ".patchq/done/big.report.json"
+    older = {key: value for key, value in json.loads(path.read_text()).items() if key not in NEW}
+    path.write_text(json.dumps(older))
+    lines = patchq("status", "--agent", "writer", cwd=repo).out.splitlines()
+    assert lines[4:] == ["proposed patchq/big  -  lib/new.txt  writer  checked by gate"]
+    assert waiting(repo, "--by", "age") == ["two", "nobodys", "big"]
+    assert waiting(repo, "--by", "size") == ["two", "nobodys", "big"]
+    page = patchq("show", "big", cwd=repo).out
+    assert page.startswith("# `big`: proposed\n\n    who        writer\n")
+    assert patchq("fsck", cwd=repo).code == 0
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("PAGER", raising=False)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_PAGER", "cat")
+    return monkeypatch
+
+
+def seen(repo: Path, *words: str) -> str:
+    with on_a_terminal(repo, *words) as terminal:
+        text = terminal.read_all()
+        assert terminal.process.wait(WAIT_SECONDS) == 0
+    return text
+
+
+def test_a_terminal_gets_colours_and_lines_of_its_width(
+    repo: Path, screen: pytest.MonkeyPatch
+) -> None:
+    text = seen(repo, "log")
+    assert "\x1b[31mrejected   bad" in text
+    assert all(len(line) <= 100 for line in plain(text))
+    assert "4 shown: 3 proposed, 1 rejected" in plain(text)
+    screen.setenv("NO_COLOR", "1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", seen(repo, "log"))
+
+
+def test_gits_pager_shows_it(repo: Path, screen: pytest.MonkeyPatch) -> None:
+    screen.setenv("GIT_PAGER", "sed 's/^/| /'; echo LESS=$LESS")
+    lines = plain(seen(repo, "show", "two", "--diff"))
+    assert "| +BB" in lines
+    assert "LESS=FRX" in lines
+    screen.setenv("TERM", "dumb")  # neither colours nor a pager
+    text = seen(repo, "show", "two", "--diff")
+    assert "\x1b" not in text
+    assert "\r\n+BB\r\n" in text
+
+
+def test_the_pager_is_found_where_git_finds_it(repo: Path, screen: pytest.MonkeyPatch) -> None:
+    from patchq.cli import screen as tried
+    from patchq.git.repository import Repository
+
+    screen.delenv("GIT_PAGER")
+    opened = Repository.open(repo)
+    assert tried.pager_of(opened) == "less"
+    screen.setenv("PAGER", "more")
+    assert tried.pager_of(opened) == "more"
+    git("config", "core.pager", "delta", cwd=repo)
+    assert tried.pager_of(Repository.open(repo)) == "delta"
+    git("config", "--unset", "core.pager", cwd=repo)
+    screen.setenv("GIT_PAGER", "")
+    assert tried.pager_of(opened) is None
+
+
+def test_a_screen_shows_what_fits_and_says_what_does_not(
+    tmp_path: Path, screen: pytest.MonkeyPatch
+) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
+    patchq("init", cwd=repo)
+    drop(repo / ".patchq", {f"p{n:02}.md": block(f"new/{n}.txt", "", "x\n") for n in range(60)})
+    patchq("run", cwd=repo)
+    lines = [line for line in plain(seen(repo, "status")) if line]
+    assert len(lines) <= 29
+    assert lines[3] == "batches  60 proposed"
+    assert lines[-2].startswith("proposed patchq/p")
+    shown = sum(line.startswith("proposed patchq/") for line in lines)
+    left = f"not shown: 0 held, {60 - shown} waiting for review; see `patchq status --limit 60`"
+    assert lines[-1].startswith(left)
+    assert (
+        sum(line.startswith("proposed") for line in plain(seen(repo, "status", "-n", "60"))) == 60
+    )
+    piped = patchq("status", cwd=repo).out.splitlines()
+    assert len(piped) <= 22
+    assert piped[-1].startswith("not shown: 0 held, ")
+    assert len(told(repo)["waiting"]) == 50
