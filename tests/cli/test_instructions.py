@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from patchq.cli import arguments
-from patchq.cli.instructions import merging
+from patchq.cli.instructions import installing, merging
 from patchq.cli.instructions.agents import AGENTS, GENERIC
 from patchq.cli.instructions.text import DESCRIPTION, NAME, SKILL_HEAD, TEXT
 from patchq.cli.parsing import Parser
@@ -257,6 +257,16 @@ def test_links_and_what_is_no_file(repo: Path, tmp_path: Path) -> None:
     assert (repo / "AGENTS.md").stat().st_mode & 0o777 == 0o640
     assert (repo / "CLAUDE.md").is_symlink()
     assert (repo / "GEMINI.md").read_text() == "@AGENTS.md\n"
+
+
+def test_what_somebody_wrote_meanwhile_is_kept(repo: Path) -> None:
+    (one,) = installing.planned("generic", repo)
+    (repo / "AGENTS.md").write_text("# Just written\n")
+    with pytest.raises(UsageError, match="was changed meanwhile"):
+        installing.write(one)
+    assert (repo / "AGENTS.md").read_text() == "# Just written\n"
+    installing.write(*installing.planned(" codex,", repo)[:1])
+    assert (repo / "AGENTS.md").read_text() == f"# Just written\n\n{NEW}"
 
 
 def test_nobody_to_be_asked(repo: Path) -> None:

@@ -98,6 +98,16 @@ def test_log_lines_stand_above_the_live_line(repo: Path) -> None:
     assert any(re.match(r"[-+:.T\d]+ ERROR the configuration", line) for line in plain(text))
 
 
+def test_submit_reads_what_is_typed_and_says_so(repo: Path) -> None:
+    with on_a_terminal(repo, "submit", "-", "--id", "typed") as terminal:
+        terminal.read_until(lambda text: "reading the response here; Ctrl-D ends it" in text)
+        terminal.type(good(1)["r0.md"] + "\x04")
+        lines = plain(terminal.read_all())
+        assert terminal.process.wait(WAIT_SECONDS) == 0
+    assert "typed" in lines
+    assert (repo / ".patchq/inbox/typed.md").read_text().endswith(good(1)["r0.md"])
+
+
 def test_a_pipe_gets_plain_lines(repo: Path) -> None:
     drop(repo / ".patchq", {**good(3), "bad.md": block("a.txt", "three\n", "3\n")})
     done = fresh("run", cwd=repo, code=1)

@@ -43,7 +43,7 @@ class Installation:
 
 def wanted(named: str, root: Path) -> list[TextFile | ServerFile]:
     """The files of the agents named, with commas between, or of those that are used here."""
-    chosen = [name for name in named.split(",") if name.strip()]
+    chosen = [name.strip() for name in named.split(",") if name.strip()]
     for name in chosen:
         if name not in AGENTS:
             near = nearest(name, AGENTS)
@@ -75,7 +75,10 @@ def planned(named: str, root: Path) -> list[Installation]:
 
 
 def write(one: Installation) -> None:
-    """Put the file where it belongs; its mode stays.  Raises `UsageError`."""
+    """Put the file where it belongs; its mode stays.  Raises `UsageError`, also where somebody
+    changed it while a person was asked."""
+    if _read(one.path, one.place) != one.before:
+        raise UsageError(f"{one.path} was changed meanwhile", "try again")
     try:
         # They say what runs, so no group may write them that umask keeps out.
         allowed = ~max(sharing.childrens_umask(), 0)
