@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import stat
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -146,8 +146,14 @@ def busy(repo: Repository, branch: str) -> str | None:
     return None
 
 
-def dirty(checkout: Checkout, commit: str, paths: Iterable[str]) -> list[str]:
-    """Those of the paths that are not in index and work tree as they are in the commit.
+def dirty(
+    checkout: Checkout,
+    commit: str,
+    paths: Iterable[str],
+    results: Mapping[str, Leaf | None] | None = None,
+) -> list[str]:
+    """Those of the paths that are not in index and work tree as they are in the commit, nor in the
+    work tree as they are to be (`results`, which need not have all of them).
 
     A path that the commit has not must be free: no untracked or ignored file there, nor one where
     it needs a directory.  Entries that git keeps its eyes off (skip-worktree, assume-unchanged)
@@ -168,7 +174,28 @@ def dirty(checkout: Checkout, commit: str, paths: Iterable[str]) -> list[str]:
             found.add(path)
         elif leaf is not None and not holds(checkout.workdir, path, leaf):
             unsure.append(path)
-    return sorted(found | _changed(checkout, unsure))
+    found |= _changed(checkout, unsure)
+    return sorted(path for path in found if not _has_result(checkout, root, index, path, results))
+
+
+def _has_result(
+    checkout: Checkout,
+    root: str,
+    index: Mapping[str, tuple[str, int, str]],
+    path: str,
+    results: Mapping[str, Leaf | None] | None,
+) -> bool:
+    """Whether the work tree has the path as it is to be, and the index as it was or is to be: then
+    nothing of anybody's is in the way."""
+    if not results or path not in results or any(name.startswith(f"{path}/") for name in index):
+        return False
+    before, after = checkout.repo.leaf(root, path), results[path]
+    if not any(same_entry(index.get(path), side) for side in (before, after)):
+        return False
+    if after is not None:
+        return holds(checkout.workdir, path, after)
+    gone = not os.path.lexists(checkout.workdir / path)
+    return gone and obstacle(checkout.workdir, path) is None
 
 
 def entries_of(

@@ -3,7 +3,7 @@
 Moving only the ref would make the person's next commit silently revert the batch.  So the work
 tree goes first, under git's own `index.lock`, then the index, then the ref:
 
-    lock -> check -> note "begun" -> reserve room for the way back
+    lock -> check -> note "begun", and what is there already -> reserve room for the way back
     -> git read-tree -m -u on a copy of the index                                 (prepare)
     -> the caller flushes and locks the ref ->
     rename the copy to the index                                                  (swap)
@@ -15,7 +15,8 @@ branch be ahead of the index; one that it finds behind makes its own move fail.
 
 The lock is a link to an own file that names both commits, so that whoever finds it after a crash
 (`recover`) can tell by the ref which of the two the work tree shall be at.  Only files that hold
-what one of the two commits has are then touched.
+what one of the two commits has are then touched, and none that held the result before: that is a
+person's, and on the way back it stays.
 
 Git reads and writes the whole index for that, however little changes.  So the commits of many
 batches in a row are followed by one step, from the first one's parent to the last one.
@@ -94,6 +95,8 @@ class Follow:
         """Whether files and index are not what the branch says."""
         self._reserve: Reserve | None = None
         self._swapped = False
+        self._kept: dict[str, Leaf | None] = {}
+        """The paths that have the result already, with their index entries as they were."""
 
     def prepare(self) -> list[str]:
         """Bring the files to `new`, and a copy of the index, which stays locked.
@@ -142,8 +145,9 @@ class Follow:
         try:
             if self._swapped:
                 _copy_index(self.checkout.gitdir, self._copy)
-            if self._switch(self.new, self.old):
-                _settle(self.checkout, self.old, self.new, self.old, self._copy)
+            if self._kept or self._switch(self.new, self.old):
+                _settle(self.checkout, self.old, self.new, self.old, self._copy, self._kept)
+            _enter(self.checkout, self._copy, self._kept)
             _publish(self._copy, self.checkout)
             self._torn = False
             self._drop_copies()
@@ -153,7 +157,8 @@ class Follow:
     def _begin(self) -> list[str]:
         """Update the files and the copy; the paths that came in the way since they were clean."""
         gitdir, repo, workdir = self.checkout.gitdir, self.checkout.repo, self.checkout.workdir
-        files.write_all(self._lock.fd, _BEGUN)
+        kept = json.dumps(sorted(self._kept)).encode() if self._kept else b""
+        files.write_all(self._lock.fd, kept + _BEGUN)
         self._lock.flush()
         _copy_index(gitdir, self._copy)
         if self.backup:
@@ -165,6 +170,7 @@ class Follow:
             raise
         self._torn = True
         try:
+            self._adopt()
             fault = self._switch(self.old, self.new)
         except (Fault, OSError):
             self._go_back()
@@ -181,9 +187,15 @@ class Follow:
         """Wherever the files are by now, undo it; the index was not touched."""
         self._let_go()
         self._drop_copies()
-        _settle(self.checkout, self.old, self.new, self.old, self._copy)
+        _settle(self.checkout, self.old, self.new, self.old, self._copy, self._kept)
         _publish(self._copy, self.checkout)
         self._torn = False
+
+    def _adopt(self) -> None:
+        """What has the result already: git switches past it, once the copy says so, too."""
+        _enter(self.checkout, self._copy, {path: self._results[path] for path in self._kept})
+        if self._kept:
+            _refresh(self.checkout, sorted(self._kept), self._copy)
 
     def _let_go(self) -> None:
         """What was kept for the way back is needed now, or not at all."""
@@ -204,8 +216,17 @@ class Follow:
     def _changes(self) -> Changes:
         return self.checkout.repo.changes(self.old, self.new)
 
+    @cached_property
+    def _results(self) -> dict[str, Leaf | None]:
+        return results(self._changes)
+
     def _paths_in_the_way(self) -> list[str]:
-        return dirty(self.checkout, self.old, {*self._changes, *self.touched})
+        found = dirty(self.checkout, self.old, {*self._changes, *self.touched})
+        left = dirty(self.checkout, self.old, found, self._results) if found else []
+        kept = sorted(set(found) - set(left))
+        entries = entries_of(self.checkout, kept) if kept else {}
+        self._kept = {path: entries[path][1:] if path in entries else None for path in kept}
+        return left
 
     def _switch(self, here: str, there: str) -> Fault | None:
         """Let git update files and copy.  It checks everything before it writes anything, by the
@@ -287,8 +308,9 @@ def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
     index_lock = gitdir / "index.lock"
     held = lock.find([index_lock])
     first, _, rest = lock.own.read_bytes().partition(b"\n")
-    if rest != _BEGUN:
+    if not rest.endswith(_BEGUN):
         return None
+    kept = json.loads(rest.removesuffix(_BEGUN) or b"[]")
     names = json.loads(first)
     branch, old, new = names["branch"], names["old"], names["new"]
     places = [at for at in checkouts(repo, branch) if at.gitdir == gitdir]
@@ -300,24 +322,28 @@ def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
         lock.hold(index_lock)
     tip = repo.branch_tip(branch)
     moved = tip is not None and repo.is_ancestor(new, tip)
-    _settle(places[0], old, new, new if moved else old, lock.beside(".new"))
+    _settle(places[0], old, new, new if moved else old, lock.beside(".new"), kept)
     _publish(lock.beside(".new"), places[0])
     return places[0].workdir
 
 
-def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> None:
+def _settle(
+    checkout: Checkout, old: str, new: str, target: str, copy: Path, kept: Collection[str]
+) -> None:
     """Bring the touched files to `target` and make `copy` the index for it, wherever between the
-    two commits each of them is.  What somebody changed in the meantime stays as it is."""
+    two commits each of them is.  What somebody changed in the meantime stays as it is, and so does,
+    on the way back, what had the result before (`kept`)."""
     _copy_index(checkout.gitdir, copy)
     changes = checkout.repo.changes(old, new)
     entries = entries_of(checkout, sorted(changes), copy)
     lines, outdated = [], []
     for path, sides in changes.items():
+        if target == old and path in kept:
+            continue
         if not any(same_entry(entries.get(path), side) for side in sides):
             continue
         leaf = sides[target == new]
-        mode, oid = leaf or (0, "0" * 40)
-        lines.append(b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path)))
+        lines.append(_line(path, leaf))
         there = leaf is not None and holds(checkout.workdir, path, leaf)
         if not there and _is_between(checkout, path, changes):
             outdated.append((path, leaf))
@@ -333,6 +359,28 @@ def _settle(checkout: Checkout, old: str, new: str, target: str, copy: Path) -> 
         "checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written
     )
     _refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
+
+
+def results(changes: Changes) -> dict[str, Leaf | None]:
+    """What the changes of regular files lead to, by path."""
+    return {
+        path: sides[1]
+        for path, sides in changes.items()
+        if all(is_regular(leaf[0]) for leaf in sides if leaf)
+    }
+
+
+def _line(path: str, leaf: Leaf | None) -> bytes:
+    """What `git update-index -z --index-info` is told to enter for a path."""
+    mode, oid = leaf or (0, "0" * 40)
+    return b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path))
+
+
+def _enter(checkout: Checkout, index: Path, entries: Mapping[str, Leaf | None]) -> None:
+    """Set the entries of an index."""
+    if entries:
+        lines = b"".join(_line(path, leaf) for path, leaf in entries.items())
+        checkout.git.output("update-index", "-z", "--index-info", index=index, stdin=lines)
 
 
 def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:

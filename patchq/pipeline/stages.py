@@ -18,7 +18,7 @@ from patchq.config.reviewed import who_runs
 from patchq.formats.envelope.opening import open_response
 from patchq.git.checkout import Checkout, busy, checkouts, dirty, unwritable
 from patchq.git.located import WorkTrees
-from patchq.git.objects import Identity, parse_identity
+from patchq.git.objects import BLOB, Identity, Leaf, object_id, parse_identity
 from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
 from patchq.model.errors import CannotSign
 from patchq.model.names import nearest
@@ -345,7 +345,8 @@ def ruled(
     follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
     for checkout in checkouts(world.repo, target):
         follows = applied
-        left_behind = list(_left_behind(decision, checkout, tip, paths, looks))
+        wanted = _wanted(plan.changes) if looks else None
+        left_behind = list(_left_behind(decision, checkout, tip, paths, wanted))
         decision = replace(decision, problems=(*decision.problems, *left_behind))
         applied = applied and not left_behind
     if applied and looks and unsure is not None:
@@ -370,16 +371,31 @@ def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | Non
     )
 
 
+def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
+    """What shall be where the changes are."""
+    found = dict[str, Leaf | None]((path, None) for path in touched(changes))
+    for change in changes:
+        if change.after is not None:
+            mode = 0o100755 if change.executable else 0o100644
+            found[change.path] = (mode, object_id(BLOB, change.after))
+    return found
+
+
 def _left_behind(
-    decision: Decision, checkout: Checkout, tip: str, paths: tuple[str, ...], looks: bool
+    decision: Decision,
+    checkout: Checkout,
+    tip: str,
+    paths: tuple[str, ...],
+    wanted: Mapping[str, Leaf | None] | None,
 ) -> Iterator[Problem]:
-    """Why the work tree cannot follow the batch; `looks`: also what is in the way there."""
+    """Why the work tree cannot follow the batch, with what is in the way there, unless it is what
+    is `wanted`; None: nobody looks for that."""
     if problem := unseen(checkout, paths, f"`patchq accept {decision.id}`"):
         yield problem
         return
     # It is where the branch is, not where that will be once those before it have landed.
     there = checkout.repo.branch_tip(checkout.branch) or tip
-    for path in dirty(checkout, there, paths) if looks else ():
+    for path in dirty(checkout, there, paths, wanted) if wanted is not None else ():
         message = f"{path} has uncommitted changes in the work tree {checkout.workdir}"
         yield _to_review(decision, "worktree.dirty", message, path)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from patchq.git import records, refs
 from patchq.git.checkout import busy, checkouts, dirty
 from patchq.git.signing import is_signed
+from patchq.git.worktree import results
 from patchq.land import board, collisions, landing, presubmit, reports, worker
 from patchq.model.errors import Fault, UsageError
 from patchq.model.names import response_name
@@ -68,7 +69,7 @@ def accept(
         if candidate is None:
             errors = tuple(p for p in decision.problems if p.severity == "error")
             return Decided(report, errors or decision.problems or (_is_there(id, target),))
-        if left := _left_behind(world, id, target, tip, candidate.paths):
+        if left := _left_behind(world, id, tip, candidate):
             return Decided(report, left)
         log = f"patchq: {id}: {decision.subject}"
         value, who = refs.stage(world.repo, candidate.commit), world.identity()
@@ -253,14 +254,15 @@ def _is_there(id: str, target: str) -> Problem:
 
 
 def _left_behind(
-    world: World, id: str, target: str, tip: str, changed: tuple[str, ...]
+    world: World, id: str, tip: str, candidate: CandidateCommit
 ) -> tuple[Problem, ...]:
-    where = checkouts(world.repo, target)
+    where, changed = checkouts(world.repo, candidate.target), candidate.paths
+    wanted = results(world.repo.changes(tip, candidate.commit)) if where else None
     again = f"run `patchq accept {id}` again"
     left = [problem for at in where if (problem := stages.unseen(at, changed, again))]
     if left:
         return tuple(replace(problem, severity="error") for problem in left)
-    paths = [path for at in where for path in dirty(at, tip, changed)]
+    paths = [path for at in where for path in dirty(at, tip, changed, wanted)]
     problem = Problem(
         "worktree.dirty",
         "the work tree has uncommitted changes in " + ", ".join(paths),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -234,7 +236,7 @@ def edit_readme(path: Path) -> None:
 
 def edit_two(path: Path) -> None:
     edit_readme(path)
-    (path / "bin/run").chmod(0o755)
+    write_files(path, {"bin/run": "#!/bin/sh\nmine\n"})
 
 
 def stage_readme(path: Path) -> None:
@@ -245,7 +247,7 @@ def stage_readme(path: Path) -> None:
 WAYS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "dirty": (edit_readme, ["README"]),
     "staged": (stage_readme, ["README"]),
-    "removed": (lambda path: (path / "old/only.txt").unlink(), ["old/only.txt"]),
+    "other mode": (lambda path: (path / "README").chmod(0o755), ["README"]),
     "untracked": (lambda path: write_files(path, {"src/named.py": ""}), ["src/named.py"]),
     "file for directory": (lambda path: write_files(path, {"new": ""}), ["new/dir/n.py"]),
     "skip-worktree": (
@@ -265,6 +267,62 @@ def test_a_work_tree_that_is_not_clean_is_left_alone(
     assert follow(path, old, new).prepare() == expected
     assert (files(path), git("status", "--porcelain", "--ignored", cwd=path)) == before
     assert rest(path) == []
+
+
+def edit_as_the_batch(path: Path) -> None:
+    write_files(path, {"README": "read more\n" * 50})
+
+
+def add_as_the_batch(path: Path) -> None:
+    write_files(path, {"new/dir/n.py": "n = 1\n"})
+
+
+def stage(edit: Callable[[Path], None]) -> Callable[[Path], None]:
+    def staged(path: Path) -> None:
+        edit(path)
+        git("add", "-A", cwd=path)
+
+    return staged
+
+
+ALREADY: dict[str, Callable[[Path], object]] = {
+    "edited": edit_as_the_batch,
+    "staged": stage(edit_as_the_batch),
+    "untracked": add_as_the_batch,
+    "added": stage(add_as_the_batch),
+    "gone": lambda path: shutil.rmtree(path / "old"),
+    "removed": lambda path: git("rm", "-q", "old/only.txt", cwd=path),
+    "mode": lambda path: (path / "bin/run").chmod(0o755),
+}
+"""What a person, or a work tree that is handed in, has done of the batch already."""
+
+
+@pytest.mark.parametrize("make", ALREADY.values(), ids=ALREADY)
+def test_what_has_the_result_already_is_not_in_the_way(
+    path: Path, tmp_path: Path, old: str, new: str, make: Callable[[Path], object]
+) -> None:
+    expected = clone_of(path, new, tmp_path)
+    make(path)
+    before = files(path), git("status", "--porcelain", "--ignored", cwd=path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert files(path) == expected
+    step.rollback()
+    assert (files(path), git("status", "--porcelain", "--ignored", cwd=path)) == before
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    move(path, old, new, step)
+    step.commit()
+    assert files(path) == expected
+    assert git("status", "--porcelain", "--ignored", cwd=path) == ""
+    assert rest(path) == []
+
+
+def test_staged_otherwise_is_in_the_way(path: Path, old: str, new: str) -> None:
+    stage_readme(path)
+    write_files(path, {"README": "read more\n" * 50})
+    assert follow(path, old, new).prepare() == ["README"]
+    assert git("show", ":README", cwd=path) == "mine"
 
 
 def test_an_ignored_file_in_the_way_is_kept(path: Path, old: str) -> None:
@@ -400,6 +458,33 @@ def deaths(action: Callable[[], object]) -> Iterator[int]:
     while die_at(point, action):
         yield point
         point += 1
+
+
+def test_death_keeps_what_had_the_result_already(path: Path, old: str, new: str) -> None:
+    edit_as_the_batch(path)
+    add_as_the_batch(path)
+
+    def land() -> None:
+        step = follow(path, old, new)
+        assert step.prepare() == []
+        move(path, old, new, step)
+        step.commit()
+
+    ends = Counter[str]()
+    while die_at(ends.total() + 1, land, {"subprocess.Popen", "os.rename"}):
+        refs.clean(path / ".git")
+        recover(Repository.open(path))
+        tip = git("rev-parse", "main", cwd=path)
+        ends[tip] += 1
+        assert (path / "README").read_text() == "read more\n" * 50
+        assert (path / "new/dir/n.py").read_text() == "n = 1\n"
+        if tip == new:
+            assert git("status", "--porcelain", cwd=path) == ""
+        git("reset", "-q", "--hard", old, cwd=path)
+        edit_as_the_batch(path)
+        add_as_the_batch(path)
+    assert ends[old] > 3
+    assert git("rev-parse", "main", cwd=path) == new
 
 
 def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, new: str) -> None:

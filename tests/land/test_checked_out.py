@@ -249,7 +249,6 @@ IN_THE_WAY = {
     "changed": (EDIT, {"a.txt": "one\ntwo\nthree and more\n"}),
     "untracked": (CREATE, {"new.txt": "mine\n"}),
     "ignored": (CREATE_IGNORED, {"new.log": "mine\n"}),
-    "untracked, alike": (CREATE, {"new.txt": "new\n"}),
 }
 
 

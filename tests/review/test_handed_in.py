@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,6 +117,21 @@ def test_a_work_tree_with_what_is_not_committed(repo: Path) -> None:
     git("add", "-A", cwd=repo)
     assert git("write-tree", cwd=repo) == tree(repo, "main")
     assert git("log", "-1", "--format=%s", "main", cwd=repo) == "Raise it"
+
+
+def test_the_work_tree_of_the_target_is_not_in_its_own_way(repo: Path) -> None:
+    git("checkout", "-q", "main", cwd=repo)
+    (repo / "a.txt").write_text(LINES.replace("line 2\n", "LINE 2\n"))
+    (repo / "b.txt").write_text("new\n")
+    (repo / "x.bin").unlink()
+    (repo / "none.txt").write_text("not handed in")
+    git("update-index", "--assume-unchanged", "none.txt", cwd=repo)
+    patchq("submit", "--worktree", "--message", "All of it", cwd=repo)
+    patchq("run", cwd=repo)
+    (told,) = (json.loads(p.read_bytes()) for p in (repo / ".patchq/done").glob("*.json"))
+    assert (told["state"], told["problems"]) == ("applied", [])
+    assert git("status", "--porcelain", cwd=repo) == ""
+    assert git("log", "-1", "--format=%s", cwd=repo) == "All of it"
 
 
 def test_a_linked_work_tree_hands_in_all_that_the_target_has_not(tmp_path: Path) -> None:
