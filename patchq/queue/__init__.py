@@ -160,9 +160,10 @@ class QueueEngine(Protocol):
     def past(self, id: str) -> Past | None:
         """What is left of a batch that was forgotten."""
 
-    def submit(self, data: bytes, name: str) -> str:
-        """Put a response into the inbox so that it is complete when it is seen; returns the name
-        under which it stands there (a free one is chosen when `name` is taken)."""
+    def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
+        """Put a response into the inbox so that it is complete when it is seen (with `flush`, also
+        by who comes after a power cut); returns the name under which it stands there (a free one is
+        chosen when `name` is taken)."""
 
 
 class Requests(Protocol):

@@ -476,8 +476,8 @@ class DirectoryQueue:
         return self._register.past(id)
 
     @disk_faults
-    def submit(self, data: bytes, name: str) -> str:
-        return self._inbox.submit(data, name)
+    def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
+        return self._inbox.submit(data, name, flush=flush)
 
     @disk_faults
     def pending(self, id: str) -> Pending | None:

@@ -90,11 +90,11 @@ class Inbox:
         first = min(since for _, since in self._unsettled.values())
         return max(0.01, first + self._settle_seconds - time.monotonic())
 
-    def submit(self, data: bytes, name: str) -> str:
+    def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         """Add a response under that name, or a free one like it, which is returned."""
         inbox, token = self.folder.fd, self._tokens.next()
         temporary = f".{token}.tmp"
-        self.folder.write(temporary, data)
+        self.folder.write(temporary, data, flush=flush)
         for free in free_names(name, token):
             with contextlib.suppress(FileExistsError):
                 rename_noreplace(inbox, temporary, free)

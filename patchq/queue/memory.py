@@ -184,7 +184,7 @@ class MemoryQueue:
     def past(self, id: str) -> Past | None:
         return self.store.pasts.get(id)
 
-    def submit(self, data: bytes, name: str) -> str:
+    def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         names = free_names(name, f"{next(self.store.count):08}")
         free = next(name for name in names if name not in self.store.inbox)
         self.store.inbox[free] = data

@@ -177,7 +177,7 @@ class Heads:
         file = file_name(f"{id}.{tip[:12]}.md")
         taken = Head(tip, sha256(data).hexdigest(), file, retries)
         self._note(world, name, taken)
-        if (dropped := world.queue.submit(data, file)) != file:
+        if (dropped := world.queue.submit(data, file, flush=True)) != file:
             self._note(world, name, replace(taken, file=dropped))
         _LOG.info("the branch %s is handed in as %s", name, dropped)
 
