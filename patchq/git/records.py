@@ -13,6 +13,8 @@ WAITING = OWN + "waiting/"
 LANDED = OWN + "batches/"
 DISCARDED = OWN + "discarded/"
 """The id follows behind each of these four."""
+PUBLISHED = OWN + "published/"
+"""Behind it the remote and the id: what `hooks/publish` pushed."""
 NOTES = "refs/notes/patchq"
 BY_ID = (BRANCHES, WAITING, LANDED, DISCARDED)
 """Where an id that was ever given to a commit is found, whatever the queue remembers."""

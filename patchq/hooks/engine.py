@@ -414,7 +414,8 @@ class Notifier:
         self._untold: Counter[str] = Counter()
 
     def tell(self, steps: Steps, report: Report) -> None:
-        """Have the hooks for the report's state run soon."""
+        """Have the hooks for the report's state run soon; those that keep in step, for a proposal
+        alone."""
         folder = _FOLDERS.get(report["state"])
         if folder is None:
             return
@@ -422,10 +423,22 @@ class Notifier:
         paths = [edit["path"] for edit in report["edits"]]
         landed = report["state"] in LANDED
         for step in steps.after if folder == "done" else steps.rejected:
-            if landed if step.git else step.wants(paths) or not paths:
-                if step.id not in self._pools:
-                    self._pools[step.id] = ThreadPoolExecutor(_AT_ONCE, "told")
-                self._pools[step.id].submit(self._run, step, report["id"], report["state"], path)
+            later = step.in_step and report["state"] != "proposed"
+            if not later and (landed if step.git else step.wants(paths) or not paths):
+                self._soon(step, report, path)
+
+    def keep_in_step(self, steps: Steps, report: Report) -> None:
+        """Have the hooks that keep something as the report is run soon: it was rewritten."""
+        path = self._queue / "done" / f"{report['id']}.report.json"
+        paths = [edit["path"] for edit in report["edits"]]
+        for step in steps.in_step:
+            if step.wants(paths) or not paths:
+                self._soon(step, report, path)
+
+    def _soon(self, step: Step, report: Report, path: Path) -> None:
+        if step.id not in self._pools:
+            self._pools[step.id] = ThreadPoolExecutor(_AT_ONCE, "told")
+        self._pools[step.id].submit(self._run, step, report["id"], report["state"], path)
 
     def _run(self, step: Step, id: str, state: State, path: Path) -> None:
         if self._closing and step.id in self._hung:

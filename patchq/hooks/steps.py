@@ -66,6 +66,8 @@ class Step:
     """Directories that it is made of, besides."""
     unconfined: bool = False
     """Whether it may run where it cannot be jailed, though it runs what batches hold."""
+    in_step: bool = False
+    """Whether it keeps something as the report is: it runs whenever that changes."""
 
     def wants(self, paths: Iterable[str]) -> bool:
         return any(map(self.cares, paths))
@@ -80,6 +82,11 @@ class Steps:
     checking: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
     rejected: tuple[Step, ...] = ()
+
+    @property
+    def in_step(self) -> tuple[Step, ...]:
+        """Those that run whenever a batch's state or commit is another one."""
+        return tuple(step for step in self.after if step.in_step)
 
     @property
     def before(self) -> bool:
@@ -130,6 +137,7 @@ def _step(hook: Hook) -> Step:
         visible=hook.visible,
         parts=parts(hook),
         unconfined=hook.unconfined or hook.stage != "pre-commit",
+        in_step=shipped.name_in(hook.run) == shipped.PUBLISH,
     )
 
 

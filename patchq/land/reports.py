@@ -54,7 +54,9 @@ def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 def put(world: World, updated: Report) -> Report:
     """Replace a report; the lock is held."""
+    before = world.queue.load(updated["id"]) if world.hooks.in_step else None
     world.queue.rewrite(updated, page.to_markdown(updated))
+    world.keep_in_step(before, updated)
     return updated
 
 

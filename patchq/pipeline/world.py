@@ -178,6 +178,14 @@ class World(Ground):
         if self.hooks.after or self.hooks.rejected:
             self.notifier().tell(self.hooks, report)
 
+    def keep_in_step(self, before: Report | None, report: Report) -> None:
+        """Have what hooks keep as a report is follow it, now that it was rewritten."""
+        if self.hooks.in_step and (
+            before is None
+            or (before["state"], before["commit"]) != (report["state"], report["commit"])
+        ):
+            self.notifier().keep_in_step(self.hooks, report)
+
     def close(self) -> None:
         """Wait for the hooks that are being told, and let go of the repository."""
         self.opened.close()

@@ -477,17 +477,73 @@ def test_publish_pushes_the_proposal(published: tuple[Path, Path]) -> None:
     assert git("for-each-ref", "--format=%(refname)", cwd=remote) == "refs/heads/patchq/fix"
 
 
-def test_publish_never_forces(published: tuple[Path, Path]) -> None:
+def test_publish_keeps_the_remote_in_step(published: tuple[Path, Path]) -> None:
     repo, remote = published
-    git("branch", "other", cwd=repo)
     first = commit_files(repo, {"a": "2\n"})
-    git("push", "-q", "origin", f"{first}:refs/heads/patchq/fix", cwd=repo)
-    git("checkout", "-q", "other", cwd=repo)
+    place = report(repo / "r.json", commit=first)
+    run("publish", repo, PATCHQ_REPORT=str(place))
+    git("reset", "-q", "--hard", "HEAD~", cwd=repo)
+    for text in ("3\n", "4\n"):
+        new = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", text, cwd=repo)
+        done = run("publish", repo, PATCHQ_REPORT=str(report(place, commit=new)))
+        assert done.stdout == "updated patchq/fix on origin\n"
+        assert git("rev-parse", "patchq/fix", cwd=remote) == new
+    # What was about to be pushed when the process died is no one else's.
+    git("update-ref", "refs/patchq/published/origin/fix", first, cwd=repo)
+    last = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "Last", cwd=repo)
+    assert run("publish", repo, PATCHQ_REPORT=str(report(place, commit=last))).returncode == 0
+    assert git("rev-parse", "patchq/fix", cwd=remote) == last
+    for said in ("deleted patchq/fix on origin\n", ""):
+        done = run(
+            "publish", repo, PATCHQ_REPORT=str(report(place, commit=None, state="discarded"))
+        )
+        assert (done.returncode, done.stdout) == (0, said)
+    for of in (repo, remote):
+        assert git("for-each-ref", "refs/patchq", "refs/heads/patchq", cwd=of) == ""
+
+
+def test_publish_leaves_what_others_pushed(published: tuple[Path, Path]) -> None:
+    repo, remote = published
+    base, theirs = git("rev-parse", "HEAD", cwd=repo), commit_files(repo, {"a": "theirs\n"})
+    git("push", "-q", "origin", f"{theirs}:refs/heads/patchq/fix", cwd=repo)
+    git("reset", "-q", "--hard", base, cwd=repo)
     place = report(repo / "r.json", commit=commit_files(repo, {"a": "3\n"}))
-    done = run("publish", repo, PATCHQ_REPORT=str(place))
-    assert done.returncode == 1
-    assert "never forced" in done.stderr
-    assert git("rev-parse", "patchq/fix", cwd=remote) == first
+    for pushed in (False, True):
+        if pushed:
+            git("push", "-q", "origin", ":patchq/fix", cwd=repo)
+            assert run("publish", repo, PATCHQ_REPORT=str(place)).returncode == 0
+            git("push", "-qf", "origin", f"{theirs}:refs/heads/patchq/fix", cwd=repo)
+            report(place, commit=base, state="discarded")
+        done = run("publish", repo, PATCHQ_REPORT=str(place))
+        assert done.returncode == 1
+        assert "not pushed from here" in done.stderr
+        assert git("rev-parse", "patchq/fix", cwd=remote) == theirs
+
+
+ASKS = {
+    "git@github.com:a/b.git": "https://github.com/a/b/compare/main...patchq/fix?expand=1",
+    "https://x:secret@github.com/a/b": "https://github.com/a/b/compare/main...patchq/fix?expand=1",
+    "ssh://git@gitlab.example.org:2222/a/b/c.git": "https://gitlab.example.org/a/b/c/-/"
+    "merge_requests/new?merge_request%5Bsource_branch%5D=patchq/fix"
+    "&merge_request%5Btarget_branch%5D=main",
+    "https://codeberg.org/a/b.git": "https://codeberg.org/a/b/compare/main...patchq/fix",
+    "https://bitbucket.org/a/b.git": "https://bitbucket.org/a/b/pull-requests/new"
+    "?source=patchq/fix&dest=main",
+    "git@forge.example.org:a/b.git": "",
+}
+
+
+def test_publish_knows_where_forges_ask_for_a_review(published: tuple[Path, Path]) -> None:
+    repo, remote = published
+    place = report(repo / "r.json", commit=commit_files(repo, {"a": "2\n"}))
+    told = {}
+    for url in ASKS:
+        git("config", "remote.origin.url", url, cwd=repo)
+        git("config", f"url.{remote}.insteadOf", url, cwd=repo)
+        said = run("publish", repo, PATCHQ_REPORT=str(place)).stdout
+        assert "patchq/fix" in said
+        told[url] = said.partition("review it at ")[2].strip()
+    assert told == ASKS
 
 
 def test_publish_takes_another_remote_and_leaves_other_verdicts_alone(
@@ -633,4 +689,11 @@ def test_a_proposal_is_published(published: tuple[Path, Path]) -> None:
     patchq("init", cwd=repo)
     drop(repo / ".patchq", {"fix.md": block("a", "1\n", "2\n")})
     patchq("run", cwd=repo)
+    first = git("rev-parse", "patchq/fix", cwd=remote)
+    assert first == git("rev-parse", "patchq/fix", cwd=repo)
+    commit_files(repo, {"b": "b\n"})
+    patchq("run", cwd=repo)
+    assert git("rev-parse", "patchq/fix", cwd=remote) != first
     assert git("rev-parse", "patchq/fix", cwd=remote) == git("rev-parse", "patchq/fix", cwd=repo)
+    patchq("discard", "fix", cwd=repo)
+    assert git("for-each-ref", cwd=remote) == ""
