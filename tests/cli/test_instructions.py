@@ -29,6 +29,7 @@ from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 SKILL = ".claude/skills/patchq/SKILL.md"
+VERBS_TAUGHT = {"accept", "submit", "check", "formats", "status", "wait", "watch", "show"}
 ENTRY = {"command": "patchq", "args": ["mcp", "--agent", "claude-code"]}
 END = f"{merging.END}\n"
 
@@ -55,7 +56,7 @@ def test_every_command_is_one_that_is_taken() -> None:
         if verb != "accept":  # which they are told not to call
             parser.parse_args(words)  # raises `UsageError`
     verbs = {verb for verb, *_ in commands}
-    assert verbs == {"accept", "submit", "check", "formats", "wait", "watch", "show"}
+    assert verbs == VERBS_TAUGHT
     assert verbs <= VERBS.keys()
 
 

@@ -32,6 +32,7 @@ class Login:
         user = self.find(name)
         return user.password != password
 """
+WHO = {"AGENT": "pupil"}
 FILES = {
     "src/login.py": LOGIN,
     "src/logout.py": LOGIN,
@@ -107,7 +108,7 @@ class Pupil:
         base = git("rev-parse", "HEAD", cwd=self.repo)
         file = self.response(name, text)
         assert self.call("check", FILE=file).code in (0, 1)
-        return self.call("FILE", "submit", FILE=file, COMMIT=base, SUBJECT=f"Do {name}")
+        return self.call("FILE", "submit", FILE=file, COMMIT=base, SUBJECT=f"Do {name}", **WHO)
 
     def landed(self, done: Done) -> str:
         """The ID of what landed; the words and the code say the same."""
@@ -131,7 +132,7 @@ class Pupil:
         assert told
         found = re.search(f"^{told[1]}\nretries: .*?\n{told[2]}\n", page, re.M | re.S)
         assert found
-        return self.call("ANEW", ANEW=self.response(name, found[0] + edits))
+        return self.call("ANEW", **WHO, ANEW=self.response(name, found[0] + edits))
 
 
 def names(text: str) -> list[str]:
@@ -195,13 +196,16 @@ def test_one_file_and_several(pupil: Pupil) -> None:
     assert [now(pupil.repo, f"src/f{number}.py")[:6] for number in range(4)] == [
         "a = 10", "a = 11", "a = 12", "a = 13",
     ]  # fmt: skip
-    assert git("log", "-1", "--format=%s", cwd=pupil.repo) == "Do several"
+    said = git("log", "-1", "--format=%s%n%(trailers)", cwd=pupil.repo)
+    assert said.startswith("Do several\n")
+    assert "Assisted-by: pupil" in said
 
 
 def test_standard_input(pupil: Pupil) -> None:
     assert "`-` for FILE reads standard input" in pupil.flat
     text = pupil.edit("src/f4.py", "a = 4\n", "a = 14\n")
-    done = pupil.call("FILE", "submit", FILE="-", COMMIT=tip(pupil.repo), SUBJECT="x", stdin=text)
+    values = {"FILE": "-", "COMMIT": tip(pupil.repo), "SUBJECT": "x", **WHO}
+    done = pupil.call("FILE", "submit", **values, stdin=text)
     pupil.landed(done)
     assert now(pupil.repo, "src/f4.py") == "a = 14\nb = 4\n"
 
@@ -226,7 +230,8 @@ def test_what_builds_on_another(pupil: Pupil) -> None:
     (line,) = (line for line in pupil.lines if "FILE" in line and "submit" in line)
     assert "hand it in without `--wait`" in pupil.flat
     words = shlex.split(line.partition("--wait")[0].replace("FILE", pupil.response("user", text)))
-    said = [{"COMMIT": tip(pupil.repo), "SUBJECT": "Use the API"}.get(w, w) for w in words]
+    values = {"COMMIT": tip(pupil.repo), "SUBJECT": "Use the API", **WHO}
+    said = [values.get(word, word) for word in words]
     id = patchq(*said[1:], cwd=pupil.repo).out.strip()
     assert pupil.landed(pupil.submit("api", pupil.create("src/api.py", "api = 1\n"))) == "api"
     (later,) = pupil.later[124]

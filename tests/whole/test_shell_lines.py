@@ -32,6 +32,7 @@ RUN_ELSEWHERE = ("docs/architecture.md", "docs/recipes.md")
 PAGES = [page for page in PAGES if page not in RUN_ELSEWHERE]
 NETWORK = "installs from a package index"
 SERVES = "serves until it is stopped"
+PUSHES = "needs git's hooks and a daemon; tests/hooks/test_push_door.py pushes so"
 SYSTEMD = "needs root and systemd"
 UNRUN = {
     "python3 -m venv .venv && .venv/bin/pip": NETWORK,
@@ -44,6 +45,9 @@ UNRUN = {
     ".ci/run": "runs these tests",
     "patchq watch": SERVES,
     "patchq mcp --http": SERVES,
+    "patchq events --json --follow": SERVES,
+    "git push . HEAD:refs/for/main": PUSHES,
+    "git push origin HEAD:refs/for/main": PUSHES,
     "patchq ask": "needs a model",
     "cp contrib/systemd": SYSTEMD,
     "systemctl": SYSTEMD,
@@ -120,6 +124,7 @@ class Place:
 VALUES: Mapping[str, Callable[[Place, str], str]] = {
     r"\byour/repository\b": lambda place, line: str(place.repo),
     r"\bREMOTE\b": lambda place, line: str(place.remote),
+    r"(?<=--since )ID\b": lambda place, line: "0",
     r"\bID\b": Place.proposal,
     r"\bfix-login\b(?!\.md)": Place.proposal,
 }

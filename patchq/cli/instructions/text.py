@@ -39,20 +39,20 @@ Take the first of these ways that you have.
    ```
 
    The first takes all that the work tree has, committed or not; the second what the branch has
-   committed and the target has not.
+   committed and the target has not. `patchq status --ahead` tells beforehand whose work overlaps.
 
 3. A response: a file of edits in one of the forms below, outside of the repository, under a name
    that no other response has.
 
    ```sh
    patchq check FILE
-   patchq submit FILE --base COMMIT --message SUBJECT --wait --timeout 600
+   patchq submit FILE --base COMMIT --message SUBJECT --agent AGENT --wait --timeout 600
    ```
 
-   COMMIT is the one from which you read the files (`git rev-parse HEAD`). `check` says what would
-   become of the edits and hands nothing in. `-` for FILE reads standard input. A change that builds
-   on one that has not landed names it in lines at the very top of its response; hand it in without
-   `--wait`, since it is held until that one lands:
+   COMMIT is the one from which you read the files (`git rev-parse HEAD`), AGENT is your name.
+   `check` says what would become of the edits, and hands nothing in; `-` for FILE reads standard
+   input. A change that builds on one that has not landed names it in lines at the very top of its
+   response; hand it in without `--wait`, since it is held until that one lands:
 
    ```
    ---
@@ -88,7 +88,7 @@ the edits by these lines, not by memory. Send all edits again, the good ones too
 under the lines from `---` to `---` that the page gives, which name the refused ID and the base:
 
 ```sh
-patchq submit ANEW --wait --timeout 600
+patchq submit ANEW --agent AGENT --wait --timeout 600
 ```
 
 What came from a work tree or a branch is corrected there, and handed in again. `patchq show ID`
