@@ -200,13 +200,14 @@ def _op(block: Block, known: Known, heading: Heading) -> Op:
         return _deletion(block)
     if block.creates:
         return Create(joined(block.new), quoting=bool(heading.path) and not heading.stated)
-    if not any(line.strip() for line in block.old):
+    old = joined(block.old)
+    if not old.strip():
         raise UnreadableEdit(
             block.start + 1,
             "the SEARCH part holds blank lines only",
             "leave it empty to create the file, or quote lines with text",
         )
-    return Replace(joined(block.old), joined(block.new))
+    return Replace(old, joined(block.new))
 
 
 def _new_path(block: Block, known: Known) -> str:
@@ -269,7 +270,11 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     Raises `UnreadableEdit` where two paths are named, unless only one of the files has the lines
     that the block quotes.
     """
-    lines, known, over = doc.lines, doc.known, above.lines
+    lines, known = doc.lines, doc.known
+    alone = above.inner if not above.fences else None
+    if alone is not None and (path := path_line(lines[alone], known)):
+        return Heading(as_meant(path, known), alone, frozenset((alone,)))
+    over = above.lines
     whole = [(i, path_line(lines[i], known)) for i in over]
     infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences if mark.info]
     named = [(i, as_meant(path, known)) for i, path in (*whole, *infos) if path]

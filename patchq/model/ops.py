@@ -205,11 +205,14 @@ WHOLE = (*MAKING, DeleteFile, SetMode)
 """The kinds that say something of a file as a whole."""
 
 
+_QUOTING = (Replace, ReplaceText, PatchHunk)
+
+
 def halves(op: Op) -> tuple[str, str]:
     """What an edit says is there, and what shall be there instead; both may be empty."""
+    if isinstance(op, _QUOTING):  # most are, and every edit is asked several times
+        return op.old, op.new
     match op:
-        case Replace(old, new) | ReplaceText(old, new) | PatchHunk(old, new):
-            return old, new
         case Occurrences(target, new, _, insert):
             return target, target + new if insert else new
         case InContext(before, target, after, new):

@@ -59,8 +59,11 @@ _MOST_SUGGESTED = 50
 """For so many wrong paths of a batch a better one is looked for."""
 _MOST_THOROUGH = 10
 """So many missed quotes of a batch are looked into with all means."""
+_NOWHERE = Missed("none")
 _REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
 """The rungs at which a quote is other lines than it says."""
+_ALL_OR_ONE = (InContext, InParagraph)
+"""The kinds of edits that may mean every place."""
 _MOST_MISSED = 50
 """With more missed quotes than these, later edits are looked for on the base alone."""
 
@@ -135,6 +138,8 @@ class _Batch:
         """What is equal for edits (by `id`) that mean one: a number, which is quick to compare."""
         self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
         self.in_order: dict[tuple[int, int], Found | Missed] = {}
+        self.hints: dict[str, Hints] = {}
+        """By path."""
         for edit in edits:
             if isinstance(edit.op, PatchHunk):
                 self.sections.setdefault(_section(edit), []).append((edit, edit.op))
@@ -147,7 +152,8 @@ class _Batch:
     def run(self) -> BatchReading:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)
         outcomes, problems = cascade.run()
-        outcomes = [self._told(outcome) for outcome in outcomes]
+        if self.deeds.overwritten:
+            outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
         problems += conflicts.void(outcomes, changes, problems)
         refused = any(p.severity == "error" for p in problems)
@@ -246,7 +252,7 @@ class _Batch:
         return True
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
-        file, hints = self._file(edit, op), Hints(self.rules.rungs, edit.path, self._lines_hold)
+        file, hints = self._file(edit, op), self._hints(edit.path)
         if "deleted" in file.by or ("written" in file.by and not self.files.in_order):
             raise clash(edit, file, "what another edit does to the file that this one edits")
         if "edited" not in file.by:
@@ -256,30 +262,35 @@ class _Batch:
             return outcome(edit, "already_applied")
         if problem := elision.stated(edit, self.rules, file.text):
             raise Refused(problem)
-        missed, texts = Missed("none"), list[Text]()
-        for text in self._texts(file):
-            texts.append(text)
-            result = self._match(edit, op, file, text, hints)
-            if file.has_base(text) and (now := self._in_sequence(edit, op, file, result, hints)):
-                return self._make(edit, file, file.now(), now)
+        missed = _NOWHERE
+        for text, on_base in self._texts(file):
+            result = self._match(edit, op, file, text, hints, on_base=on_base)
+            if on_base and (now := self._in_sequence(edit, op, file, result, hints)):
+                return self._make(edit, file, file.now(), now, on_base=False)
             if isinstance(result, Found):
                 if result.already and id(edit) in self.proofs.refuted:
                     raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
-                return self._make(edit, file, text, result)
+                return self._make(edit, file, text, result, on_base=on_base)
             if result.why != "none":
                 raise self._missed(edit, file, text, result)
-            if file.has_base(text):
+            if on_base:
                 missed = result
             elif there := file.folded.get(self.meaning[id(edit)]):
                 file.edits.append(edit.id)
                 return replace(there, id=edit.id, format=edit.format, at=edit.at)
         # What the batch itself writes shows nothing.
-        if file.has_base(texts[0]) and (found := present(texts[0], op, hints)):
+        first = file.text if file.stated_by is None else file.now()
+        if file.stated_by is None and (found := present(first, op, hints)):
             if id(edit) in self.proofs.refuted:
                 raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
             if self.proofs.hold(edit, file, found, on_base=True):
                 return _placed(edit, found, True, "already_applied")
-        raise self._missed(edit, file, texts[0], missed)
+        raise self._missed(edit, file, first, missed)
+
+    def _hints(self, path: str) -> Hints:
+        if path not in self.hints:
+            self.hints[path] = Hints(self.rules.rungs, path, self._lines_hold)
+        return self.hints[path]
 
     def _file(self, edit: Edit, op: PartOp) -> File:
         """The file that an edit means; raises `Refused`."""
@@ -325,8 +336,10 @@ class _Batch:
 
     def _may_follow(self, edit: Edit, op: PartOp, file: File, base: Found | Missed) -> bool:
         """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
+        if file.overlay.is_bare:
+            return False
         meaning = self.meaning[id(edit)]
-        if file.overlay.is_bare or meaning in file.said or meaning in file.folded:
+        if meaning in file.said or meaning in file.folded:
             return False
         if isinstance(op, InsertAt):
             return edit.called
@@ -347,16 +360,16 @@ class _Batch:
         lines = isinstance(op, Replace | PatchHunk)
         return base.rung in _REWRITTEN or file.overlay.may_hold(quote, lines=lines)
 
-    def _texts(self, file: File) -> Iterator[Text]:
-        """The base's text, and that which the edits so far leave; in a batch that misses much only
-        the first."""
+    def _texts(self, file: File) -> Iterator[tuple[Text, bool]]:
+        """The base's text, and that which the edits so far leave, each with whether it is the
+        base's; in a batch that misses much only the first."""
         if file.stated_by is None:
-            yield file.text
+            yield file.text, True
             if self.missed >= _MOST_MISSED:
                 return
         now = file.now()
         if not file.has_base(now):
-            yield now
+            yield now, False
 
     @cached_property
     def _lines_hold(self) -> bool:
@@ -379,10 +392,9 @@ class _Batch:
         return True
 
     def _match(
-        self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints
+        self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
     ) -> Found | Missed:
         """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
-        on_base = file.has_base(text)
         if isinstance(op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:
@@ -393,7 +405,7 @@ class _Batch:
         asked = self.proofs.asks(edit, on_base=on_base)
         found = match(text, op, hints if asked else replace(hints, asked=False))
         if asked and not self._stands(edit, file, found, on_base=on_base):
-            found = match(text, op, replace(hints, asked=False))
+            return match(text, op, replace(hints, asked=False))
         return found
 
     def _place_hunks(
@@ -418,9 +430,10 @@ class _Batch:
             return True
         return self.proofs.hold(edit, file, found, on_base=on_base)
 
-    def _make(self, edit: Edit, file: File, text: Text, found: Found) -> EditOutcome:
+    def _make(
+        self, edit: Edit, file: File, text: Text, found: Found, *, on_base: bool
+    ) -> EditOutcome:
         """Change what was found on the base, or on what earlier edits left of it."""
-        on_base = file.has_base(text)
         if found.already:
             return _placed(edit, found, on_base, "already_applied")
         changes = found.hunks
@@ -435,7 +448,8 @@ class _Batch:
         if (by_number or selection.is_by_number(text, edit.op)) and file.stated_by is None:
             self.deeds.blind.append(edit.path)
         done = _placed(edit, found, on_base)
-        if changes and done.op != "insert" and all(hunk.start == hunk.end for hunk in changes):
+        inserts = changes and changes[0].start == changes[0].end
+        if inserts and done.op != "insert" and all(hunk.start == hunk.end for hunk in changes):
             done = replace(done, op="insert")
         if on_base:
             return self._put(edit, file, found, done)
@@ -510,10 +524,6 @@ def _quoted(text: Text, found: Found) -> tuple[int, int]:
 
 def _means_all(op: PartOp) -> bool:
     """Whether it means more places than one, so that a further one would count."""
-    match op:
-        case ReplaceText():
-            return op.count != 1
-        case InContext() | InParagraph():
-            return op.every
-        case _:
-            return False
+    if isinstance(op, ReplaceText):
+        return op.count != 1
+    return isinstance(op, _ALL_OR_ONE) and op.every

@@ -138,10 +138,10 @@ def stated(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
 
 def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
     """The first new line that stands for lines which the edit takes away, as a problem."""
-    old, new = halves(edit.op)
     if not rules.elision:
         return None
     shown = None
+    old, new = halves(edit.op)
     for place, hunk in enumerate(hunks):
         if not _may_say(hunk.new.decode("utf-8", "surrogateescape")) or not _may_say(new):
             continue

@@ -8,6 +8,7 @@ comes.  Calls do one thing after the other: a path names the file that has it by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -158,6 +159,7 @@ class Files:
                 self.renames.setdefault(edit.op.to, edit)
                 self.renamed.setdefault(edit.path, edit)
         self.leaving = {e.path for e in edits if isinstance(e.op, Rename | DeleteFile)}
+        self._named = Counter([edit.path for edit in edits])
         self._base: dict[str, File] = {}
         """The files of the base, by their paths there."""
         self.placed: dict[str, File] = {}
@@ -190,7 +192,9 @@ class Files:
         if path not in self._base:
             data, entry = self._existing(path)
             bit = entry.executable
-            self._base[path] = File(path, Text(data), data, bit, path, was_executable=bit)
+            text = Text(data)
+            text.expect(self._named[path])
+            self._base[path] = File(path, text, data, bit, path, was_executable=bit)
             self._all[id(self._base[path])] = self._base[path]
         return self._base[path]
 
@@ -289,8 +293,8 @@ def outcome(
 ) -> EditOutcome:
     """What became of an edit, at which rung and lines."""
     return EditOutcome(
-        edit.id, edit.format, edit.at, edit.path, op_name(edit), state, match, lines,
-        cancelled_by=cancelled_by, confidence=edit.confidence, description=edit.description,
+        edit.id, edit.format, edit.at, edit.path, op_name(edit), state, match, lines, (),
+        cancelled_by, edit.confidence, edit.description,
     )  # fmt: skip
 
 

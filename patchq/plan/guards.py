@@ -101,6 +101,8 @@ def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | N
 
 RUNG = "unescaped"
 _MOST_TRIED = 8
+_WRITING = (Replace, ReplaceText, Occurrences, InContext)
+"""The kinds of edits whose new text may be escaped where their quote is not."""
 _ESCAPED_QUOTE, _BARE_QUOTE = re.compile(r"\\[\"]"), re.compile(r"(?<!\\)[\"]")
 
 Planner = Callable[[Sequence[Edit]], Plan]
@@ -168,7 +170,7 @@ def _parsing(
 def _plain(edit: Edit) -> Edit:
     """The edit with its new text unescaped; itself where nothing is escaped, or not every quote."""
     op: Op = edit.op
-    if not isinstance(op, Replace | ReplaceText | Occurrences | InContext) or "\\" not in op.new:
+    if not isinstance(op, _WRITING) or "\\" not in op.new:
         return edit
     if isinstance(op, Replace):
         new = unescape_text(op.new)

@@ -54,7 +54,8 @@ class Overlay:
         self._joined: dict[int, dict[int, Footprint]] = {}
         """These alone."""
         self._points: list[int] = []
-        self._meanings: set[_Meaning] = set()
+        self._meanings: dict[object, set[tuple[Hunk, ...]]] = {}
+        """The hunks of the footprints, by what these mean."""
         self._meant: dict[str, list[_Meaning]] = {}
         """The same by the edits."""
         self._patches: list[Patch] = []
@@ -155,8 +156,10 @@ class Overlay:
         with."""
         additions: list[tuple[Footprint, tuple[Hunk, ...]]] = []
         for footprint in footprints:
-            meaning = footprint.meaning
-            if meaning is not None and (meaning, footprint.hunks) in self._meanings:
+            if footprint.hunks in self._meanings.get(footprint.meaning, ()):
+                continue
+            if self._is_behind_all(footprint.start):
+                additions.append((footprint, footprint.hunks))
                 continue
             shared: set[Hunk] = set()
             for other in self._overlapping(footprint):
@@ -187,10 +190,10 @@ class Overlay:
 
     def disturbs(self, start: int, end: int) -> bool:
         """Whether the lines `start:end` of the base no longer stand together as they did."""
-        return any(
-            start < patch.start == patch.end < end or self._changes_line(patch, start, end)
-            for patch in self._between(start, end)
-        )
+        for patch in self._between(start, end):
+            if start < patch.start == patch.end < end or self._changes_line(patch, start, end):
+                return True
+        return False
 
     def may_hold(self, quote: bytes, *, lines: bool) -> bool:
         """Whether a place of the quote, of whole `lines` or of characters, could reach into what
@@ -277,6 +280,13 @@ class Overlay:
 
     # ------------------------------------------------------------ footprints
 
+    def _is_behind_all(self, start: int) -> bool:
+        """Whether no earlier footprint, and no point where one inserts, reaches an offset of the
+        base: edits mostly come in order."""
+        if self._islands and self._islands[-1].end > start:
+            return False
+        return not self._points or self._points[-1] < start
+
     def _overlapping(self, footprint: Footprint) -> Iterator[Footprint]:
         """The footprints whose hulls share a byte with that of this one, or one of which lies
         strictly inside the other."""
@@ -291,9 +301,6 @@ class Overlay:
 
     def _touching(self, footprint: Footprint) -> slice:
         """The islands that overlap the footprint's hull."""
-        # Edits mostly come in order.
-        if not self._islands or self._islands[-1].end <= footprint.start:
-            return slice(len(self._islands), len(self._islands))
         first = bisect_right(self._islands, footprint.start, key=_END)
         return slice(first, max(first, bisect_left(self._islands, footprint.end, key=_START)))
 
@@ -324,8 +331,8 @@ class Overlay:
 
     def _occupy(self, footprint: Footprint) -> None:
         if footprint.meaning is not None:
+            self._meanings.setdefault(footprint.meaning, set()).add(footprint.hunks)
             meaning = footprint.meaning, footprint.hunks
-            self._meanings.add(meaning)
             self._meant.setdefault(footprint.edit, []).append(meaning)
         for hunk in footprint.hunks:
             if hunk.start == hunk.end:
@@ -336,13 +343,16 @@ class Overlay:
                 footprints.setdefault(footprint.format, {})[key] = footprint
                 if footprint.joined:
                     self._joined.setdefault(hunk.start, {})[id(footprint)] = footprint
-        if footprint.start < footprint.end:
+        start, end = footprint.start, footprint.end
+        if start < end and (not self._islands or self._islands[-1].end <= start):
+            self._islands.append(_Island(start, end, (footprint,)))
+        elif start < end:
             where = self._touching(footprint)
             met = self._islands[where]
             self._islands[where] = [
                 _Island(
-                    min([footprint.start, *map(_START, met)]),
-                    max([footprint.end, *map(_END, met)]),
+                    min([start, *map(_START, met)]),
+                    max([end, *map(_END, met)]),
                     (*chain.from_iterable(map(_FOOTPRINTS, met)), footprint),
                 )
             ]
@@ -365,12 +375,13 @@ class Overlay:
 
     def _replace(self, hunk: Hunk, edit: str) -> None:
         """Add a replacement of base bytes that no other one touches but for its borders."""
-        at = len(self._patches)
-        if at and self._patches[-1].hunk.end >= hunk.start:
-            at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
-        self._unread.append(hunk)
         patch = Patch(hunk, (edit,))
-        self._insert(at, at, patch)
+        if not self._patches or self._patches[-1].hunk.end < hunk.start:
+            self._patches.append(patch)
+        else:
+            at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
+            self._insert(at, at, patch)
+        self._unread.append(hunk)
         self._later.append(patch)
         self._note(edit)
 
@@ -474,7 +485,8 @@ class Overlay:
         for patch in patches:
             if patch.joint is None:
                 for name in patch.edits:
-                    self._meanings.difference_update(self._meant.pop(name, ()))
+                    for meaning, hunks in self._meant.pop(name, ()):
+                        self._meanings[meaning].discard(hunks)
             else:
                 self._leave(patch.joint.claim)
         hunk = Hunk(start, end, b"")

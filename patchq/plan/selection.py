@@ -22,6 +22,8 @@ from patchq.resolve.ladder import Found, same_result
 from patchq.text.lines import Text
 
 _STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
+_RULES_OUT = _STANDS | {"cancelled"}
+"""What became of an edit whose backup is not needed."""
 
 
 def is_by_number(text: Text, op: Op) -> bool:
@@ -69,7 +71,10 @@ class Cascade:
     def run(self) -> tuple[list[EditOutcome], list[Problem]]:
         """An outcome for each edit, in their order, and what went wrong."""
         for edit in sorted(self.edits, key=lambda edit: edit.format == CONTEXTUAL):
-            self._decide(edit)
+            if edit.depends_on or edit.fallback_of:
+                self._decide(edit)
+            elif id(edit) not in self.done:
+                self.done[id(edit)] = self._decided(edit)
         if self.edits and all(map(self._is_doubtful, self.edits)):
             self.problems = [replace(problem, severity="error") for problem in self.problems]
         return [self.done[id(edit)] for edit in self.edits], self.problems
@@ -125,7 +130,7 @@ class Cascade:
             if any(self._state(other) in _STANDS for other in self._named(name)):
                 return outcome(edit, "cancelled", name)
         primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
-        if self._state(primary) in (*_STANDS, "cancelled"):
+        if primary and self._state(primary) in _RULES_OUT:
             return outcome(edit, "skipped", edit.fallback_of)
         try:
             return self.apply(edit)

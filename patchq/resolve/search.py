@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import islice, repeat
 from typing import TypeVar
 
 from patchq.resolve.readings import Level, Lines, Quote, has_text, pieces
@@ -68,15 +68,13 @@ def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES 
     """Every way in which `quote.old` stands in the text, a quote without gaps as a single piece;
     one more than `MOST_PLACES` means: in more ways than these.  Chains differ in pieces that change
     only.  Blank lines at the edges are given up, in pairs, only if it stands nowhere with them."""
-    for old, new in edges(quote) if level.edges else [(quote.old, quote.new)]:
+    for old, new in edges(quote) if level.edges else ((quote.old, quote.new),):
         if quote.rung == "elided":
-            there = _chains(text, old, new, level)
+            found = list(islice(_chains(text, old, new, level), most))
         else:
-            there = (
-                (Place(start, start + len(old), old, new, shift),)
-                for start, shift in find(text, old, level)
-            )
-        if found := list(islice(there, most)):
+            size, there = len(old), islice(find(text, old, level), most)
+            found = [(Place(start, start + size, old, new, shift),) for start, shift in there]
+        if found:
             return found
     return []
 
@@ -119,7 +117,7 @@ def find(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
     wanted = level.normalise(quote) if level.normalise else quote
     if level.shifts and any(line.strip() for line in wanted):
         return _find_shifted(text, wanted, level.normalise)
-    return ((i, NO_SHIFT) for i in text.view(level.normalise).find(wanted))
+    return zip(text.view(level.normalise).find(wanted), repeat(NO_SHIFT))
 
 
 def _find_shifted(

@@ -422,6 +422,10 @@ class _Blocks(View):
     def lines(self) -> Sequence[bytes]:  # type: ignore[override]
         return _Lines(self._draft, self._normalise, ended=False)
 
+    @property
+    def is_indexed(self) -> bool:
+        return False
+
     def where(self, line: bytes) -> Sequence[int]:
         return list(self.find([line]))
 

@@ -191,13 +191,16 @@ def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[Lin
     spans: list[tuple[int, int, int, int]] = []
     shift = 0
     for hunk in hunks:
+        end = hunk.end
         start = before.rfind(b"\n", 0, hunk.start) + 1
         new_start = start + shift
-        shift += len(hunk.new) - (hunk.end - hunk.start)
-        end = hunk.end
+        shift += len(hunk.new) - (end - hunk.start)
         if not (_begins_line(before, end) and _begins_line(after, end + shift)):
             end = before.find(b"\n", end) + 1 or len(before)
-        _append(spans, (start, end, new_start, end + shift))
+        if spans and start <= spans[-1][1]:
+            _append(spans, (start, end, new_start, end + shift))
+        else:
+            spans.append((start, end, new_start, end + shift))
     end, new_end = (spans[-1][1], spans[-1][3]) if spans else (0, 0)
     if end >= len(before) or before[end:] != after[new_end:]:
         start, new_start = len(before), len(before) + shift
@@ -228,15 +231,16 @@ def _in_lines(
     position = line = shift = 0
     for start, end, new_start, new_end in spans:
         line += before.count(b"\n", position, start)
-        count, new_count = _count(before, start, end), _count(after, new_start, new_end)
-        if before[start:end] != after[new_start:new_end]:
+        old, new = before[start:end], after[new_start:new_end]
+        count, new_count = _count(old), _count(new)
+        if old != new:
             yield line, line + count, line + shift, line + shift + new_count
         position, line, shift = end, line + count, shift + new_count - count
 
 
-def _count(text: bytes, start: int, end: int) -> int:
-    """The lines between two offsets; the text's last one may lack its end."""
-    return text.count(b"\n", start, end) + (start < end and text[end - 1 : end] != b"\n")
+def _count(text: bytes) -> int:
+    """The lines of a text, whose last one may lack its end."""
+    return text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
 
 
 def known_diff(a: Sequence[bytes], b: Sequence[bytes], hunks: Sequence[LineHunk]) -> list[LineHunk]:

@@ -82,6 +82,11 @@ def content(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
+def _count_pairs(data: bytes) -> int:
+    """How many `\r\n` there are; a single byte is looked for many times as fast as two."""
+    return data.count(b"\r\n") if b"\r" in data else 0
+
+
 class Text:
     """The bytes of one file at one moment, `data`, and the same with its last line ended, `whole`:
     all offsets are those of `whole`."""
@@ -110,7 +115,7 @@ class Text:
     @cached_property
     def line_end_counts(self) -> tuple[int, int]:
         """How many lines end with `\r\n`, and how many at all."""
-        return self.data.count(b"\r\n"), self.data.count(b"\n")
+        return _count_pairs(self.data), self.data.count(b"\n")
 
     @property
     def lacks_final_newline(self) -> bool:
@@ -152,7 +157,7 @@ class Text:
 
     @cached_property
     def has_crlf(self) -> bool:
-        return b"\r\n" in self.whole
+        return _count_pairs(self.whole) > 0
 
     @cached_property
     def is_ascii(self) -> bool:
@@ -161,7 +166,7 @@ class Text:
     @cached_property
     def with_returns(self) -> Text | None:
         """The same text with a lone `\r` as the end of a line too; None if it has none."""
-        if self._returns or self.data.count(b"\r") == self.data.count(b"\r\n"):
+        if self._returns or self.data.count(b"\r") == _count_pairs(self.data):
             return None
         return Text(self.data, returns=True)
 
@@ -188,7 +193,7 @@ class Text:
     @cached_property
     def flat(self) -> tuple[bytes, list[int]]:
         """`whole` with every `\r\n` as `\n`, and the offsets behind those `\n`."""
-        if b"\r\n" not in self.whole:
+        if not self.has_crlf:
             return self.whole, []
         parts = self.whole.split(b"\r\n")
         return b"\n".join(parts), list(accumulate(len(p) + 1 for p in parts[:-1]))
@@ -219,31 +224,50 @@ class Text:
             self._views[normalise] = View.of_lines(normalise(self._raw_view.lines))
         return self._views[normalise]
 
+    def expect(self, searches: int) -> None:
+        """Say that its lines are going to be searched so often."""
+        if searches > SCANS:
+            self._raw_view.expect()
+
     @cached_property
     def _raw_view(self) -> View:
         if self._returns:
             return View.of_lines(self.contents)
-        return View(b"\n" + self.whole[self.offset :])
+        return View(self.whole[self.offset :])
 
 
 class View:
     """Lines that can be searched for runs of lines, in a time that does not grow with what they
-    repeat.  `joined` has a `\n` in front of every line, and one at the end."""
+    repeat.  `body` has a `\n` behind every line."""
 
-    def __init__(self, joined: bytes) -> None:
-        self._joined = joined
+    def __init__(self, body: bytes) -> None:
+        self._body = body
         self._searches = 0
 
     @classmethod
     def of_lines(cls, lines: list[bytes]) -> View:
-        view = cls(b"\n".join([b"", *lines, b""]))
+        view = cls(b"\n".join([*lines, b""]))
         view.lines = lines
         return view
 
     @cached_property
     def lines(self) -> list[bytes]:
         """The lines without their `\n`; not needed, and not made, for a few searches."""
-        return self._joined[1:-1].split(b"\n") if len(self._joined) > 1 else []
+        return self._body[:-1].split(b"\n") if self._body else []
+
+    @cached_property
+    def _joined(self) -> bytes:
+        """The same with a `\n` in front."""
+        return b"\n" + self._body
+
+    def expect(self) -> None:
+        """Say that it is going to be searched often."""
+        self._searches = max(self._searches, SCANS)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether it was searched so often that a search takes no longer in a large text."""
+        return self._searches >= SCANS
 
     @cached_property
     def _index(self) -> tuple[dict[bytes, int], dict[bytes, list[int]]]:
@@ -265,13 +289,20 @@ class View:
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""
         self._searches += 1
-        if self._searches > SCANS:
-            places = enumerate(map(self.where, quote[:_FEW]))
-            rarest, at = min(places, key=lambda place: len(place[1]))
-            if len(at) <= _FEW:
-                starts = (i - rarest for i in at if i >= rarest)
-                return (i for i in starts if self.lines[i : i + len(quote)] == quote)
-        return self._scan(quote)
+        if self._searches <= SCANS:
+            return self._scan(quote)
+        last, repeated = self._index
+        for k, line in enumerate(quote[:_FEW]):
+            if line not in repeated:  # then there is one place at most
+                start = last.get(line, -1) - k
+                stands = start >= 0 and self.lines[start : start + len(quote)] == quote
+                return iter((start,) if stands else ())
+        places = enumerate(map(repeated.__getitem__, quote[:_FEW]))
+        rarest, at = min(places, key=lambda place: len(place[1]))
+        if len(at) > _FEW:
+            return self._scan(quote)
+        starts = (i - rarest for i in at if i >= rarest)
+        return (i for i in starts if self.lines[i : i + len(quote)] == quote)
 
     def _scan(self, quote: list[bytes]) -> Iterator[int]:
         needle = b"\n".join([b"", *quote, b""])

@@ -120,9 +120,7 @@ def is_cut(line: str, headed: bool) -> bool:
     return begun is not None and any(word.startswith(begun) for word in _OPENING_WORDS)
 
 
-def block_at(
-    lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None
-) -> Block:
+def block_at(lines: list[str], start: int, marker: BlockMarker, inner: FenceSkip | None) -> Block:
     """The block that opens with `marker` on line `start` (an index); raises `UnreadableEdit`.
 
     With `inner`, what stands in inner fences may be text as well as markers; if the block can be
@@ -145,7 +143,7 @@ def block_at(
 
 
 def _attempt(
-    lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None
+    lines: list[str], start: int, marker: BlockMarker, inner: FenceSkip | None
 ) -> Block | UnreadableEdit:
     try:
         return _divided(lines, start, marker, _scan(lines, start, marker, inner))
@@ -167,7 +165,7 @@ class _Scan:
     """How many opening markers there are of another length or kind."""
 
 
-def _scan(lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSkip | None) -> _Scan:
+def _scan(lines: list[str], start: int, marker: BlockMarker, inner: FenceSkip | None) -> _Scan:
     """Read on to the block's closing marker."""
     scan, i, limit = _Scan(inner is not None), start, len(lines)
     while (i := i + 1) < limit:
@@ -202,9 +200,7 @@ def _scan(lines: Sequence[str], start: int, marker: BlockMarker, inner: FenceSki
     return scan
 
 
-def _loose_end(
-    lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan, limit: int
-) -> int:
+def _loose_end(lines: list[str], start: int, marker: BlockMarker, scan: _Scan, limit: int) -> int:
     """The block's end if its closing marker has another length or kind: the only one there is."""
     if len(scan.closings) == 1 and not scan.openings and not scan.strict:
         found = _marker(_CLOSE, lines[scan.closings[0]])
@@ -232,27 +228,28 @@ def _loose_end(
     )
 
 
-def _divided(lines: Sequence[str], start: int, marker: BlockMarker, scan: _Scan) -> Block:
+def _divided(lines: list[str], start: int, marker: BlockMarker, scan: _Scan) -> Block:
     """The block that ends at `scan.end`, its two halves told apart."""
     if marker.word in ("RENAME", "DELETE"):
-        return Block(start, scan.end, marker.word, list(lines[start + 1 : scan.end]), [])
-    within = [i for i in scan.dividers if i < scan.end]
-    same = [i for i in within if len(lines[i].rstrip(_BLANKS)) == marker.length]
-    dividers = same if same or scan.strict else within
+        return Block(start, scan.end, marker.word, lines[start + 1 : scan.end], [])
+    dividers = [i for i in scan.dividers if i < scan.end]
+    same = [i for i in dividers if len(lines[i].rstrip(_BLANKS)) == marker.length]
+    if same or scan.strict:
+        dividers = same
     spare = dividers[1] if len(dividers) == 2 and dividers[1] == scan.end - 1 else None
     if len(dividers) != 1 and spare is None:
         raise several_dividers(lines, start, dividers)
     old, new = lines[start + 1 : dividers[0]], lines[dividers[0] + 1 : spare or scan.end]
-    return Block(start, scan.end, "SEARCH", _unnumbered(old, new), list(new), spare)
+    return Block(start, scan.end, "SEARCH", _unnumbered(old, new), new, spare)
 
 
-def _unnumbered(old: Sequence[str], new: Sequence[str]) -> list[str]:
+def _unnumbered(old: list[str], new: list[str]) -> list[str]:
     """The old lines without the head that says where they stand (`:start_line:12`, `-------`)."""
     if not old or old[0][:1] != ":":
-        return list(old)
+        return old
     end = next((i for i, line in enumerate(old[:3]) if not _STARTS.fullmatch(line)), 0)
     head = end and _RULE.fullmatch(old[end]) and old[0] not in new[:1]
-    return list(old[end + 1 :] if head else old)
+    return old[end + 1 :] if head else old
 
 
 def several_dividers(lines: Sequence[str], start: int, dividers: Sequence[int]) -> UnreadableEdit:
