@@ -83,3 +83,17 @@ def read_response(name: str) -> tuple[bytes, str]:
         raise UsageError(
             f"cannot read {name}: {error.strerror}", "name a file, or - for standard input"
         ) from None
+
+
+def read_text(name: str, most: int) -> bytes:
+    """The first bytes of FILE or, for `-`, of standard input: one more than `most` if it has
+    more."""
+    if name == "-":
+        return sys.stdin.buffer.read(most + 1)
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(most + 1)
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {name}: {error.strerror}", "name a file, or - for standard input"
+        ) from None

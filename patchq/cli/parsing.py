@@ -69,7 +69,7 @@ def parse(ours: Sequence[str], rest: Sequence[str]) -> argparse.Namespace:
         near = nearest(verb, VERBS)
         cure = f"did you mean `patchq {near}`?" if near else "`patchq` alone lists the commands"
         raise UsageError(f"there is no command {verb!r}", cure)
-    module = import_module(f"patchq.cli.{verb}")
+    module = import_module(f"patchq.cli.{verb.replace('-', '_')}")
     own = Parser(f"patchq {verb}", description=VERBS.get(verb), epilog=_EPILOG)
     arguments.add(own, getattr(module, "ARGUMENTS", ()))
     args.verb, args.run = verb, module.run

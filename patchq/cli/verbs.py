@@ -17,6 +17,7 @@ VERBS = {
     "events": "tell of every change of state, as it comes or since an event",
     "review": "look at what waits, and decide, on a page in the browser",
     "accept": "land a proposal on its target",
+    "send-back": "ask for changes of a proposal, in words that its agent gets",
     "discard": "take a proposal away; its commit is kept, and `log` tells it",
     "revert": "take a batch that landed back",
     "retry": "decide again on a response, on the branches as they are now",
@@ -39,7 +40,7 @@ GROUPS = {
     "serve": ("watch", "run", "stop"),
     "feed": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("status", "log", "show", "events", "stats"),
-    "decide": ("review", "accept", "discard", "retry", "revert"),
+    "decide": ("review", "accept", "send-back", "discard", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),
 }
 """The verbs by what one is about to do; the others are listed behind them."""

@@ -28,6 +28,7 @@ from patchq.land.landing import Publication
 from patchq.model.errors import ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, Report
 from patchq.model.values import Collision, Problem
+from patchq.pipeline import traces
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.rebase.lines import Lines, image, in_words
 from patchq.pipeline.world import World
@@ -97,7 +98,7 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
     if not proposed:
         return list(decisions)
     waits = board.board(world, within=_SECONDS)
-    gone = {id for d in proposed for id in reports.replaced(d.id, d.header, world)}
+    gone = {id for d in proposed for id in traces.replaced(world, d.id, d.header)}
     group = {d.id: board.decided(d, d.candidate, world.repo) for d in proposed if d.candidate}
     made = []
     for decision in decisions:
@@ -120,7 +121,7 @@ def foreseen(decision: Decision, world: World) -> Decision:
     if not decision.changes:
         return decision
     waits = board.board(world)
-    gone = reports.replaced(decision.id, decision.header, world)
+    gone = traces.replaced(world, decision.id, decision.header)
     with world.repo.unwritten.tentative():
         own = board.tried(decision, world.repo)
         others = {id: waits[id] for id in waits.beside(own) - set(gone)}

@@ -52,6 +52,8 @@ class Landed:
 
 def publication(decision: Decision) -> Publication:
     report = document.to_json(decision.outcome())
+    if decision.review:
+        report = document.with_state(report, report["state"], review=decision.review)
     return Publication(decision, report, page.to_markdown(report))
 
 

@@ -21,17 +21,21 @@ from patchq.git.checkout import checkouts
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.land import board
 from patchq.model.errors import Busy, DiskFault, UsageError
-from patchq.model.names import batch_id
 from patchq.model.report import (
+    CHANGES,
     LANDED,
     PENDING_CONFLICT,
     WAITING,
     CommittedReport,
     Report,
     ReportChanges,
+    ReviewEntry,
+    ReviewState,
+    waits_for_its_agent,
 )
 from patchq.model.values import Header, Problem, State
-from patchq.pipeline import notes, traces
+from patchq.pipeline import comments, notes, traces
+from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import World
 from patchq.report import document, page
 
@@ -87,48 +91,26 @@ def supersede(new: str, header: Header, world: World) -> None:
 
     It comes before the report on `new`, so that no crash leaves both waiting.
     """
-    for id in replaced(new, header, world):
+    for id in traces.replaced(world, new, header):
         _supersede(id, new, world)
 
 
-def replaced(new: str, header: Header, world: World) -> list[str]:
-    """The batches that wait and whose place a response takes as batch `new`.
-
-    Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
-    An agent that sends the same `id` a third time means its second try, which goes by `<id>-2`.
-    """
-    found = []
-    retried = world.queue.load(header.retries) if header.retries else None
-    if header.retries and retried and retried["state"] in WAITING:
-        found.append(header.retries)
-    if header.id and header.agent:
-        *_, last = successors(world, batch_id(header.id))
-        report = world.queue.load(last)
-        if report and report["state"] in WAITING and report["agent"] == header.agent:
-            found.append(last)
-    return [id for id in dict.fromkeys(found) if id != new]
-
-
-def successors(world: World, id: str) -> Iterator[str]:
-    """The batch, the one that superseded it, and so on; the last one still stands for them."""
-    seen: set[str] = set()
-    next: str | None = id
-    while next is not None and next not in seen:
-        yield next
-        seen.add(next)
-        if report := world.queue.load(next):
-            state, other = report["state"], report["duplicate_of"]
-        elif past := world.queue.past(next):
-            state, other = past.state, past.other
-        else:
-            return
-        next = other if state == "superseded" else None
+def answer(decision: Decision, world: World) -> ReviewEntry | None:
+    """What a batch that lands, or waits from now on, makes of the changes that people asked for of
+    the one that it takes the place of; None where nobody did."""
+    before = traces.sent_back(world, decision.id, decision.header)
+    if before is None or decision.candidate is None:
+        return None
+    return comments.answered(world.repo, before, decision.candidate.commit)
 
 
 def _supersede(id: str, new: str, world: World) -> None:
     def change(report: Report) -> Report | None:
-        waits = report["state"] in WAITING
-        return document.with_state(report, "superseded", duplicate_of=new) if waits else None
+        if report["state"] not in WAITING:
+            return None
+        left = [problem for problem in report["problems"] if problem["code"] != CHANGES]
+        before = _answerable_no_more(report, "answered")
+        return document.with_state(before, "superseded", duplicate_of=new, problems=left)
 
     known = world.queue.load(id)
     for claim in world.queue.held() if known and known["state"] == "held" else ():
@@ -162,7 +144,7 @@ def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
         refs.delete(world.repo, records.WAITING + id, waits)
 
 
-_WHILE_IT_WAITS = (PENDING_CONFLICT, "target.moved")
+_WHILE_IT_WAITS = (PENDING_CONFLICT, CHANGES, "target.moved")
 """Warnings that say nothing any more once a batch is decided."""
 
 
@@ -173,6 +155,8 @@ def reconcile(world: World, ids: Collection[str] | None = None) -> list[Report]:
     for report in list(traces.waiting(world, ids)):
         sighting, id = traces.observe(world, report), report["id"]
         if sighting.state == "proposed":
+            if waits_for_its_agent(report):  # a crash may have come before its note
+                notes.add(world, report)
             if sighting.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
                 updated = amend(world, id, _say_not_ours)
                 changed += [updated] if updated else []
@@ -238,6 +222,15 @@ def close(
     return updated
 
 
+def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Report:
+    """The report of a batch that waits no more, with what became of what people asked for."""
+    review = report["review"]
+    if review is None or not waits_for_its_agent(report):
+        return report
+    ended: ReviewEntry = {**review, "state": state or review["state"]}
+    return {**report, "review": ended, "retry": {**report["retry"], "prompt": None}}
+
+
 def rewrite(
     world: World, report: Report, state: State, reason: str = "", **fields: Unpack[ReportChanges]
 ) -> Report:
@@ -251,7 +244,7 @@ def _rewritten(
 ) -> Report:
     problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
     changes: ReportChanges = {"problems": problems, **fields}
-    updated = document.with_state(now, state, **changes)
+    updated = document.with_state(_answerable_no_more(now), state, **changes)
     put(world, updated)
     world.queue.sync()
     notes.add(world, updated, reason)

@@ -210,7 +210,7 @@ def _settle(
     it lands.
     """
     checked = presubmit.check(group, world)
-    landed = landing.land(collisions.warned(checked.kept, world), world, tips)
+    landed = landing.land(_complete(checked.kept, world), world, tips)
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
     ended = sum(_publish(written, world, tell) for written in landed.done)
@@ -225,6 +225,15 @@ def _settle(
     for again in _decided_again(checked.dropped, world, tips):
         ended += _settle(again, world, tips, tell, tries)
     return ended
+
+
+def _complete(decisions: Sequence[Decision], world: World) -> list[Decision]:
+    """The decisions with what their reports say of other batches: those with which each collides,
+    and the one that it answers."""
+    return [
+        replace(decision, review=reports.answer(decision, world))
+        for decision in collisions.warned(decisions, world)
+    ]
 
 
 def _decided_again(

@@ -43,6 +43,8 @@ USABLE: frozenset[EditState] = frozenset({"applied", "ready"})
 IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})
 """The edit is left out."""
 
+CHANGES = "review.changes"
+"""The code of the warning that a person asks for changes."""
 PENDING_CONFLICT = "conflict.pending"
 """The code of the warning that another proposal cannot land beside this one."""
 
@@ -179,6 +181,37 @@ class HookEntry(TypedDict):
     output: ReadOnly[str]
 
 
+ReviewState = Literal["changes_requested", "answered"]
+
+
+class CommentEntry(TypedDict):
+    """What a person says of a proposal: of one line, of one edit, of one file, or of all of it.
+
+    `line` is one of the proposal's commit (`side` is `new`) or of that commit's parent (`base`),
+    and is carried along when the proposal follows its target; null where it is there no more.
+    `changed` says whether an answer changed what the comment speaks of; null as long as there is
+    none, and where it speaks of all.
+    """
+
+    path: ReadOnly[str | None]
+    line: ReadOnly[int | None]
+    side: ReadOnly[Literal["base", "new"] | None]
+    edit: ReadOnly[str | None]
+    text: ReadOnly[str]
+    by: ReadOnly[str]
+    changed: ReadOnly[bool | None]
+
+
+class ReviewEntry(TypedDict):
+    """The changes that people ask for; `by` and `at` are of the last who did.  In the report of a
+    batch that answers them, and of the one that it answers, they are `answered`."""
+
+    state: ReadOnly[ReviewState]
+    by: ReadOnly[str]
+    at: ReadOnly[Moment]
+    comments: ReadOnly[Sequence[CommentEntry]]
+
+
 class RetryEntry(TypedDict):
     """The text that lets a model send a correct response; the batch that this one tries again."""
 
@@ -219,6 +252,7 @@ class BatchDocument(TypedDict):
     hooks: ReadOnly[Sequence[HookEntry]]
     size: ReadOnly[SizeEntry | None]
     diff: ReadOnly[str]
+    review: ReadOnly[ReviewEntry | None]
     retry: ReadOnly[RetryEntry]
     timings: ReadOnly[Mapping[str, float]]
 
@@ -229,7 +263,7 @@ class Report(BatchDocument):
     state: ReadOnly[State]
 
 
-ADDED = frozenset({"message", "received", "decided", "size"})
+ADDED = frozenset({"message", "received", "decided", "size", "review"})
 """The keys that reports of an older patchq do not have; they are null when one is read."""
 
 
@@ -245,6 +279,16 @@ class CommittedReport(Report):
 def has_commit(report: Report) -> TypeGuard[CommittedReport]:
     """Whether the batch has a commit, and with it a target, a base and a tree."""
     return None not in (report["commit"], report["tree"], report["target"], report["base"])
+
+
+def waits_for_its_agent(report: Report) -> bool:
+    """Whether a person has sent the proposal back, and no answer has come."""
+    review = report["review"]
+    return (
+        report["state"] == "proposed"
+        and review is not None
+        and review["state"] == "changes_requested"
+    )
 
 
 class Delivery(TypedDict):
@@ -272,6 +316,8 @@ class ReportChanges(TypedDict, total=False):
     hooks: ReadOnly[Sequence[HookEntry]]
     size: ReadOnly[SizeEntry | None]
     diff: ReadOnly[str]
+    review: ReadOnly[ReviewEntry | None]
+    retry: ReadOnly[RetryEntry]
 
 
 class HookPlan(TypedDict):

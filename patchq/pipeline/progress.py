@@ -19,7 +19,7 @@ from patchq import formats
 from patchq.git import records
 from patchq.model.errors import CannotFollow, CannotSign, Fault, ObjectDamaged, disk_fault
 from patchq.model.names import response_name
-from patchq.model.report import COMMITTED
+from patchq.model.report import COMMITTED, ReviewEntry
 from patchq.model.values import (  # fmt: skip
     Base,
     Correction,
@@ -70,6 +70,8 @@ class Decision(ResponseVerdict):
     candidate: CandidateCommit | None = None
     changes: tuple[FileChange, ...] = ()
     """What a dry run would have committed; with a candidate, that has it."""
+    review: ReviewEntry | None = None
+    """What a person asked for that this answers, and what it makes of it."""
     subject: str = ""
 
     def then(self, stage: Callable[..., object]) -> Decision:

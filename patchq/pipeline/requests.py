@@ -147,12 +147,12 @@ _NOT_CONFIGURED = Problem(
 
 
 def _tried(world: World, report: Report) -> int:
-    """How many answers before this one were refused, on the way from the first request."""
+    """How many answers before this one were refused, one after the other."""
     count, seen = 0, {report["id"]}
     while (before := report["retry"]["of"]) and before not in seen:
         seen.add(before)
         earlier = world.queue.load(before)
-        if earlier is None or not earlier["attempts"]:
+        if earlier is None or not earlier["attempts"] or earlier["state"] != "rejected":
             break
         report, count = earlier, count + 1
     return count

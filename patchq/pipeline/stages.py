@@ -23,6 +23,7 @@ from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, co
 from patchq.model.errors import CannotSign
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored, halves
+from patchq.model.report import CHANGES
 from patchq.model.values import (
     Correction,
     Edit,
@@ -427,6 +428,10 @@ def _reasons(
         rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
         count = f"{len(deleted)} file{'' if len(deleted) == 1 else 's'}"
         yield _to_review(decision, "path.review", f"{count} would be deleted, {rest}", min(deleted))
+    auto = decision.mode == "auto"
+    if auto and (asked := traces.sent_back(world, decision.id, decision.header)):
+        message = f"a person asked for changes of {asked['id']}, and has not seen this answer"
+        yield _to_review(decision, CHANGES, message)
     if decision.base is None or decision.base.how != "declared":
         for path in plan.blind:
             message = (
@@ -436,7 +441,7 @@ def _reasons(
             yield _to_review(decision, "base.unknown", message, path)
 
 
-def _to_review(decision: Decision, code: str, message: str, path: str) -> Problem:
+def _to_review(decision: Decision, code: str, message: str, path: str | None = None) -> Problem:
     return Problem(
         code,
         message,

@@ -21,9 +21,18 @@ from patchq.git.objects import CommitInfo
 from patchq.git.reffiles import heads, ref_names
 from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged, UsageError
-from patchq.model.names import nearest
-from patchq.model.report import COMMITTED, CommittedReport, Delivery, Report, has_commit
-from patchq.model.values import State
+from patchq.model.names import batch_id, nearest
+from patchq.model.report import (
+    COMMITTED,
+    NOTED,
+    WAITING,
+    CommittedReport,
+    Delivery,
+    Report,
+    has_commit,
+    waits_for_its_agent,
+)
+from patchq.model.values import Header, State
 from patchq.pipeline import notes
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.notes import Note
@@ -105,7 +114,8 @@ def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
             continue
         if prefix == records.BRANCHES and id not in trailers(repo, commit).get("Patchq-Batch", []):
             continue  # a person's own branch
-        later = note.state if note and state != "proposed" else state
+        ended = note is not None and note.state in NOTED
+        later = note.state if note and ended and state != "proposed" else state
         return Trace(id, later, commit, note)
     return None
 
@@ -116,7 +126,8 @@ def last_state(ground: Ground, id: str) -> State | None:
     place = next((place for place in ends if ground.repo.ref_target(place + id)), None)
     if place is None:
         return None
-    noted = (note.state for note in notes.each(ground) if note.batch == id)
+    of = (note.state for note in notes.each(ground) if note.batch == id)
+    noted = (state for state in of if state in NOTED)
     state = next(noted, _STATES[place])
     return "discarded" if state == "superseded" else state
 
@@ -258,6 +269,50 @@ def _observed(ground: Ground, report: CommittedReport) -> Sighting:
     if branch not in (commit, repo.ref_target(records.WAITING + id)):
         return Sighting("proposed", "its branch was changed by hand", branch)
     return Sighting("proposed")
+
+
+# ---------------------------------------------------------------- who stands for whom
+
+
+def replaced(ground: Ground, new: str, header: Header) -> list[str]:
+    """The batches that wait and whose place a response takes as batch `new`.
+
+    Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
+    An agent that sends the same `id` a third time means its second try, which goes by `<id>-2`.
+    """
+    found = []
+    retried = ground.queue.load(header.retries) if header.retries else None
+    if header.retries and retried and retried["state"] in WAITING:
+        found.append(header.retries)
+    if header.id and header.agent:
+        *_, last = successors(ground, batch_id(header.id))
+        report = ground.queue.load(last)
+        if report and report["state"] in WAITING and report["agent"] == header.agent:
+            found.append(last)
+    return [id for id in dict.fromkeys(found) if id != new]
+
+
+def sent_back(ground: Ground, new: str, header: Header) -> Report | None:
+    """The report of the proposal that the batch `new` answers: one whose place it takes, and of
+    which a person asked for changes."""
+    reports = filter(None, map(ground.queue.load, replaced(ground, new, header)))
+    return next(filter(waits_for_its_agent, reports), None)
+
+
+def successors(ground: Ground, id: str) -> Iterator[str]:
+    """The batch, the one that superseded it, and so on; the last one still stands for them."""
+    seen: set[str] = set()
+    next: str | None = id
+    while next is not None and next not in seen:
+        yield next
+        seen.add(next)
+        if report := ground.queue.load(next):
+            state, other = report["state"], report["duplicate_of"]
+        elif past := ground.queue.past(next):
+            state, other = past.state, past.other
+        else:
+            return
+        next = other if state == "superseded" else None
 
 
 # ---------------------------------------------------------------- by the intended report

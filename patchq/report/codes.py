@@ -165,6 +165,9 @@ target.busy
 depends.failed
     A batch that this one depends on was refused, discarded or reverted, or never came.
     Send that batch again, then this one.
+review.changes
+    A person asks for changes of the proposal, or is to see the answer to that before it lands.
+    Answer the comments by a new response with `retries: ID`, made on the base that it names.
 llm.not_configured
     The request needs a model, and none is configured.
     Set `llm.base_url` and `llm.model`, or send the prompt of the report yourself.

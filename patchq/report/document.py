@@ -20,6 +20,7 @@ from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
 
 from patchq.model.report import (
     ADDED,
+    CHANGES,
     COMMITTED,
     AttemptEntry,
     BatchDocument,
@@ -32,6 +33,7 @@ from patchq.model.report import (
     ProblemEntry,
     Report,
     ReportChanges,
+    ReviewEntry,
     SourceEntry,
 )
 from patchq.model.values import (
@@ -103,6 +105,7 @@ def _whole(outcome: Outcome) -> Report:
         "hooks": hook_runs(outcome.hooks),
         "size": unified.size(outcome.diff),
         "diff": "" if secret else outcome.diff,
+        "review": None,
         "retry": {"prompt": None, "of": _short(outcome.retries)},
         "timings": dict(outcome.timings),
     }
@@ -147,6 +150,20 @@ def moment(seconds: float | None) -> Moment | None:
 def with_problems(report: Report, *problems: Problem) -> Report:
     """The report with more to tell, such as the warning `target.moved`."""
     return _fitted({**report, "problems": [*report["problems"], *map(problem_json, problems)]})
+
+
+def with_review(report: Report, review: ReviewEntry, prompt: str, warning: Problem) -> Report:
+    """The report with what a person asks for, in place of what was asked for before: the comments,
+    the text that a model answers, and the warning that goes with them."""
+    others = [problem for problem in report["problems"] if problem["code"] != CHANGES]
+    return _fitted(
+        {
+            **report,
+            "problems": [*others, problem_json(warning)],
+            "review": review,
+            "retry": {**report["retry"], "prompt": secrecy.without(prompt)},
+        }
+    )
 
 
 def is_whole(value: Mapping[str, object], id: str) -> TypeGuard[Report]:
@@ -249,7 +266,7 @@ def _entry(part: _Part, kind: type[T]) -> T:
 # ---------------------------------------------------------------- what fits
 
 # Bytes of JSON for each part, and the text in which a cut list says so; the diff gets the rest.
-_ROOM = {"edits": 136 * 1024, "problems": 48 * 1024, "hooks": 16 * 1024}
+_ROOM = {"edits": 116 * 1024, "problems": 48 * 1024, "hooks": 16 * 1024}
 _SAYS_SO = {"edits": "description", "problems": "message", "hooks": "output"}
 _ROOM_FOR_PROMPT = 44 * 1024
 _ROOM_FOR_CANDIDATES = 16 * 1024

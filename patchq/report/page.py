@@ -15,6 +15,7 @@ from itertools import chain, repeat
 
 from patchq.model.names import REQUEST
 from patchq.model.report import CandidateEntry, CollisionEntry, EditEntry, ProblemEntry, Report
+from patchq.report import comments
 from patchq.report.codes import CODES
 from patchq.text.quote import excerpt, fence, inline, sentence, visible
 
@@ -48,7 +49,7 @@ def to_markdown(report: Report) -> str:
     if report["state"] == "rejected":
         return _joined([title, *_refused(report)], "")
     sections = [_section(problem, _named(report, problem)) for problem in report["problems"]]
-    decision = [_verdict(report), *_review(report)]
+    decision = [_verdict(report), *_review(report), *comments.section(report)]
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report["edits"])]
     return _joined([title, *decision, *details], report["diff"])
 
@@ -130,6 +131,7 @@ def _review(report: Report) -> list[str]:
     commands = (
         f"git diff {compared}",
         f"patchq accept {id}     # or: git merge {branch}",
+        f"patchq send-back {id} -m TEXT",
         f"patchq discard {id}",
     )
     return [fence("\n".join(commands), "sh")]

@@ -53,7 +53,7 @@ def accept(
 ) -> Decided:
     """Land a proposal on its target, whole or the chosen edits of it; nothing is done where the
     branch does not end at the commit that the person has `seen`, if that is said."""
-    report = _proposal(world, id)
+    report = proposal(world, id)
     for _ in range(_TRIES):
         target, commit = report["target"], report["commit"]
         tip, branch = _tips(world, report)
@@ -104,7 +104,7 @@ def accept(
 def preview(world: World, id: str, only: frozenset[str]) -> Decided:
     """What `accept` of these edits would land on the target as it is now: the report with its edits
     and its diff.  Hooks do not run, and nothing is written."""
-    report = _proposal(world, id)
+    report = proposal(world, id)
     tip, branch = _tips(world, report)
     decision = _landing(world, report, tip, branch, only, frozenset())
     errors = tuple(problem for problem in decision.problems if problem.severity == "error")
@@ -160,10 +160,10 @@ def _check_that_it_waits(world: World, id: str) -> None:
     now = world.queue.load(id)
     state = now["state"] if now else "gone"
     if state != "proposed":
-        raise _decided(id, state)
+        raise decided_already(id, state)
 
 
-def _decided(id: str, state: str) -> UsageError:
+def decided_already(id: str, state: str) -> UsageError:
     return UsageError(
         f"batch {id} does not wait for review: it is {state}", f"see `patchq show {id}`"
     )
@@ -280,7 +280,7 @@ def discard(world: World, id: str, seen: str | None = None) -> Decided:
             updated = document.with_state(known, "discarded")
             world.queue.publish(claim, updated, page.to_markdown(updated))
             return Decided(updated)
-    report = _proposal(world, id)
+    report = proposal(world, id)
     branch = world.repo.branch_tip(records.branch(id))
     if seen not in (None, branch):
         return Decided(report, (_unseen(id),))
@@ -294,7 +294,7 @@ def discard(world: World, id: str, seen: str | None = None) -> Decided:
     return Decided(updated)
 
 
-def _proposal(world: World, id: str) -> CommittedReport:
+def proposal(world: World, id: str) -> CommittedReport:
     report = world.queue.load(id)
     if report is None and (past := world.queue.past(id)):
         raise UsageError(f"batch {id} does not wait for review: it is {past.state}")
@@ -302,7 +302,7 @@ def _proposal(world: World, id: str) -> CommittedReport:
         raise traces.unknown(world, id)
     sighting = traces.observe(world, report)
     if sighting.state != "proposed" or not has_commit(report):
-        raise _decided(id, sighting.state)
+        raise decided_already(id, sighting.state)
     if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
         restack.follow(world, [id])
         updated = world.queue.load(id)

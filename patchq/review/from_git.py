@@ -15,9 +15,9 @@ from graphlib import TopologicalSorter
 
 from patchq.git import records
 from patchq.git.objects import Leaf, is_regular, modes
-from patchq.model.report import Report
+from patchq.model.report import Report, waits_for_its_agent
 from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Problem, Source
-from patchq.pipeline import traces
+from patchq.pipeline import comments, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.notes import Note
 from patchq.pipeline.traces import Trace
@@ -135,13 +135,19 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
         "edits": [{**edit, "format": None, "at": None} for edit in made["edits"]],
     }
     branch = records.branch(batch.id) if batch.state == "proposed" else None
-    return document.with_state(
+    made_known = document.with_state(
         known,
         batch.state,
         branch=branch,
         duplicate_of=note.by if note else None,
         decided=document.moment(_decided(ground, batch.id, note)),
     )
+    review = note.reviews() if note else None
+    if note is None or review is None:
+        return made_known
+    review = comments.carried(repo, review, note.commit, commit)
+    asked: Report = {**made_known, "review": review}
+    return comments.with_review(repo, asked, review) if waits_for_its_agent(asked) else asked
 
 
 def _decided(ground: Ground, id: str, note: Note | None) -> float | None:

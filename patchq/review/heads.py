@@ -21,9 +21,9 @@ from time import monotonic
 from patchq.git import files
 from patchq.git.checkout import busy
 from patchq.git.repository import Repository
-from patchq.land import reports
 from patchq.model.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.model.report import WAITING
+from patchq.pipeline import traces
 from patchq.pipeline.world import World
 from patchq.queue.troubles import Troubles
 from patchq.report.secrecy import batch_id, file_name
@@ -218,7 +218,7 @@ def replaces(world: World, head: Head) -> str:
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        *_, stands = reports.successors(world, report["id"])
+        *_, stands = traces.successors(world, report["id"])
         now = world.queue.load(stands)
         if now and now["state"] in WAITING:
             return stands

@@ -30,9 +30,16 @@ from patchq.git.repository import Repository
 from patchq.land import board, collisions, presubmit, reports
 from patchq.land.board import Board
 from patchq.model.errors import Fault, ObjectDamaged, UsageError
-from patchq.model.report import IDLE, PENDING_CONFLICT, CommittedReport, Report
+from patchq.model.report import (
+    CHANGES,
+    IDLE,
+    PENDING_CONFLICT,
+    CommittedReport,
+    Report,
+    waits_for_its_agent,
+)
 from patchq.model.values import Base, Problem, Source
-from patchq.pipeline import traces
+from patchq.pipeline import comments, notes, traces
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
@@ -43,8 +50,8 @@ from patchq.report import document
 _LOG = logging.getLogger("patchq")
 _MOVED = "target.moved"
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
-_KEPT = (PENDING_CONFLICT, "base.unknown", *_LEFT_BEHIND)
-"""Warnings that stay when a batch is made again: the first is computed anew, the second says how
+_KEPT = (PENDING_CONFLICT, CHANGES, "base.unknown", *_LEFT_BEHIND)
+"""Warnings that stay when a batch is made again: the first two are written anew, the third says how
 little the response had said, and the others, in auto mode, why it waits at all."""
 
 _PIECE = 16
@@ -392,14 +399,34 @@ def _carry_out(
     if any(step.branch != step.commit for step in done):
         files.barrier(world.repo.commondir)
     for step in done:
-        now = world.queue.load(step.id)
-        named = [p for p in now["problems"] if p["code"] == PENDING_CONFLICT] if now else []
-        others = [p for p in step.updated["problems"] if p["code"] != PENDING_CONFLICT]
-        made = reports.put(world, {**step.updated, "problems": [*others, *named]})
+        made = reports.put(world, _beside(step, world.queue.load(step.id), world))
+        if waits_for_its_agent(made):
+            notes.add(world, made, before=step.branch)
         if waits := board.known(world.repo):
             waits.take(made, step.commit, world.repo)
     world.queue.sync()
     return {step.id: step.commit for step in done}
+
+
+def _beside(step: _Step, now: Report | None, world: World) -> Report:
+    """The report as it is to be, with what others wrote there since it was looked at: the
+    collisions with other batches, and what people ask for."""
+    if now is None:
+        return step.updated
+    own = (PENDING_CONFLICT, CHANGES)
+    named = [p for p in now["problems"] if p["code"] in own]
+    others = [p for p in step.updated["problems"] if p["code"] not in own]
+    made: Report = {**step.updated, "problems": [*others, *named], "retry": now["retry"]}
+    review = now["review"]
+    if review is None or not waits_for_its_agent(now):
+        return {**made, "review": review}
+    old = now["commit"]
+    if old:
+        before = {edit["id"]: edit["path"] for edit in now["edits"]}
+        after = {edit["id"]: edit["path"] for edit in made["edits"]}
+        renames = {before[id]: after[id] for id in before.keys() & after.keys()}
+        review = comments.carried(world.repo, review, old, step.commit, renames)
+    return comments.with_review(world.repo, made, review)
 
 
 def _swap(prefix: str, step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:

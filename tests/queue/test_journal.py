@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from patchq.model.report import Report
+from patchq.model.report import Report, ReviewEntry
 from patchq.model.values import Outcome, Source
 from patchq.queue import journal
 from patchq.queue.directory import DirectoryQueue, create
@@ -45,10 +45,14 @@ def test_each_change_of_state_is_told_once(root: Path) -> None:
     verdict(queue, "b", "rejected")
     middle = Events(root).last
     queue.rewrite({**first, "diff": "another"}, "page")  # no change of state
-    asks = {"state": "changes_requested", "at": 1}
-    queue.rewrite({**first, "review": asks}, "page")  # type: ignore[typeddict-unknown-key]
-    again = {**asks, "at": 2}
-    queue.rewrite({**first, "review": again}, "page")  # type: ignore[typeddict-unknown-key]
+    for seconds in (1, 2):
+        asks: ReviewEntry = {
+            "state": "changes_requested",
+            "by": "A",
+            "at": {"unix": seconds, "iso": ""},
+            "comments": [],
+        }
+        queue.rewrite({**first, "review": asks}, "page")
     queue.rewrite({**first, "state": "accepted"}, "page")
     later = [("changes_requested", "a"), ("changes_requested", "a"), ("accepted", "a")]
     whole = [("claimed", "a"), ("proposed", "a"), ("claimed", "b"), ("refused", "b"), *later]

@@ -30,6 +30,7 @@ hook: refused timeout
 worktree: dirty unseen
 target: moved busy
 depends: failed
+review: changes
 llm: not_configured timeout rate_limited server answer
 repository: damaged
 fault: repository disk crashed in_doubt hook

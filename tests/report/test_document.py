@@ -85,6 +85,7 @@ SCHEMA: dict[str, Any] = {
     "hooks": [],
     "size": {"files": int, "added": int, "deleted": int},
     "diff": TEXT,
+    "review": {},
     "retry": {"prompt": (str, NONE), "of": (str, NONE)},
     "timings": {"parse_ms": NUMBER},
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from patchq.git import records
 from patchq.land import reports
-from patchq.model.report import LANDED, NOTED, Report, SourceEntry, has_commit
+from patchq.model.report import LANDED, NOTED, Report, SourceEntry, has_commit, waits_for_its_agent
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.queue import spool
@@ -361,13 +361,22 @@ def _under(world: World, prefix: str) -> dict[str, str]:
 
 
 def _notes(world: World, there: Batches) -> Iterator[Damage]:
-    noted = {note.batch: note.state for note in notes.each(world)}
+    noted = {note.batch: note for note in notes.each(world)}
     for id, report in there.reports.items():
-        commit = report["commit"] if report["state"] in NOTED else None
-        if commit and noted.get(id) != report["state"] and world.repo.resolve_commit(commit):
+        decided = report["state"] in NOTED or waits_for_its_agent(report)
+        commit = report["commit"] if decided else None
+        note = noted.get(id)
+        says = note is not None and note.state == report["state"]
+        if note and says and waits_for_its_agent(report):
+            says = note.says(report["review"])
+        if commit and not says and world.repo.resolve_commit(commit):
             yield Damage(
                 "note.missing",
                 id,
-                f"the batch is {report['state']}, and its note does not say so",
+                f"the batch is {_state(report)}, and its note does not say so",
                 mend=partial(notes.add, world, report, "noted by fsck"),
             )
+
+
+def _state(report: Report) -> str:
+    return "sent back" if waits_for_its_agent(report) else report["state"]

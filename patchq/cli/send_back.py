@@ -1,0 +1,47 @@
+"""`patchq send-back`: ask for changes of a proposal, in words that its agent gets."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from patchq.cli import arguments, opening, output
+from patchq.cli.arguments import Argument
+from patchq.model.errors import UsageError
+from patchq.review import comment_file
+from patchq.review.comment_file import DraftComment
+from patchq.review.send_back import send_back
+from patchq.text.quote import visible
+
+ARGUMENTS = (
+    arguments.BATCH,
+    Argument("-m", "--message", metavar="TEXT", help="what is to be different, in general"),
+    Argument(
+        "--comments",
+        metavar="FILE",
+        help="comments on lines and edits: a list in JSON or YAML of {path, line, side, edit, "
+        "text}, or lines like `path:12: text` and `edit 2: text`; - for standard input",
+    ),
+)
+
+
+def run(args: Namespace) -> int:
+    said = drafts(args)
+    decided = send_back(opening.open_world(args, targeted=False), args.id, said)
+    report = decided.report
+    if args.json:
+        output.say(args, report)
+    elif not args.quiet:
+        count = len(report["review"]["comments"]) if report["review"] else 0
+        to = f"  to {report['agent']}" if report["agent"] else ""
+        print(visible(f"sent back  {report['id']}{to}  {count} comment{'' if count == 1 else 's'}"))
+    return 0
+
+
+def drafts(args: Namespace) -> list[DraftComment]:
+    """The comments that the arguments hold; `UsageError` if they hold none."""
+    if args.message is None and args.comments is None:
+        raise UsageError("nothing is said", "give -m TEXT, or --comments FILE")
+    said = [] if args.message is None else [DraftComment(args.message)]
+    if args.comments is not None:
+        said += comment_file.read(arguments.read_text(args.comments, comment_file.MAX_BYTES))
+    return said

@@ -1,0 +1,208 @@
+"""Comments on a proposal: carried along when it follows its target, shown with the lines that they
+speak of, and held against the answer.
+
+A comment's line is one of the proposal's commit, or of that commit's parent.  When the commit is
+made anew, the line goes through the difference between the two, as an edit's lines do; where it is
+there no more, the comment stays with its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from patchq import formats
+from patchq.git.merges import line_hunks
+from patchq.git.objects import is_regular
+from patchq.git.repository import Repository
+from patchq.model.errors import ObjectDamaged
+from patchq.model.report import CHANGES, CommentEntry, Report, ReviewEntry
+from patchq.model.values import LineHunk, Problem
+from patchq.pipeline.rebase.lines import Lines, image
+from patchq.report import comments as page
+from patchq.report import document
+from patchq.report.comments import CommentedLines, ShownLines
+from patchq.text.lines import split_lines
+from patchq.text.quote import decode
+
+_CONTEXT = 3
+Renames = Mapping[str, str]
+"""Paths of the one commit that are others in the next."""
+
+
+def with_review(repo: Repository, report: Report, review: ReviewEntry) -> Report:
+    """The report of a proposal that is sent back: with the comments, with the prompt by which its
+    agent answers, and with the warning that it is to."""
+    commit = report["commit"]
+    parent = next(iter(repo.parents(commit)), None) if commit else None
+    edit = next(iter(report["edits"]), None)
+    instructions = formats.instructions(
+        edit["format"] if edit else None, edit["path"] if edit else None
+    )
+    shown = shown_lines(repo, report, review)
+    prompt = page.prompt(report, review, shown, parent, instructions)
+    return document.with_review(report, review, prompt, _warning(report, review, parent))
+
+
+def _warning(report: Report, review: ReviewEntry, parent: str | None) -> Problem:
+    count = len(review["comments"])
+    base = f" and `base: {parent[:12]}`" if parent else ""
+    return Problem(
+        CHANGES,
+        f"{review['by']} asks for changes: {count} comment{'' if count == 1 else 's'}",
+        f"answer them by a response with `retries: {report['id']}`{base}",
+        severity="warning",
+    )
+
+
+# ---------------------------------------------------------------- from commit to commit
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The files of one repository, and what differs between two of them."""
+
+    repo: Repository
+
+    def of(self, commit: str | None, path: str) -> bytes | None:
+        """A file; None where there is none, or it cannot be read any more."""
+        try:
+            if commit is None or self.repo.resolve_commit(commit) is None:
+                return None
+            leaf = self.repo.leaf(self.repo.tree(commit).root, path)
+            return self.repo.raw(leaf[1]) if leaf and is_regular(leaf[0]) else None
+        except ObjectDamaged:
+            return None
+
+    def parent(self, commit: str | None) -> str | None:
+        if commit is None or self.repo.resolve_commit(commit) is None:
+            return None
+        return next(iter(self.repo.parents(commit)), None)
+
+
+@cache
+def _hunks(old: bytes, new: bytes) -> Sequence[LineHunk]:
+    return () if old == new else line_hunks(old, new)
+
+
+def carried(
+    repo: Repository, review: ReviewEntry, old: str, new: str, renames: Renames | None = None
+) -> ReviewEntry:
+    """The review of a proposal whose commit was `old`, for its commit `new`."""
+    if old == new or not repo.exists(old):
+        return review
+    texts = _Texts(repo)
+    comments = [_carried(texts, one, old, new, renames or {}) for one in review["comments"]]
+    _hunks.cache_clear()
+    return {**review, "comments": comments}
+
+
+def _carried(
+    texts: _Texts, comment: CommentEntry, old: str, new: str, renames: Renames
+) -> CommentEntry:
+    path, line = comment["path"], comment["line"]
+    if path is None:
+        return comment
+    now = renames.get(path, path)
+    if line is None:
+        return {**comment, "path": now}
+    if comment["side"] == "base":
+        before, after = texts.of(texts.parent(old), path), texts.of(texts.parent(new), now)
+    else:
+        before, after = texts.of(old, path), texts.of(new, now)
+    start, end = (0, 0)
+    if before is not None and after is not None:
+        start, end = image((line - 1, line), _hunks(before, after))
+    return {**comment, "path": now, "line": start + 1 if start < end else None}
+
+
+# ---------------------------------------------------------------- what they speak of
+
+
+def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -> Lines | None:
+    """The lines of the proposal's file that a comment is about; None for all of the file."""
+    path, line, after = comment["path"] or "", comment["line"], b""
+    if line is not None and comment["side"] != "base":
+        return line - 1, line
+    lines: Lines
+    if line is not None:
+        before, lines = texts.of(texts.parent(commit), path), (line - 1, line)
+    else:
+        edit = next((e for e in report["edits"] if e["id"] == comment["edit"]), None)
+        if edit is None or not edit["lines"] or report["base"] is None:
+            return None
+        before, lines = (
+            texts.of(report["base"]["commit"], path),
+            (
+                edit["lines"][0] - 1,
+                edit["lines"][1],
+            ),
+        )
+    after = texts.of(commit, path) or b""
+    return image(lines, _hunks(before, after)) if before is not None else None
+
+
+def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
+    """For each comment the lines round what it speaks of, on either side."""
+    texts, commit = _Texts(repo), report["commit"]
+    found = []
+    for comment in review["comments"]:
+        path, some = comment["path"], CommentedLines()
+        new = texts.of(commit, path) if path else None
+        base = texts.of(texts.parent(commit), path) if path else None
+        region = _region(texts, report, comment, commit) if commit and path else None
+        if region is not None:
+            back = [(b0, b1, a0, a1) for a0, a1, b0, b1 in _hunks(base or b"", new or b"")]
+            there = image(region, back)
+            if comment["side"] == "base" and comment["line"]:
+                there = (comment["line"] - 1, comment["line"])
+            some = CommentedLines(_some(new, region), _some(base, there))
+        found.append(some)
+    _hunks.cache_clear()
+    return found
+
+
+def _some(text: bytes | None, region: Lines) -> ShownLines:
+    """The region with a few lines round it."""
+    if text is None:
+        return ShownLines()
+    first = max(0, region[0] - _CONTEXT)
+    lines = split_lines(text)[first : region[1] + _CONTEXT]
+    return ShownLines(first + 1, tuple(decode(line).removesuffix("\n") for line in lines))
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def answered(repo: Repository, before: Report, new: str) -> ReviewEntry | None:
+    """What the commit `new` makes of each comment on the batch that it stands for."""
+    review, old = before["review"], before["commit"]
+    if review is None or old is None:
+        return review
+    texts = _Texts(repo)
+    found: list[CommentEntry] = []
+    for comment in review["comments"]:
+        changed = _changed(texts, before, comment, old, new)
+        found.append({**_carried(texts, comment, old, new, {}), "changed": changed})
+    _hunks.cache_clear()
+    return {**review, "state": "answered", "comments": found}
+
+
+def _changed(
+    texts: _Texts, report: Report, comment: CommentEntry, old: str, new: str
+) -> bool | None:
+    """Whether what a comment speaks of is not as it was; a line that comes beside it counts only
+    where it speaks of no line of its own."""
+    path = comment["path"]
+    if path is None:
+        return None
+    before, after = texts.of(old, path), texts.of(new, path)
+    region = _region(texts, report, comment, old)
+    if region is None or before is None or after is None:
+        return before != after
+    first, end = region
+    return any(
+        (a0 < end and first < a1) or (a0 <= end and first <= a1 and (a0 == a1 or first == end))
+        for a0, a1, _, _ in _hunks(before, after)
+    )
