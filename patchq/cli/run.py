@@ -8,6 +8,7 @@ from functools import partial
 
 from patchq.cli import confirm, opening, output, places
 from patchq.cli.session import Session
+from patchq.model.errors import Interrupted
 from patchq.service.serve import drain
 
 
@@ -15,7 +16,7 @@ def run(args: Namespace) -> int:
     world = opening.open_world(args)
     session = Session(args, world, partial(output.say, args), lasting=False)
     places.setup_log(args, world.config)
-    with suppress(confirm.Quit):  # what was asked about waits for the next run
+    with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
         drain(session.world, session.control, session.tell, session.upkeep, session.refresh)
     if session.ended_early:
         return 130

@@ -40,6 +40,7 @@ class Session:
     ) -> None:
         self.control = Control()
         self.control.install()
+        self.control.end_now = world.cut.set
         world.queue.acquire()
         args.opened.push(partial(_release, world))
         world = replace(world, hand=Hand(world.queue_root))

@@ -1,19 +1,30 @@
-"""`patchq stop`: ask the daemon to finish the batch in hand and exit."""
+"""`patchq stop`: ask the daemon to finish the batch in hand and exit, or to leave that."""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
+import sys
 import time
 from argparse import Namespace
 from contextlib import suppress
+from pathlib import Path
 
-from patchq.cli import output, places
+from patchq.cli import arguments, output, places
 from patchq.model.errors import Busy, UsageError
+from patchq.queue.hand import STOP_NOW, activities, told
 from patchq.queue.lock import lock_owner
+from patchq.text.quote import visible
 
+ARGUMENTS = (
+    arguments.Argument(
+        "--now", action="store_true", help="end its hooks, and leave the batch to the next start"
+    ),
+)
 _WAIT_SECONDS = 60.0
+_PATIENCE_SECONDS = 1.0
+"""After so long it says what is waited for."""
 _PAUSE_SECONDS = 0.02
 
 
@@ -33,14 +44,31 @@ def run(args: Namespace) -> int:
         )
     try:
         with suppress(ProcessLookupError):  # it stopped by itself
-            os.kill(owner.pid, signal.SIGTERM)
+            os.kill(owner.pid, STOP_NOW if args.now else signal.SIGTERM)
     except PermissionError:
         raise UsageError(
             f"process {owner.pid} belongs to another user", "run the command as that user"
         ) from None
+    said, patience = "", time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:
         now = lock_owner(root)
         if now is None or now.pid not in (owner.pid, None):
             return output.emit(args, {"stopped": owner.pid}, f"process {owner.pid} has stopped")
+        if time.monotonic() > patience:
+            said = _say(args, root, said)
         time.sleep(_PAUSE_SECONDS)
-    raise Busy(f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s", "try again later")
+    doing = told(activities(root), batches=True)
+    raise Busy(
+        f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s{doing and f': {doing}'}",
+        "it ends when that is done; `patchq stop --now` leaves the batch to the next start",
+    )
+
+
+def _say(args: Namespace, root: Path, said: str) -> str:
+    """Say what is waited for, where it is another thing than was said; what it is now."""
+    doing = activities(root)
+    names = " ".join(f"{one.batch}/{one.hook}" for one in doing)
+    if doing and names != said and not args.quiet:
+        what = told(doing, batches=True)
+        print(visible(f"patchq: waiting for {what}; `--now` ends that"), file=sys.stderr)
+    return names

@@ -13,7 +13,7 @@ from pathlib import Path
 from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.session import Session
 from patchq.config.schema import Config
-from patchq.model.errors import Fault, QueueLocked, RepositoryFault
+from patchq.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.queue.lock import lock_owner
@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
     session = Session(args, world, say, lasting=True)
     try:
         places.setup_log(args, world.config, args.log)
-        with suppress(confirm.Quit):  # what was asked about waits for the next start
+        with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
             serve(
                 session.world,
                 session.control,

@@ -217,9 +217,10 @@ class Engine:
                     )
             return self._jails
 
-    def tell(self, step: Step, report: Report, path: Path, where: Path) -> HookRun:
+    def tell(self, step: Step, report: Report, path: Path, where: Path, cut: Event) -> HookRun:
         """Let a hook know of a verdict, whose report is at `path`; it runs in the directory
-        `where`, as a plain process; without a network if it is to have none."""
+        `where`, as a plain process; without a network if it is to have none.  Raises `Cancelled`
+        once `cut` is set."""
         with slot(self._rooms) as own:
             env = _environment(
                 step,
@@ -242,7 +243,7 @@ class Engine:
                 stdin=b"" if step.git else json.dumps(report).encode(),
                 network=step.network or not self._jailed(),
             )
-            with run(job, Event()) as end:
+            with run(job, cut) as end:
                 return as_run(step, end)
 
 
@@ -405,8 +406,8 @@ class Notifier:
     """Runs the hooks that are told, each at most twice at once: one that hangs keeps neither the
     others nor the work waiting.  What waits is read from its report when its turn comes."""
 
-    def __init__(self, engine: Engine, queue: Path, where: Path) -> None:
-        self._engine, self._queue, self._where = engine, queue, where
+    def __init__(self, engine: Engine, queue: Path, where: Path, cut: Event) -> None:
+        self._engine, self._queue, self._where, self._cut = engine, queue, where, cut
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._hung: set[str] = set()
         """The hooks that did not end the last time."""
@@ -441,7 +442,7 @@ class Notifier:
         self._pools[step.id].submit(self._run, step, report["id"], report["state"], path)
 
     def _run(self, step: Step, id: str, state: State, path: Path) -> None:
-        if self._closing and step.id in self._hung:
+        if self._cut.is_set() or (self._closing and step.id in self._hung):
             self._untold[step.id] += 1
             return
         with logs.about(id):
@@ -449,12 +450,16 @@ class Notifier:
                 told = report(path.read_bytes())
                 if told is None:
                     raise OSError(ENODATA, os.strerror(ENODATA))
-                run = self._engine.tell(step, {**told, "state": state}, path, self._where)
+                run = self._engine.tell(
+                    step, {**told, "state": state}, path, self._where, self._cut
+                )
                 hung = self._engine.see(step, run, id)
                 (self._hung.add if hung else self._hung.discard)(step.id)
                 if run.exit != 0:
                     how = "did not end in time" if run.exit is None else f"ended with {run.exit}"
                     _LOG.warning("the hook %s %s for %s: %s", step.id, how, id, run.output)
+            except Cancelled:
+                self._untold[step.id] += 1
             except OSError as error:
                 _LOG.warning("the hook %s was not told of %s: %s", step.id, id, error.strerror)
             except Fault as fault:
@@ -466,4 +471,4 @@ class Notifier:
         for pool in self._pools.values():
             pool.shutdown()
         for step, number in self._untold.items():
-            _LOG.warning("the hook %s does not end, and was not told of %d more", step, number)
+            _LOG.warning("the hook %s was ended, or does not end: %d left untold", step, number)

@@ -110,3 +110,8 @@ class QueueLocked(Fault):
     code = "usage"
     exit_status = 75
     retryable = True
+
+
+class Interrupted(BaseException):
+    """A person ends the work at once; what is in hand waits for the next start, as after a crash.
+    It is no `Exception`, so that nobody takes it for a defect on the way."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
+from threading import Event
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,8 @@ class World(Ground):
     """What the model said before."""
     stop: Stop
     """Cuts short what the model is asked, once the daemon is told to stop."""
+    cut: Event
+    """Ends the hooks that are being told, once the daemon is to end at once."""
     clock: Callable[[], float] = time
     ask: Callable[[Claim], Choice | None] | None = None
     """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
@@ -196,6 +199,7 @@ def compose(ground: Ground) -> World:
     repo, root = ground.repo, ground.queue_root
     opened = ExitStack()
     opened.callback(repo.close)
+    cut = Event()
 
     @cache
     def engine() -> Engine:
@@ -208,7 +212,7 @@ def compose(ground: Ground) -> World:
     def notifier() -> Notifier:
         from patchq.hooks.engine import Notifier
 
-        built = Notifier(engine(), root, repo.workdir or repo.gitdir)
+        built = Notifier(engine(), root, repo.workdir or repo.gitdir, cut)
         opened.callback(built.close)
         return built
 
@@ -223,6 +227,7 @@ def compose(ground: Ground) -> World:
         notifier,
         Cache(root / "answers"),
         Stop(),
+        cut,
     )
 
 

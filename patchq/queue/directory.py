@@ -482,9 +482,12 @@ class DirectoryQueue:
     @disk_faults
     def pending(self, id: str) -> Pending | None:
         """The response without a verdict that has the id, or would get it; held ones have one."""
-        if not valid(id) or self.load(id) is not None:
-            return None
-        return hand.find(self.root, id, self._register.token(id))
+        for _ in range(2):  # it may go from one place to the next meanwhile
+            if not valid(id) or self.load(id) is not None:
+                return None
+            if found := hand.find(self.root, id, self._register.token(id)):
+                return found
+        return None
 
     def _folder(self, id: str) -> Folder | None:
         """Where the report is."""

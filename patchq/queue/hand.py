@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
@@ -24,10 +25,13 @@ from patchq.queue.inbox import ignored
 from patchq.queue.lock import lock_owner
 
 HAND = "hand"
+STOP_NOW = signal.SIGUSR1
+"""Ends whoever empties the inbox at once."""
 Stage = Literal["deciding", "asking", "checking"]
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _MOST_READ = 256 << 10
 _HEADER_BYTES = 4096
+_MOST_TOLD = 5
 _MOST_OPENED = 200
 """Files of the inbox that are looked into for the id that they give themselves."""
 _ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
@@ -119,10 +123,17 @@ class Pending:
             return f"in the inbox for {_long(now - self.since)}"
         if not self.doing:
             return f"in hand for {_long(now - self.since)}"
-        return "in hand: " + ", ".join(
-            f"{one.stage}{f' by {one.hook}' if one.hook else ''} for {_long(now - one.since)}"
-            for one in self.doing
-        )
+        return f"in hand: {told(self.doing)}"
+
+
+def told(doing: Sequence[Activity], *, batches: bool = False) -> str:
+    """What is done, in words; with the `batches` where they are not known."""
+    now = time.time()
+    return ", ".join(
+        f"{f'{one.batch} ' if batches else ''}{one.stage}{f' by {one.hook}' if one.hook else ''} "
+        f"for {_long(now - one.since)}"
+        for one in doing[:_MOST_TOLD]
+    )
 
 
 def _long(seconds: float) -> str:
@@ -151,20 +162,22 @@ def activities(root: Path) -> list[Activity]:
     return []
 
 
-def in_hand(root: Path) -> list[Pending]:
-    """What was claimed and has no verdict, by the names of the files, the oldest first; held
-    batches have a report, and are left out."""
+def in_hand(root: Path, id: str | None = None) -> list[Pending]:
+    """What was claimed and has no verdict, by the names of the files, or what gives itself this id,
+    the oldest first; held batches have a report, and are left out."""
     found, names = [], spool.listed(root / "active")
     held = {spool.token_of(name) for name in names if name.endswith((".held", ".ends"))}
     now = activities(root)
     for entry in names:
-        token = spool.token_of(entry)
-        name = spool.response_in(entry)
+        token, name, path = spool.token_of(entry), spool.response_in(entry), root / "active" / entry
         if token == entry and token not in held:
-            name = next(iter(spool.listed(root / "active" / entry)), None)
+            name = next(iter(spool.listed(path)), None)
+            path /= name or ""
         if token is None or name is None or token in held:
             continue
-        found.append(_claimed(stem_id(name), token, name, now))
+        own = stem_id(name)
+        if id is None or id == own or _own_id(path) == id:
+            found.append(_claimed(id or own, token, name, now))
     return found
 
 
@@ -196,7 +209,7 @@ def find(root: Path, id: str, token: str | None) -> Pending | None:
         if own:
             with suppress(OSError):
                 return Pending(id, name, "inbox", path.lstat().st_mtime)
-    return next((one for one in in_hand(root) if one.id == id), None)
+    return next(iter(in_hand(root, id)), None)
 
 
 def _own_id(path: Path) -> str | None:

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic, sleep
 from types import FrameType
 
@@ -17,9 +18,10 @@ from patchq.config.schema import Config
 from patchq.git.checkout import registered
 from patchq.git.files import keep_heap_small
 from patchq.land import worker
-from patchq.model.errors import Fault, UsageError
+from patchq.model.errors import Fault, Interrupted, UsageError
 from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
+from patchq.queue.hand import STOP_NOW, activities, told
 from patchq.review import restack
 from patchq.review.heads import Heads
 from patchq.service.upkeep import Upkeep
@@ -43,13 +45,23 @@ class Control:
     caught: list[int] = field(default_factory=list)
     cut_short: Callable[[], None] = lambda: None
     """Ends what the batch in hand need not wait for."""
+    now: bool = False
+    """Whether the batch in hand is left to the next start."""
+    end_now: Callable[[], None] = lambda: None
+    """Ends what runs beside the work."""
+    _said: bool = False
 
     def install(self) -> None:
-        """SIGTERM and SIGINT stop after the batch in hand, SIGHUP reads the configuration anew."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        """SIGTERM and SIGINT stop after the batch in hand, SIGINT again or SIGUSR1 at once; SIGHUP
+        reads the configuration anew."""
+        for number in (signal.SIGTERM, signal.SIGINT, STOP_NOW, signal.SIGHUP):
             signal.signal(number, self._caught)
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
+        again = number == STOP_NOW or (number == signal.SIGINT and self.interrupted)
+        if again and not self.now:
+            self.now = True
+            self.end_now()
         self.caught.append(number)
         if number == signal.SIGHUP:
             self.reload = True
@@ -57,6 +69,17 @@ class Control:
             self.stop = True
             self.cut_short()
         self.ring()
+
+    def pulse(self, world: World, alive: Callable[[], None]) -> None:
+        """Called often by the thread that does the work: it raises `Interrupted` once the work is
+        to end at once, and says once what is waited for."""
+        alive()
+        if self.now:
+            raise Interrupted
+        if self.stop and not self._said:
+            self._said = True
+            waits = told(activities(world.queue_root), batches=True) or "what is in hand"
+            _LOG.info("stopping after %s; Ctrl-C again, or `patchq stop --now`, ends that", waits)
 
     @property
     def interrupted(self) -> bool:
@@ -80,7 +103,7 @@ def serve(
     doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
     control.ring, control.cut_short = doorbell.ring, world.stop.set
     desk = RequestDesk(world, doorbell.ring)
-    world = replace(world, desk=desk, pulse=upkeep.manager.alive)
+    world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
     _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
     recovered, looked = False, 0.0
@@ -207,7 +230,7 @@ def drain(
     as a quiet one takes to count as complete, and no longer."""
     control.cut_short = world.stop.set
     with closing(RequestDesk(world)) as desk:
-        world = replace(world, desk=desk, pulse=upkeep.manager.alive)
+        world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
         worker.start(world, tell)
         Heads().look(world)
         restack.settle(world, rest=False)
