@@ -17,7 +17,8 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from patchq.git import records
-from patchq.git.objects import CommitInfo
+from patchq.git.merges import fork_of
+from patchq.git.objects import CommitInfo, Leaf
 from patchq.git.reffiles import heads, ref_names
 from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged, UsageError
@@ -43,6 +44,9 @@ _MOST_COMMITS = 1000
 _MOST_SHOWN = 200
 """Characters of an id that nobody knows."""
 _MOST_BASES = 64
+_MOST_CHANGED, _MOST_PATHS = 1024, 500
+"""Commits whose changes are remembered, and the files of each; a batch changes fewer."""
+Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
 # Where a batch is found first, that tells its state; a crash may leave it in two of them.
 _STATES: Mapping[str, State] = {
     records.LANDED: "applied",
@@ -203,31 +207,75 @@ def successor(report: Delivery, repo: Repository, tip: str) -> str | None:
     base = report["base"]
     source = f"sha256:{report['source']['sha256']}"
     start = repo.resolve_commit(base["commit"]) if base else None
-    named = _carriers(repo, tip, start).get(report["id"], ())
+    named = _walk(repo, tip, start).carriers.get(report["id"], ())
     return next((commit for commit, sources in named if source in sources), None)
 
 
-_Carriers = Mapping[str, Sequence[tuple[str, Sequence[str]]]]
-_walked: WeakKeyDictionary[Repository, tuple[str, dict[str | None, _Carriers]]] = (
-    WeakKeyDictionary()
-)
+def alike(repo: Repository, own: str, tip: str) -> str | None:
+    """The commit since `own` left the branch of `tip` that makes of it the same tree, or the same
+    files of the same files: a person squashed it, and wrote another message.
+
+    What names batches in its trailers is these batches'.
+    """
+    start = fork_of(repo, own, tip)
+    if start in (None, own, tip):
+        return None
+    assert start is not None
+    plain = _walk(repo, tip, start).plain
+    if not plain or not (wanted := repo.changes(start, own)):
+        return None
+    root = repo.tree(own).root
+    for commit in plain:
+        parents = repo.parents(commit)
+        if len(parents) == 1 and (
+            repo.tree(commit).root == root or _changes(repo, parents[0], commit) == wanted
+        ):
+            return commit
+    return None
+
+
+_changed: WeakKeyDictionary[Repository, dict[str, Changes]] = WeakKeyDictionary()
+"""What commits did that were asked for lately."""
+
+
+def _changes(repo: Repository, parent: str, commit: str) -> Changes:
+    known = _changed.setdefault(repo, {})
+    if commit not in known:
+        if len(known) >= _MOST_CHANGED:
+            known.clear()
+        found = repo.changes(parent, commit)
+        known[commit] = found if len(found) <= _MOST_PATHS else {}
+    return known[commit]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The commits between two: those that name batches in their trailers, by these batches' ids,
+    each with the sources that it names; and the others."""
+
+    carriers: Mapping[str, Sequence[tuple[str, Sequence[str]]]]
+    plain: Sequence[str]
+
+
+_walked: WeakKeyDictionary[Repository, tuple[str, dict[str | None, History]]] = WeakKeyDictionary()
 """What was found between a tip and the bases that were asked for: very many batches may wait."""
 
 
-def _carriers(repo: Repository, tip: str, start: str | None) -> _Carriers:
-    """The commits between the two that name batches in their trailers, by these batches' ids, each
-    with the sources that it names."""
+def _walk(repo: Repository, tip: str, start: str | None) -> History:
     of, found = _walked.get(repo, ("", {}))
     if of != tip or len(found) >= _MOST_BASES:
         found = {}
         _walked[repo] = tip, found
     if start not in found:
         carriers: dict[str, list[tuple[str, Sequence[str]]]] = defaultdict(list)
+        plain = list[str]()
         for commit in repo.commits(tip, start, _MOST_COMMITS):
             named = message.trailers(commit.message)
             for id in named.get("Patchq-Batch", []):
                 carriers[id].append((commit.oid, named.get("Patchq-Source", [])))
-        found[start] = dict(carriers)
+            if "Patchq-Batch" not in named:
+                plain.append(commit.oid)
+        found[start] = History(dict(carriers), plain)
     return found[start]
 
 
@@ -261,7 +309,7 @@ def _observed(ground: Ground, report: CommittedReport) -> Sighting:
     if tip is not None:
         if repo.is_ancestor(branch or commit, tip):
             return Sighting("accepted", "merged by hand", branch or commit)
-        if other := successor(report, repo, tip):
+        if other := successor(report, repo, tip) or alike(repo, branch or commit, tip):
             return Sighting("accepted", "landed by hand, as another commit", other)
     if branch is None:
         return Sighting("discarded", "its branch was deleted by hand")

@@ -78,6 +78,19 @@ def squash(repo: Path) -> None:
     git("commit", "-q", "-m", git("log", "-1", "--format=%B", "patchq/x", cwd=repo), cwd=repo)
 
 
+def squash_with_another_message(repo: Path) -> None:
+    git("merge", "-q", "--squash", "patchq/x", cwd=repo)
+    git("commit", "-q", "-m", "What I call it (#12)", cwd=repo)
+    commit_files(repo, {"a.txt": "one\n2\n3\n"})
+
+
+def squash_behind_another_and_delete(repo: Path) -> None:
+    commit_files(repo, {"b.txt": "B\n"})
+    git("merge", "-q", "--squash", "patchq/x", cwd=repo)
+    git("commit", "-q", "-m", "What I call it (#12)", cwd=repo)
+    git("branch", "-q", "-D", "patchq/x", cwd=repo)
+
+
 def merge_with_a_person_s_commit(repo: Path) -> None:
     git("checkout", "-q", "patchq/x", cwd=repo)
     commit_files(repo, {"b.txt": "mine\n"})
@@ -87,6 +100,7 @@ def merge_with_a_person_s_commit(repo: Path) -> None:
 
 LANDINGS = [
     merge_fast_forward, merge_commit, merge_and_delete, rebase, cherry_pick, squash,
+    squash_with_another_message, squash_behind_another_and_delete,
     merge_with_a_person_s_commit,
 ]  # fmt: skip
 
@@ -105,6 +119,14 @@ def test_landing_by_hand_is_noticed(repo: Path, land: Any) -> None:
     assert refs(repo, "refs/heads/patchq") == []
     assert "accepted" in (repo / ".patchq/done/x.report.md").read_text()
     assert patchq("status", cwd=repo).out.count("\n") == 3, "nothing waits"
+
+
+def test_the_same_change_by_another_batch_is_not_this_one(repo: Path) -> None:
+    (repo / ".patchq/inbox/y.md").write_text("In other words.\n\n" + EDIT)
+    patchq("run", cwd=repo, code=None)
+    patchq("accept", "y", cwd=repo)
+    commit_files(repo, {"b.txt": "2\n"}, "Something else")
+    assert patchq("--json", "status", "x", cwd=repo).json()["state"] == "proposed"
 
 
 def test_deletion_by_hand_is_noticed(repo: Path) -> None:

@@ -311,7 +311,8 @@ def test_what_was_taken_back_does_not_land_with_a_proposal(repo: Path, noticed: 
 
 def test_what_is_there_already_is_said(repo: Path) -> None:
     run(repo, x=change(5, 5))
-    commit_files(repo, {"a.txt": TEXT.replace("line 5\n", "LINE 5\n")})
+    more = TEXT.replace("line 5\n", "LINE 5\n").replace("line 15\n", "more\n")
+    commit_files(repo, {"a.txt": more})
     run(repo)
     (problem,) = moved(repo, "x")
     assert "there already" in problem["message"] or "conflict.base" in problem["message"]
@@ -320,7 +321,8 @@ def test_what_is_there_already_is_said(repo: Path) -> None:
 
 def test_accept_of_what_is_there_already_says_so(repo: Path) -> None:
     run(repo, x=change(5, 5))
-    commit_files(repo, {"a.txt": TEXT.replace("line 5\n", "LINE 5\n")})
+    more = TEXT.replace("line 5\n", "LINE 5\n").replace("line 15\n", "more\n")
+    commit_files(repo, {"a.txt": more})
     done = patchq("accept", "x", cwd=repo, code=1)
     assert "all that x changes is on main already" in done.err
     assert "patchq discard x" in done.err
