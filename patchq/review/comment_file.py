@@ -56,10 +56,11 @@ def read(data: bytes) -> list[DraftComment]:
         raise UsageError(message, "write them as UTF-8") from None
     if re.match(r"\s*([\[{]|-[ \t]+\S|comments:)", text):
         return _listed(_value(text))
-    return list(_lines(text))
+    return list(plain(text))
 
 
-def _lines(text: str) -> Iterator[DraftComment]:
+def plain(text: str) -> Iterator[DraftComment]:
+    """The comments of plain lines, whatever they look like."""
     found: dict[str, Any] = {}
     said: list[str] = []
     for line in text.split("\n"):

@@ -77,13 +77,13 @@ def _decide(
     id, deed = request.path_params["id"], request.path_params["deed"]
     try:
         with deciding.world(writes=True) as world:
-            ended = decisions.take(world, id, deed, fields)
-            if ended is None:
+            result = decisions.take(world, id, deed, fields)
+            if result is None:
                 return RedirectResponse(f"/batch/{id}", 303)
         with looking.world() as world:
             version = live.version(world.queue_root)
-            shown = batch.view(world, {"id": id}, ended)
-            return _html(shown, request, version, 409 if ended.problems else 200)
+            shown = batch.view(world, {"id": id}, result)
+            return _html(shown, request, version, 409 if result.problems else 200)
     except Exception as error:
         return _failed(error, request)
 

@@ -10,7 +10,7 @@ from patchq.cli.page import colours
 from patchq.cli.page.decisions import FormResult, Preview
 from patchq.cli.page.shown import Shown
 from patchq.git import records
-from patchq.model.report import Report, has_commit
+from patchq.model.report import CommentEntry, Report, has_commit
 from patchq.model.values import FileChange
 from patchq.pipeline.world import World
 from patchq.report.page import to_markdown
@@ -21,13 +21,15 @@ from patchq.text.quote import decode
 _MOST_ROWS = 3000
 """Of all files together; what is behind them is one fold."""
 _LEAST_ROWS = 20
+Place = tuple[str | None, int]
+"""A side and a line of it."""
 
 
-def view(world: World, asked: Mapping[str, str], ended: FormResult | None = None) -> Shown:
-    """The batch as it stands now; `ended` is why a decision was not taken, or what it would do."""
+def view(world: World, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
+    """The batch as it stands now; `result` is why a decision was not taken, or what it would do."""
     report, note = batches.seen(world, *batches.find(world, asked["id"]))
     commit, changes = _changes(world, report)
-    choice = ended.choice if ended else None
+    choice = result.choice if result else None
     values = {
         "report": report,
         "note": note,
@@ -36,10 +38,11 @@ def view(world: World, asked: Mapping[str, str], ended: FormResult | None = None
         "risk": risk.risk(report),
         "files": list(_files(report, changes)),
         "page": to_markdown(report),
-        "problems": ended.problems if ended else (),
+        "problems": result.problems if result else (),
         "choice": choice,
         "ticked": _ticked(report, choice),
         "at": _place(asked),
+        "written": result.written if result else "",
     }
     return Shown("batch.html", report["id"], values)
 
@@ -73,22 +76,39 @@ def _files(report: Report, changes: tuple[FileChange, ...]) -> Iterator[dict[str
     for change in sorted(changes, key=lambda change: change.path):
         (file,) = rows.side_by_side(report, [change], most=max(_LEAST_ROWS, left))
         left -= len(file.rows)
-        yield {"file": file, "rows": list(_rows(file, change))}
+        yield {"file": file, "rows": list(_rows(report, file, change))}
 
 
-def _rows(file: FileRows, change: FileChange) -> Iterator[dict[str, Any]]:
+def _rows(report: Report, file: FileRows, change: FileChange) -> Iterator[dict[str, Any]]:
     """The rows with their cells as HTML; `starts` tells where another edit begins."""
     old = colours.lines(file.renamed_from or file.path, decode(change.before or b""))
     new = colours.lines(file.path, decode(change.after or b""))
+    said = _said(report, file.path)
     before: tuple[str, ...] = ()
     for row in file.rows:
         yield {
             "row": row,
+            "comments": [one for cell in _places(row) for one in said.get(cell, ())],
             "old": _cell(row, row.old, old),
             "new": _cell(row, row.new, new),
             "starts": bool(row.edits) and row.edits != before,
         }
         before = row.edits
+
+
+def _said(report: Report, path: str) -> Mapping[Place, list[CommentEntry]]:
+    """The comments on a file's lines, by their place."""
+    said: dict[Place, list[CommentEntry]] = {}
+    for one in report["review"]["comments"] if report["review"] else ():
+        if one["path"] == path and one["line"] is not None:
+            said.setdefault((one["side"], one["line"]), []).append(one)
+    return said
+
+
+def _places(row: Row) -> Iterator[Place]:
+    if row.kind != "fold":
+        yield from (("base", row.old.line),) if row.old else ()
+        yield from (("new", row.new.line),) if row.new else ()
 
 
 def _cell(row: Row, cell: Cell | None, lines: tuple[tuple[colours.Run, ...], ...]) -> str:

@@ -5,14 +5,17 @@ Each form carries the commit that the page showed, so that nothing lands unseen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from patchq.model.errors import UsageError
 from patchq.model.report import EditEntry
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
-from patchq.review import decide
+from patchq.review import comment_file, decide
+from patchq.review.send_back import send_back
 
 Fields = Sequence[tuple[str, str]]
 """A form's names and values, in its order."""
@@ -23,6 +26,8 @@ class FormResult:
     """Why nothing was done, or what the choice of edits would do."""
 
     problems: tuple[Problem, ...] = ()
+    written: str = ""
+    """The comments that were not taken, as plain lines: what a person wrote is not lost."""
     choice: Preview | None = None
 
 
@@ -38,10 +43,36 @@ class Preview:
 
 
 def take(world: World, id: str, deed: str, fields: Fields) -> FormResult | None:
-    """Do what the form asks for; None when it is done.  `UsageError` for what cannot be."""
-    if deed not in _DEEDS:
-        raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
-    return _DEEDS[deed](world, id, fields)
+    """Do what the form asks for; None when it is done."""
+    try:
+        if deed not in _DEEDS:
+            raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
+        return _DEEDS[deed](world, id, fields)
+    except UsageError as error:
+        problem = Problem(error.code, error.message, error.hint)
+        return FormResult((problem,), "\n".join(_written(fields)))
+
+
+def _placed(fields: Fields) -> list[dict[str, Any]]:
+    """The comments on lines: each with its place before it."""
+    found, place = [], dict[str, Any]()
+    for name, value in fields:
+        if name in ("path", "side"):
+            place[name] = value
+        elif name == "line":
+            place[name] = int(value) if value.isdecimal() and len(value) < 10 else value
+        elif name == "words" and value.strip():
+            found.append({**place, "text": value.replace("\r\n", "\n")})
+    return found
+
+
+def _written(fields: Fields) -> Iterator[str]:
+    """What was said, as plain lines."""
+    yield from (value for name, value in fields if name == "all" and value.strip())
+    for one in _placed(fields):
+        old = "-" if one.get("side") == "base" else ""
+        words = one["text"].replace("\n", "\n    ")
+        yield f"{one.get('path')}:{old}{one.get('line')}: {words}"
 
 
 def _accept(world: World, id: str, fields: Fields) -> FormResult | None:
@@ -61,10 +92,19 @@ def _discard(world: World, id: str, fields: Fields) -> FormResult | None:
     return _ended(decide.discard(world, id, seen=_seen(fields)))
 
 
+def _send_back(world: World, id: str, fields: Fields) -> FormResult | None:
+    general = "\n".join(value for name, value in fields if name == "all")
+    drafts = list(comment_file.plain(general.replace("\r\n", "\n")))
+    if placed := _placed(fields):
+        drafts += comment_file.read(json.dumps(placed).encode())
+    return _ended(send_back(world, id, drafts, seen=_seen(fields)))
+
+
 _DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
     "accept": _accept,
     "choose": _choose,
     "discard": _discard,
+    "send-back": _send_back,
 }
 
 

@@ -22,7 +22,7 @@ def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
     told = patchq("--json", "status", cwd=repo).json()
     for one in told["waiting"]:
         assert f'href="/batch/{one["id"]}"' in page
-    assert f"{len(told['waiting'])} of {len(told['waiting'])} for review" in page
+    assert f"{len(told['waiting'])} for you" in page
     assert "&lt;b&gt;writer&lt;/b&gt;" in page
     some = person.look("/?agent=writer-2")
     assert 'href="/batch/other"' in some
@@ -57,7 +57,7 @@ def test_accept_takes_what_was_looked_at(person: Person, repo: Path) -> None:
     assert state(repo, "twice") == "accepted"
     assert git("show", "HEAD:a.txt", cwd=repo).split()[1] == "2"
     again = person.send("/batch/twice/accept", [("commit", commit_of(page))])
-    assert again.code == 404
+    assert again.code == 409
     assert "does not wait for review" in again.text
 
 
@@ -73,7 +73,7 @@ def test_what_moved_is_shown_again(person: Person, repo: Path) -> None:
             assert commit_of(answer.text) == ours
     assert state(repo, "other") == "proposed"
     for fields in ([], [("commit", "")], [("commit", "HEAD")]):
-        assert person.send("/batch/other/discard", fields).code in (404, 409)
+        assert person.send("/batch/other/discard", fields).code == 409
     assert person.send("/batch/other/discard", [("commit", ours)]).code == 303
     assert state(repo, "other") == "discarded"
 
@@ -91,7 +91,7 @@ def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -
         (("edit", "9"),): "has no edit 9",
     }.items():
         answer = person.send("/batch/fix/choose", [("commit", commit), *fields])
-        assert (answer.code, why in answer.text) == (404, True)
+        assert (answer.code, why in answer.text) == (409, True)
     chosen = [("commit", commit), ("chosen", "1"), ("edit", "2")]
     assert person.send("/batch/fix/accept", chosen).code == 303
     assert git("show", "HEAD:a.txt", cwd=repo).split()[::3] == ["one", "4"]
@@ -113,3 +113,24 @@ def test_a_change_is_told(person: Person, repo: Path) -> None:
             heard += stream.recv(4096)
     assert b"data:" in heard
     assert json.loads(patchq("--json", "status", "hostile", cwd=repo).out)["state"] == "discarded"
+
+
+def test_words_go_back(person: Person, repo: Path) -> None:
+    commit = commit_of(person.look("/batch/moved"))
+    words = "- keep the name\n- say why <b>now</b>"
+    fields = [
+        ("commit", commit), ("path", "a.txt"), ("side", "new"), ("line", "2"), ("words", words),
+        ("path", "a.txt"), ("side", "base"), ("line", "1"), ("words", ""), ("all", "- in general"),
+    ]  # fmt: skip
+    wrong = [(name, "99" if value == "2" else value) for name, value in fields]
+    refused = person.send("/batch/moved/send-back", wrong)
+    assert refused.code == 409
+    assert "no line 99" in refused.text
+    assert "a.txt:99: - keep the name" in refused.text
+    assert person.send("/batch/moved/send-back", fields).code == 303
+    page = person.look("/batch/moved")
+    assert "say why &lt;b&gt;now" in page
+    said = patchq("--json", "show", "moved", cwd=repo).json()["review"]["comments"]
+    assert [(one["line"], one["text"]) for one in said] == [(None, "- in general"), (2, words)]
+    empty = person.send("/batch/moved/send-back", [("commit", commit), ("all", "  ")])
+    assert "there is no comment" in empty.text
