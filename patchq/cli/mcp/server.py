@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from patchq import __version__
@@ -37,16 +35,12 @@ def run(args: Namespace) -> int:
     tools = Tools(door, args.agent)
     server = make(tools, Updates(door), args.read_only)
     if args.http is None:
-        anyio.run(_by_stdio, server)
-        return 0
+        from patchq.cli.mcp import stdio
+
+        return stdio.serve(server, tools)
     from patchq.cli.mcp import http  # what stdio has no use for
 
     return http.serve(args, server, tools, door.response_bytes)
-
-
-async def _by_stdio(server: Server) -> None:
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
 
 
 def make(tools: Tools, updates: Updates, read_only: bool = False) -> Server:

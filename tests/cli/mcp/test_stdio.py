@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 from mcp import Client
 
 from tests.cli.mcp.clients import ERAS, edit, over_stdio, said
-from tests.helpers.gitrepo import git
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import git, make_repo
 
 
 def test_tools_over_stdio(served: Path) -> None:
@@ -52,3 +58,41 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
         assert gone.structured_content["state"] == "discarded"
 
     return use
+
+
+def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path) -> None:
+    """Nobody closes its standard input, and a call waits for a verdict."""
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").write_text(
+        "version: 1\nhooks: [{id: slow, stage: pre-apply, run: sleep 1, unconfined: true}]\n"
+    )
+    call = {"name": "submit", "arguments": {"edits": [edit("a.txt", "one\n", "1\n")]}}
+    hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    hello["clientInfo"] = {"name": "t", "version": "0"}
+    words = [sys.executable, "-m", "patchq"]
+    piped: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (
+        subprocess.Popen([*words, "watch", "-q"], cwd=repo) as daemon,
+        subprocess.Popen([*words, "mcp"], cwd=repo, **piped) as server,
+    ):
+        assert server.stdin
+        assert server.stdout
+        asked: tuple[Any, ...] = ((1, "initialize", hello), (None, "notifications/initialized", {}))
+        for id, method, params in (*asked, (2, "tools/call", call)):
+            message = {"jsonrpc": "2.0", "method": method, "params": params}
+            server.stdin.write(json.dumps(message | ({"id": id} if id else {})) + "\n")
+            server.stdin.flush()
+        queue = repo / ".patchq"
+        while not [*queue.glob("active/*.entry"), *queue.glob("inbox/*.md")]:
+            time.sleep(0.01)
+        server.terminate()
+        said = [json.loads(line) for line in server.stdout]
+        assert server.wait(20) == 0
+        (answer,) = [one["result"] for one in said if one.get("id") == 2]
+        id = answer["structuredContent"]["id"]
+        assert answer["structuredContent"]["state"] == "waiting"
+        done = patchq("wait", id, "--timeout", "20", cwd=repo)
+        assert done.out.startswith(f"proposed   {id}")
+        daemon.terminate()
+    assert len([*queue.glob("*/*.report.json")]) == 1
