@@ -6,14 +6,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import opening, output
-from patchq.cli.arguments import BATCH, Argument, edit_ids
+from patchq.cli import opening, output, several
+from patchq.cli.arguments import Argument, edit_ids
+from patchq.cli.several import BATCHES
+from patchq.cli.telling import tell
+from patchq.model.errors import Fault
+from patchq.pipeline import traces
 from patchq.review import decide
 from patchq.review.decide import Decided
 from patchq.text.quote import visible
 
 ARGUMENTS = (
-    BATCH,
+    *BATCHES,
     (
         Argument("--only", metavar="E,…", type=edit_ids, help="these edits and what they need"),
         Argument("--without", metavar="E,…", type=edit_ids, help="all but these edits"),
@@ -22,22 +26,33 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
+    several.only_one(args, "only", "without")
     world = opening.open_world(args, targeted=False)
     without = args.without or frozenset()
-    return report(args, decide.accept(world, args.id, args.only, without))
+    ids = several.chosen(args, world, traces.waiting)
+    return several.decide(
+        args, ids, lambda id: report(args, decide.accept(world, id, args.only, without), len(ids))
+    )
 
 
-def report(args: Namespace, decided: Decided) -> int:
-    """Print what was decided, or why nothing was; the exit code."""
+def report(args: Namespace, decided: Decided, of: int = 1) -> int:
+    """Print what was decided, one of so many, or why nothing was; the exit code."""
     if not decided.problems:
         output.say(args, decided.report)
         if not args.json and not args.quiet:
             for line in _beside(decided):
                 print(visible(f"  {line}"))
         return 0
+    id = decided.report["id"] if of > 1 else None
     for problem in decided.problems:
+        if args.json:
+            fault = Fault(problem.message, problem.hint or "")
+            fault.code = problem.code
+            tell(fault, json=True, id=id)
+            continue
         first, *more = problem.message.split("\n")  # what a hook printed
-        lines = [f"patchq: {problem.code}: {first}", *(f"  | {text}" for text in more)]
+        about = f"{id}: " if id else ""
+        lines = [f"patchq: {about}{problem.code}: {first}", *(f"  | {text}" for text in more)]
         lines += [f"  {problem.hint}"] if problem.hint else []
         print(*map(visible, lines), sep="\n", file=sys.stderr)
     return 1

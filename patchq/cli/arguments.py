@@ -66,6 +66,13 @@ def seconds(text: str) -> float:
     return number
 
 
+def words(text: str) -> str:
+    """An argument that is a person's text; blank text says nothing."""
+    if not text.strip():
+        raise ArgumentTypeError("expected words, got none")
+    return text.strip()
+
+
 def edit_ids(text: str) -> frozenset[str]:
     """An argument that names edits."""
     return frozenset(part.strip() for part in text.split(",") if part.strip())

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from patchq import __version__
 from patchq.cli import parsing, streams
+from patchq.cli.telling import tell
 from patchq.model.errors import CRASHED, Fault, UsageError, disk_fault
-from patchq.text.quote import visible
 
 
 def call(words: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def call(words: Sequence[str]) -> int:
     streams.settle()
     code: int = 0
     ours, rest = parsing.sort(words)
-    tell = _tell_json if "--json" in ours else _tell
+    json = "--json" in ours
     try:
         try:
             args = parsing.parse(ours, rest)
@@ -38,7 +38,7 @@ def call(words: Sequence[str]) -> int:
     except SystemExit as stop:  # of the parser: help, or usage
         return int(stop.code or 0)
     except Fault as fault:
-        tell(fault)
+        tell(fault, json=json)
         return fault.exit_status
     except KeyboardInterrupt:
         return 130
@@ -47,10 +47,10 @@ def call(words: Sequence[str]) -> int:
         return code
     except Exception as error:
         if isinstance(error, OSError) and (broken := disk_fault(error)):
-            tell(broken)
+            tell(broken, json=json)
             return broken.exit_status
         crash = _crash(error)
-        tell(crash)
+        tell(crash, json=json)
         return crash.exit_status
 
 
@@ -64,20 +64,6 @@ def _enter(directories: Sequence[str]) -> Path:
                 f"cannot change to {name}: {error.strerror}", "name a directory behind -C"
             ) from None
     return Path.cwd() if directories else Path()
-
-
-def _tell(fault: Fault) -> None:
-    """What is wrong and what to do, on one line where a command was called wrongly."""
-    between = "; " if isinstance(fault, UsageError) and "\n" not in fault.message else "\n  "
-    text = between.join(filter(None, (fault.message, fault.hint)))
-    print(visible(f"patchq: {fault.code}: {text}", keep="\n"), file=sys.stderr)
-
-
-def _tell_json(fault: Fault) -> None:
-    from patchq.report.document import printed
-
-    error = {"code": fault.code, "message": fault.message, "hint": fault.hint}
-    print(printed({"error": error}), file=sys.stderr)
 
 
 def _crash(error: Exception) -> Fault:

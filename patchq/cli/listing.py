@@ -49,7 +49,8 @@ def since(text: str) -> float:
     return moment
 
 
-def _received(ground: Ground, report: Report) -> float:
+def received(ground: Ground, report: Report) -> float:
+    """When the batch came, in seconds since the epoch."""
     return _seconds(report["received"], report["decided"])
 
 
@@ -59,11 +60,11 @@ def _size(ground: Ground, report: Report) -> tuple[int, int]:
 
 
 def _agent(ground: Ground, report: Report) -> tuple[bool, str, float]:
-    return report["agent"] is None, report["agent"] or "", _received(ground, report)
+    return report["agent"] is None, report["agent"] or "", received(ground, report)
 
 
 SORTS: Mapping[str, Callable[[Ground, Report], Any]] = {
-    "age": _received,
+    "age": received,
     "size": _size,
     "agent": _agent,
 }

@@ -1,14 +1,18 @@
-"""`patchq retry`: decide again on a response that was refused, discarded or waits."""
+"""`patchq retry`: decide again on responses that were refused, discarded or wait."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import arguments, opening, output, several
+from patchq.land import worker
+from patchq.model.report import Report
+from patchq.pipeline.ground import Ground
 from patchq.review import decide
 
 ARGUMENTS = (
-    arguments.BATCH,
+    *several.BATCHES,
     arguments.Argument(
         "--without",
         metavar="E,…",
@@ -20,6 +24,29 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    verdicts = output.Verdicts(args)
-    decide.retry(opening.open_world(args, targeted=False), args.id, args.without, verdicts)
-    return verdicts.exit_code
+    several.only_one(args, "without")
+    world = opening.open_world(args, targeted=False)
+
+    def one(id: str) -> int:
+        verdicts = output.Verdicts(args)
+        decide.retry(world, id, args.without, verdicts)
+        return verdicts.exit_code
+
+    return several.decide(args, several.chosen(args, world, _eligible), one)
+
+
+def _eligible(ground: Ground) -> Iterator[Report]:
+    """What another try may help: the last tries that were refused, what waits on a target that it
+    cannot follow, and what is held until something is mended."""
+    tried = set[str | None]()
+    for id in ground.queue.newest():
+        if report := ground.queue.load(id):
+            tried.add(report["retry"]["of"])
+            moved = any(problem["code"] == "target.moved" for problem in report["problems"])
+            again = {
+                "rejected": id not in tried,
+                "proposed": moved,
+                "held": worker.waits_for_mending(report),
+            }
+            if again.get(report["state"]):
+                yield report

@@ -37,8 +37,10 @@ from patchq.model.values import Header, Problem, State
 from patchq.pipeline import comments, notes, traces
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import World
-from patchq.report import document, page
+from patchq.report import document, page, secrecy
+from patchq.text.quote import clip
 
+_LONGEST_REASON, _LONGEST_LINE = 2000, 200
 Change = Callable[[Report], Report | None]
 
 
@@ -195,7 +197,7 @@ def close(
     report: CommittedReport,
     state: State,
     tip: str | None,
-    reason: str = "",
+    why: str = "",
     **fields: Unpack[ReportChanges],
 ) -> Report:
     """End the waiting of a batch: its branch goes if it is still at `tip` and nobody has it
@@ -210,13 +212,14 @@ def close(
         if stands not in ("proposed", state):
             raise UsageError(f"batch {id} does not wait for review: it is {stands}")
         if state == "discarded":
-            last, log = tip or report["commit"], f"patchq: {id}: {reason or state}"
+            words = clip(" ".join((in_words(why) or state).split()), _LONGEST_LINE)
+            last, log = tip or report["commit"], f"patchq: {id}: {words}"
             refs.move(repo, records.DISCARDED + id, None, last, log, world.identity())
         waits = repo.ref_target(records.WAITING + id)
         if not checkouts(repo, records.branch(id)):
             for own in filter(None, {tip, waits}):
                 refs.delete(repo, records.BRANCHES + id, own)
-        updated = _rewritten(world, now, state, reason, fields)
+        updated = _rewritten(world, now, state, why, fields)
         if waits:
             refs.delete(repo, records.WAITING + id, waits)
     return updated
@@ -231,21 +234,25 @@ def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Rep
     return {**report, "review": ended, "retry": {**report["retry"], "prompt": None}}
 
 
+def in_words(reason: str | None) -> str | None:
+    """Why something was decided, as reports have it; nothing for nothing."""
+    return secrecy.without(clip(reason, _LONGEST_REASON)) if reason else None
+
+
 def rewrite(
-    world: World, report: Report, state: State, reason: str = "", **fields: Unpack[ReportChanges]
+    world: World, report: Report, state: State, why: str = "", **fields: Unpack[ReportChanges]
 ) -> Report:
     """Put down a later state of a batch that does not wait any more; returns the new report."""
     with locked(world):
-        return _rewritten(world, world.queue.load(report["id"]) or report, state, reason, fields)
+        return _rewritten(world, world.queue.load(report["id"]) or report, state, why, fields)
 
 
-def _rewritten(
-    world: World, now: Report, state: State, reason: str, fields: ReportChanges
-) -> Report:
+def _rewritten(world: World, now: Report, state: State, why: str, fields: ReportChanges) -> Report:
     problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
-    changes: ReportChanges = {"problems": problems, **fields}
+    reason = in_words(why)
+    changes: ReportChanges = {"problems": problems, "reason": reason, **fields}
     updated = document.with_state(_answerable_no_more(now), state, **changes)
     put(world, updated)
     world.queue.sync()
-    notes.add(world, updated, reason)
+    notes.add(world, updated, " ".join((reason or "").split()))
     return updated

@@ -226,7 +226,8 @@ class BatchDocument(TypedDict):
     """What a report and a plan have, in their order.
 
     `message` is the subject of the commit, or what it would have been.  `received` is when the
-    queue took the response, `decided` when the batch came to the state that it has.
+    queue took the response, `decided` when the batch came to the state that it has, and
+    `reason` why, in the words of who decided.
     """
 
     schema: ReadOnly[str]
@@ -239,6 +240,7 @@ class BatchDocument(TypedDict):
     message: ReadOnly[str | None]
     received: ReadOnly[Moment | None]
     decided: ReadOnly[Moment | None]
+    reason: ReadOnly[str | None]
     mode: ReadOnly[Mode | None]
     target: ReadOnly[str | None]
     base: ReadOnly[BaseEntry | None]
@@ -263,7 +265,7 @@ class Report(BatchDocument):
     state: ReadOnly[State]
 
 
-ADDED = frozenset({"message", "received", "decided", "size", "review"})
+ADDED = frozenset({"message", "received", "decided", "reason", "size", "review"})
 """The keys that reports of an older patchq do not have; they are null when one is read."""
 
 
@@ -308,6 +310,7 @@ class ReportChanges(TypedDict, total=False):
     duplicate_of: ReadOnly[str | None]
     message: ReadOnly[str | None]
     decided: ReadOnly[Moment | None]
+    reason: ReadOnly[str | None]
     commit: ReadOnly[str | None]
     tree: ReadOnly[str | None]
     branch: ReadOnly[str | None]

@@ -92,6 +92,7 @@ def _whole(outcome: Outcome) -> Report:
         "message": None if secret else _short(outcome.subject or None),
         "received": moment(outcome.received),
         "decided": moment(outcome.decided),
+        "reason": None,
         "mode": outcome.mode,
         "target": _short(outcome.target),
         "base": {"commit": base.commit, "how": base.how} if base else None,
@@ -135,8 +136,10 @@ def with_state(report: Report, state: State, **changes: Unpack[ReportChanges]) -
     if unknown:
         raise ValueError(f"{SCHEMA} has no {', '.join(sorted(unknown))}; it has {', '.join(KEYS)}")
     branch = report["branch"] if state == "proposed" else None
-    decided = report["decided"] if state == report["state"] else moment(time.time())
-    return _fitted({**report, "state": state, "decided": decided, "branch": branch, **changes})
+    later: ReportChanges = {}
+    if state != report["state"]:
+        later = {"decided": moment(time.time()), "reason": None}
+    return _fitted({**report, **later, "state": state, "branch": branch, **changes})
 
 
 def moment(seconds: float | None) -> Moment | None:

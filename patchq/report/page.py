@@ -49,7 +49,7 @@ def to_markdown(report: Report) -> str:
     if report["state"] == "rejected":
         return _joined([title, *_refused(report)], "")
     sections = [_section(problem, _named(report, problem)) for problem in report["problems"]]
-    decision = [_verdict(report), *_review(report), *comments.section(report)]
+    decision = [_verdict(report), *_reason(report), *_review(report), *comments.section(report)]
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report["edits"])]
     return _joined([title, *decision, *details], report["diff"])
 
@@ -100,6 +100,11 @@ def _sections(report: Report, evidence: Sequence[Evidence], room: int) -> Iterat
 
 
 # ---------------------------------------------------------------- the verdict
+
+
+def _reason(report: Report) -> list[str]:
+    """Why it was decided so: a person's words, which nobody takes for patchq's."""
+    return ["Why:", fence(report["reason"])] if report["reason"] else []
 
 
 def _verdict(report: Report) -> str:

@@ -272,12 +272,13 @@ def _left_behind(
     return (problem,) if paths else ()
 
 
-def discard(world: World, id: str, seen: str | None = None) -> Decided:
-    """Take a proposal away; its tip stays at `refs/patchq/discarded/<id>`.  Nothing is done where
-    the branch does not end at the commit that the person has `seen`, if that is said."""
+def discard(world: World, id: str, seen: str | None = None, why: str | None = None) -> Decided:
+    """Take a proposal away, and keep `why`; its tip stays at `refs/patchq/discarded/<id>`.  Nothing
+    is done where the branch does not end at the commit that the person has `seen`, if that is
+    said."""
     for claim in world.queue.held():
         if claim.id == id and (known := world.queue.load(id)):
-            updated = document.with_state(known, "discarded")
+            updated = document.with_state(known, "discarded", reason=reports.in_words(why))
             world.queue.publish(claim, updated, page.to_markdown(updated))
             return Decided(updated)
     report = proposal(world, id)
@@ -289,7 +290,7 @@ def discard(world: World, id: str, seen: str | None = None) -> Decided:
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",
         )
-    updated = reports.close(world, report, "discarded", branch)
+    updated = reports.close(world, report, "discarded", branch, why or "")
     collisions.refresh(world, board.named(report))
     return Decided(updated)
 

@@ -199,6 +199,6 @@ def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
     reason = f"reverted by {by or 'hand'}, commit {commit}"
     if world.queue.load(report["id"]):
         return reports.rewrite(world, report, "reverted", reason, duplicate_of=by)
-    updated = document.with_state(report, "reverted", duplicate_of=by)
+    updated = document.with_state(report, "reverted", duplicate_of=by, reason=reason or None)
     notes.add(world, updated, reason)
     return updated

@@ -71,7 +71,7 @@ MEANT = {
     "config chek": "did you mean `check`?",
     "fsck --repiar": "did you mean `--repair`?",
     "formats search_replce": "did you mean `search_replace`?",
-    "accept": "usage: patchq accept [-h] [--only E,… | --without E,…] ID",
+    "accept": "name one or several, or --all-from AGENT",
     "xyzzyqw": "`patchq` alone lists the commands",
 }
 

@@ -29,6 +29,7 @@ SCHEMA: dict[str, Any] = {
     "message": (str, NONE),
     "received": {"unix": NUMBER, "iso": TEXT},
     "decided": {"unix": NUMBER, "iso": TEXT},
+    "reason": (str, NONE),
     "mode": TEXT,
     "target": (str, NONE),
     "base": {"commit": TEXT, "how": TEXT},

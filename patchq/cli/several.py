@@ -1,0 +1,111 @@
+"""Verbs that decide on one batch or on several: which, after asking, and what came of each."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+
+from patchq.cli import listing
+from patchq.cli.arguments import Argument
+from patchq.cli.telling import tell
+from patchq.model.errors import Fault, UsageError
+from patchq.model.names import nearest
+from patchq.model.report import Report
+from patchq.pipeline import traces
+from patchq.pipeline.ground import Ground
+from patchq.text.quote import visible
+
+BATCHES = (
+    Argument("ids", metavar="ID", nargs="*", help="one batch or several"),
+    Argument("--all-from", metavar="AGENT", help="all of this agent, after asking"),
+    Argument("--yes", action="store_true", help="do not ask (for scripts)"),
+    Argument("--fail-fast", action="store_true", help="leave the others where one fails"),
+)
+_MOST_LISTED = 50
+
+
+def chosen(
+    args: Namespace, ground: Ground, eligible: Callable[[Ground], Iterable[Report]]
+) -> list[str]:
+    """The ids that the command is to decide on; all of them are known.  Of an agent those of its
+    batches that are `eligible`, if the person agrees.
+
+    Raises `UsageError` where ids are missing, unknown or beside an agent, and where there is nobody
+    to ask.
+    """
+    if args.all_from is None:
+        if not args.ids:
+            raise UsageError(
+                "expected the id of a batch", "name one or several, or --all-from AGENT"
+            )
+        ids = list(dict.fromkeys(args.ids))
+        for id in ids if len(ids) > 1 else ():
+            if not traces.is_known(ground, id):
+                raise traces.unknown(ground, id)
+        return ids
+    if args.ids:
+        raise UsageError("--all-from names the batches already", "leave the ids out, or --all-from")
+    if not args.yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"`{args.verb} --all-from` asks first, and there is no terminal", "say --yes as well"
+        )
+    everyone = sorted(eligible(ground), key=lambda report: listing.received(ground, report))
+    found = [report for report in everyone if report["agent"] == args.all_from]
+    if not found:
+        _say_who_there_is(args, {report["agent"] for report in everyone} - {None})
+    return [report["id"] for report in found] if not found or _agreed(args, found) else []
+
+
+def _say_who_there_is(args: Namespace, agents: set[str | None]) -> None:
+    names = sorted(filter(None, agents))
+    if near := nearest(args.all_from, names):
+        raise UsageError(
+            f"there is nothing of {args.all_from!r} to {args.verb}", f"did you mean `{near}`?"
+        )
+    print(visible(f"patchq: nothing of {args.all_from} to {args.verb}"), file=sys.stderr)
+
+
+def _agreed(args: Namespace, found: list[Report]) -> bool:
+    if args.yes:
+        return True
+    for report in found[:_MOST_LISTED]:
+        size = listing.size_of(report, listing.paths(report))
+        said = listing.said_by({**report, "agent": None})
+        parts = (report["state"], report["id"], listing.age(report["received"]), size, said)
+        print(visible("  ".join(filter(None, parts))), file=sys.stderr)
+    if len(found) > _MOST_LISTED:
+        print(f"… and {len(found) - _MOST_LISTED} more", file=sys.stderr)
+    what = "this batch" if len(found) == 1 else f"these {len(found)} batches"
+    print(f"{args.verb} {what}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    print("patchq: nothing was done", file=sys.stderr)
+    return False
+
+
+def decide(args: Namespace, ids: list[str], one: Callable[[str], int]) -> int:
+    """Decide on each; one that fails leaves the others to be decided, unless `--fail-fast` is
+    said.  The exit code is the worst."""
+    worst = 0
+    for number, id in enumerate(ids, 1):
+        try:
+            code = one(id)
+        except Fault as fault:
+            if len(ids) == 1:
+                raise
+            tell(fault, json=args.json, id=id)
+            code = fault.exit_status
+        worst = max(worst, code)
+        if code and args.fail_fast and number < len(ids):
+            left = ", ".join(ids[number:])
+            print(visible(f"patchq: left as they were: {left}"), file=sys.stderr)
+            break
+    return worst
+
+
+def only_one(args: Namespace, *flags: str) -> None:
+    """Raises `UsageError` for flags that name edits of one batch, where there may be several."""
+    given = [flag for flag in flags if getattr(args, flag)]
+    if given and (len(args.ids) > 1 or args.all_from is not None):
+        raise UsageError(f"--{given[0]} names edits of one batch", "name one batch with it")

@@ -1,0 +1,23 @@
+"""What is wrong, on standard error: in a line for people, as an object for programs."""
+
+from __future__ import annotations
+
+import sys
+
+from patchq.model.errors import Fault, UsageError
+from patchq.text.quote import visible
+
+
+def tell(fault: Fault, *, json: bool, id: str | None = None) -> None:
+    """What is wrong and what to do, on one line where a command was called wrongly; with the batch
+    that it is about, where there are several."""
+    if json:
+        from patchq.report.document import printed  # only programs need it
+
+        error = {"code": fault.code, "message": fault.message, "hint": fault.hint}
+        print(printed({"error": error | ({"id": id} if id else {})}), file=sys.stderr)
+        return
+    between = "; " if isinstance(fault, UsageError) and "\n" not in fault.message else "\n  "
+    text = between.join(filter(None, (fault.message, fault.hint)))
+    about = f"{id}: " if id else ""
+    print(visible(f"patchq: {about}{fault.code}: {text}", keep="\n"), file=sys.stderr)

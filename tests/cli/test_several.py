@@ -1,0 +1,140 @@
+"""One verb for several batches: which, after asking, and what came of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
+
+
+def by(agent: str, text: str) -> str:
+    return f"---\nagent: {agent}\n---\n{text}"
+
+
+def new(name: str) -> str:
+    return block(f"{name}.txt", "", f"{name}\n")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Two proposals each of two agents, one of nobody, one that is held, two that are refused."""
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
+    patchq("init", cwd=repo)
+    wrong = block("a.txt", "nowhere\n", "x\n")
+    drop(
+        repo / ".patchq",
+        {
+            "a1.md": by("ada", new("a1")),
+            "a2.md": by("ada", new("a2")),
+            "b1.md": by("bob", new("b1")),
+            "b2.md": by("bob", new("b2")),
+            "n.md": new("n"),
+            "h.md": "---\nagent: bob\ndepends_on: [n]\n---\n" + new("h"),
+            "r1.md": by("ada", wrong + "1"),
+            "r2.md": by("ada", wrong + "2"),
+        },
+    )
+    patchq("run", cwd=repo, code=1)
+    return repo
+
+
+def states(repo: Path, *ids: str) -> list[str]:
+    return [report(repo / ".patchq", id)["state"] for id in ids]
+
+
+def test_several_are_decided_and_each_is_told(repo: Path) -> None:
+    done = patchq("accept", "a1", "b1", "a1", cwd=repo)
+    assert [line.split()[:2] for line in done.out.splitlines()] == [
+        ["accepted", "a1"], ["accepted", "b1"],
+    ]  # fmt: skip
+    done = patchq("discard", "a1", "a2", "b2", cwd=repo, code=2)
+    assert [line.split()[:2] for line in done.out.splitlines()] == [
+        ["discarded", "a2"], ["discarded", "b2"],
+    ]  # fmt: skip
+    assert done.err == (
+        "patchq: a1: usage: batch a1 does not wait for review: it is accepted; "
+        "see `patchq show a1`\n"
+    )
+
+
+def test_the_worst_exit_code_is_that_of_all(repo: Path) -> None:
+    (repo / "b1.txt").write_text("mine\n")
+    told = patchq("--json", "accept", "b1", "a1", "r1", cwd=repo, code=2)
+    assert [json.loads(line)["id"] for line in told.out.splitlines()] == ["a1"]
+    errors = [json.loads(line)["error"] for line in told.err.splitlines()]
+    assert [(error["id"], error["code"]) for error in errors] == [
+        ("b1", "worktree.dirty"), ("r1", "usage"),
+    ]  # fmt: skip
+    assert patchq("accept", "b1", "a2", cwd=repo, code=1).out.startswith("accepted   a2")
+
+
+def test_it_stops_at_the_first_failure_if_told(repo: Path) -> None:
+    done = patchq("accept", "--fail-fast", "a1", "r1", "b1", "b2", cwd=repo, code=2)
+    assert done.err.splitlines()[-1] == "patchq: left as they were: b1, b2"
+    assert states(repo, "a1", "r1", "b1", "b2") == ["accepted", "rejected", "proposed", "proposed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("accept", "expected the id of a batch; name one or several, or --all-from AGENT"),
+        ("accept a1 b11", "there is no batch b11; did you mean `b1`?"),
+        ("discard a1 --all-from ada --yes", "--all-from names the batches already"),
+        ("discard --all-from ada", "`discard --all-from` asks first, and there is no terminal"),
+        ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),
+        ("accept a1 a2 --only 1", "--only names edits of one batch"),
+        ("accept --all-from ada --yes --without 1", "--without names edits of one batch"),
+        ("retry r1 r2 --without 1", "--without names edits of one batch"),
+        ("discard a1 -m  ", "expected one argument"),
+    ],
+)
+def test_wrong_words_decide_nothing(repo: Path, words: str, says: str) -> None:
+    assert says in patchq(*words.split(), cwd=repo, code=2).err
+    assert states(repo, "a1", "a2", "b1") == ["proposed"] * 3
+
+
+def test_all_of_an_agent(repo: Path) -> None:
+    accepted = patchq("accept", "--all-from", "ada", "--yes", cwd=repo).out
+    assert [line.split()[1] for line in accepted.splitlines()] == ["a1", "a2"]
+    again = patchq("accept", "--all-from", "ada", "--yes", cwd=repo)
+    assert (again.out, again.err) == ("", "patchq: nothing of ada to accept\n")
+    discarded = patchq("discard", "--all-from", "bob", "--yes", cwd=repo).out
+    assert [line.split()[1] for line in discarded.splitlines()] == ["b1", "b2", "h"]
+    tried = patchq("retry", "--all-from", "ada", "--yes", cwd=repo, code=1).out
+    assert len(tried.splitlines()) == 2
+    twice = patchq("retry", "--all-from", "ada", "--yes", cwd=repo, code=1).out
+    assert len(twice.splitlines()) == 2, "the last try of each, and no earlier one"
+
+
+@pytest.mark.parametrize(("answer", "state"), [("y", "discarded"), ("n", "proposed")])
+def test_a_person_is_asked(repo: Path, answer: str, state: str) -> None:
+    with on_a_terminal(repo, "discard", "--all-from", "bob", "-m", "Not now") as terminal:
+        terminal.read_until(lambda text: "discard these 3 batches? [y/N] " in text)
+        terminal.type(f"{answer}\n")
+        lines = plain(terminal.read_all())
+        assert terminal.process.wait(WAIT_SECONDS) == 0
+    assert any(line.startswith("proposed  b1  ") and "+1 -0 b1.txt" in line for line in lines)
+    assert states(repo, "b1", "b2", "a1") == [state, state, "proposed"]
+
+
+def test_why_is_kept_and_told(repo: Path) -> None:
+    why = "Not like this:\nuse the <!-- helper --> of `util`"
+    patchq("discard", "b1", "h", "-m", why, cwd=repo)
+    for id in ("b1", "h"):
+        assert report(repo / ".patchq", id)["reason"] == why
+        page = (repo / f".patchq/done/{id}.report.md").read_text()
+        assert "Why:\n\n```\nNot like this:\nuse the <!-- helper --> of `util`\n```\n" in page
+    commit = git("rev-parse", "refs/patchq/discarded/b1", cwd=repo).strip()
+    note = git("notes", "--ref=patchq", "show", commit, cwd=repo)
+    assert "Patchq-Reason: Not like this: use the <!-- helper" in note
+    patchq("retry", "b1", cwd=repo)
+    assert report(repo / ".patchq", "b1-2")["reason"] is None
+    secret = "ghp_" + "a1B2" * 9
+    patchq("discard", "b2", "-m", f"it holds {secret}", cwd=repo)
+    assert secret not in json.dumps(report(repo / ".patchq", "b2"))
+    assert secret not in git("log", "-g", "--format=%gs", "refs/patchq/discarded/b2", cwd=repo)
