@@ -16,6 +16,7 @@ from patchq.model.errors import ObjectDamaged, UsageError
 from patchq.pipeline.ground import Ground
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
+from patchq.queue.lock import lock_owner
 from patchq.queue.memory import MemoryQueue
 from patchq.report import logs
 
@@ -118,20 +119,23 @@ def open_ground(args: Namespace, *, targeted: bool = False, writes: bool = False
     config = site.load_config()
     setup_log(args, config)
     repo, root = site.repo, site.home / config.queue.path
-    target = _target(repo, config) if targeted else default_target(repo, config) or ""
+    target = default_target(repo, config, root)
+    target = _checked(repo, target) if targeted else target or ""
     looks = not writes and not root.is_dir()
     queue = MemoryQueue() if looks else open_queue(args, site, config)
     return Ground(repo, queue, root, config, target)
 
 
-def default_target(repo: Repository, config: Config) -> str | None:
-    """The configured branch, else the one that the main work tree has checked out: the queue is
-    that of the whole repository, whichever linked work tree a command is called in."""
-    return config.target or repo.head_branch(repo.commondir)
+def default_target(repo: Repository, config: Config, queue: Path) -> str | None:
+    """The configured branch, else the daemon's while one runs, else the one that the main work tree
+    has checked out: the queue is that of the whole repository, whichever linked work tree a command
+    is called in."""
+    daemon = None if config.target else lock_owner(queue)
+    return config.target or (daemon and daemon.target) or repo.head_branch(repo.commondir)
 
 
-def _target(repo: Repository, config: Config) -> str:
-    target = default_target(repo, config)
+def _checked(repo: Repository, target: str | None) -> str:
+    """The same branch; raises `UsageError` where batches cannot be for it."""
     if target is None:
         raise UsageError(
             "HEAD is on no branch that has a commit, so there is no default target",

@@ -41,7 +41,7 @@ class Session:
         self.control = Control()
         self.control.install()
         self.control.end_now = world.cut.set
-        world.queue.acquire()
+        world.queue.acquire(world.target)
         args.opened.push(partial(_release, world))
         world = replace(world, hand=Hand(world.queue_root))
         self.site = places.find(args)

@@ -59,8 +59,9 @@ class Claim:
 class QueueEngine(Protocol):
     """Every method may raise `errors.DiskFault`; none raises for what a response holds."""
 
-    def acquire(self) -> None:
-        """Become the one who empties the inbox; raises `errors.QueueLocked` if somebody is."""
+    def acquire(self, target: str | None = None) -> None:
+        """Become the one who empties the inbox, for this branch where a response names none; raises
+        `errors.QueueLocked` if somebody is."""
 
     def release(self, fault: Fault | None = None) -> None:
         """Let go of the lock, and leave unfinished claims to whoever recovers them; `fault` is told

@@ -142,7 +142,7 @@ class DirectoryQueue:
         """The permissions of what is made."""
 
     @disk_faults
-    def acquire(self) -> None:
+    def acquire(self, target: str | None = None) -> None:
         """See `QueueEngine.acquire`; `UsageError` for a queue that cannot work where it is."""
         missing = [name for name in PUBLIC if not (self.root / name).is_dir()]
         if missing:
@@ -152,7 +152,7 @@ class DirectoryQueue:
             )
         if len({os.lstat(self.root / name).st_dev for name in PUBLIC}) > 1:
             raise spool.across_file_systems()
-        self._lock.acquire()
+        self._lock.acquire(target)
         self._register.fold(self.sync)
         if not self._lock.listed:
             self._list_again()

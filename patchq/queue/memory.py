@@ -53,7 +53,7 @@ class MemoryQueue:
         self._is_known = is_known
         self._own: set[str] = set()
 
-    def acquire(self) -> None:
+    def acquire(self, target: str | None = None) -> None:
         if self.store.holder not in (None, self):
             raise QueueLocked("another process works on this queue already")
         self.store.holder = self

@@ -199,7 +199,7 @@ def _begin_again(world: World, fault: Fault) -> None:
         raise fault
     _LOG.warning("%s; it is tried again", fault.message)
     world.queue.release()
-    world.queue.acquire()
+    world.queue.acquire(world.target)
 
 
 def _reloaded(world: World, load_config: Callable[[], Config]) -> World:
