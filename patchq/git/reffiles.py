@@ -15,6 +15,7 @@ from errno import ENAMETOOLONG
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+from weakref import finalize
 
 from patchq.git import files
 from patchq.model.errors import RepositoryFault
@@ -29,10 +30,13 @@ _BAD_NAME = re.compile(
 _TRAITS = re.compile(rb"# pack-refs with:(.*)\n")
 _ALL_TRAITS = b"peeled fully-peeled sorted"
 _ENTRY = re.compile(rb"([0-9a-fA-F]{40}) (\S+)\n(?:\^[0-9a-fA-F]{40}\n)?")
+_ENTRIES = re.compile(rb"(?:[0-9a-fA-F]{40} \S+\n(?:\^[0-9a-fA-F]{40}\n)?)*+")
 _PEELED = 42
 """Bytes of the line that may follow an entry's own."""
 _FEW, _BLOCK, _PIECE = 512, 4096, 1 << 18
 _LONGEST = 1 << 16
+_SMALL = 1 << 17
+"""A `packed-refs` of that size is kept in memory, where nothing is wrong with it."""
 _VALUE = re.compile(rb"([0-9a-fA-F]{40})(?:\s|\Z)")
 _SYMBOLIC = "ref:"
 
@@ -61,7 +65,7 @@ def ref_value(commondir: Path, name: str) -> str | None:
     value = _loose(commondir, name)
     if value is None:
         with packed_refs(commondir) as packed:
-            found = packed.find(key).oid
+            found = packed.value(key)
         value = found.decode().lower() if found else None
     return value
 
@@ -75,7 +79,7 @@ def any_ref(commondir: Path, names: Sequence[str]) -> bool:
     if any(_loose(commondir, name) for name in keys):
         return True
     with packed_refs(commondir) as packed:
-        return any(packed.find(key).oid for key in keys.values())
+        return any(packed.value(key) for key in keys.values())
 
 
 def ref_values(commondir: Path, prefix: str) -> dict[str, str]:
@@ -148,6 +152,9 @@ class PackedRefs:
     def __init__(self, path: Path, fd: int | None) -> None:
         self._path, self._fd = path, fd
         self.size = os.fstat(fd).st_size if fd is not None else 0
+        self._whole: bytes | None = None
+        if self.size <= _SMALL:
+            self._whole = self.read(0, self.size)
         header = _TRAITS.match(self.read(0, _BLOCK))
         self.begin = header.end() if header else 0
         """Where the entries begin."""
@@ -155,9 +162,13 @@ class PackedRefs:
         traits = header[1] if header else b"" if self.size else _ALL_TRAITS
         self.traits = frozenset(traits.split())
         self._sorted = self.size == 0 or b"sorted" in self.traits
+        if self._whole is not None and _ENTRIES.fullmatch(self._whole, self.begin) is None:
+            self._whole = None
 
     def read(self, begin: int, end: int) -> bytes:
         """Of the file's bytes, those that are there."""
+        if self._whole is not None:
+            return self._whole[begin:end]
         parts = []
         while self._fd is not None and begin < end:
             part = os.pread(self._fd, end - begin, begin)
@@ -171,6 +182,14 @@ class PackedRefs:
         """The same piece by piece."""
         for at in range(begin, end, _PIECE):
             yield self.read(at, min(at + _PIECE, end))
+
+    def value(self, name: bytes) -> bytes | None:
+        """The id that the ref has; None where it is not there."""
+        if self._whole is None:
+            return self.find(name).oid
+        at = self._whole.find(b" %b\n" % name, self.begin)
+        entry = _ENTRY.match(self._whole, at - 40) if at >= self.begin + 40 else None
+        return entry[1] if entry and entry[2] == name else None
 
     def find(self, name: bytes) -> Packed:
         """The entry, or where it has to be made."""
@@ -265,16 +284,41 @@ class PackedRefs:
 @contextmanager
 def packed_refs(commondir: Path) -> Iterator[PackedRefs]:
     """The file as it is now; an empty one where there is none."""
-    path = commondir / "packed-refs"
+    path = f"{commondir}/packed-refs"
+    kept = _kept.get(path)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if kept is None or kept[0] != _mark(os.stat(path)):
+            kept = _opened(path)
     except FileNotFoundError:
-        yield PackedRefs(path, None)
+        yield PackedRefs(Path(path), None)
         return
+    yield kept[1]
+
+
+_kept: dict[str, tuple[tuple[int, ...], PackedRefs]] = {}
+"""The files that were read last.  They are replaced and not changed; as long as one is open, no
+other one gets its number."""
+_MOST_KEPT = 2
+
+
+def _opened(path: str) -> tuple[tuple[int, ...], PackedRefs]:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        yield PackedRefs(path, fd)
-    finally:
+        mark = _mark(os.fstat(fd))
+        packed = PackedRefs(Path(path), fd)
+    except BaseException:
         os.close(fd)
+        raise
+    finalize(packed, os.close, fd)  # others may still read it when the next is kept
+    if len(_kept) >= _MOST_KEPT and path not in _kept:
+        _kept.clear()
+    _kept[path] = mark, packed
+    return mark, packed
+
+
+def _mark(status: os.stat_result) -> tuple[int, ...]:
+    """What tells a file, and one that was written over in place, from another."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def heads(commondir: Path) -> Iterator[tuple[Path, str]]:

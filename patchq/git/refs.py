@@ -135,7 +135,7 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
             return False
         # First, as a packed value would come back once the loose one is gone.
         with packed_refs(repo.commondir) as packed:
-            there = packed.find(os.fsencode(ref)).oid
+            there = packed.value(os.fsencode(ref))
         if there:
             _pack(repo.commondir, {ref: None}, wait)
         path.unlink(missing_ok=True)
@@ -280,7 +280,7 @@ def _prune(commondir: Path, name: str, oid: str, lock: LinkLock) -> None:
     lock.hold(path.with_name(f"{path.name}.lock"), 0.0)
     try:
         with packed_refs(commondir) as packed:
-            same = packed.find(os.fsencode(name)).oid == oid.encode()
+            same = packed.value(os.fsencode(name)) == oid.encode()
         if same and ref_value(commondir, name) == oid:
             path.unlink(missing_ok=True)
     finally:

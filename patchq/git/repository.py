@@ -70,6 +70,7 @@ CACHED_TREE, CACHED_BLOB = 16 << 20, 256 << 10
 """The largest objects that are kept in it.  By itself libgit2 keeps trees up to 4 KiB and no blobs:
 a path in a large directory would cost reading all of it, and a search in other files each of them
 anew for every response."""
+_MOST_KNOWN = 1024
 MAPPED_BYTES = 64 << 20
 OPEN_PACKS = 64
 """libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
@@ -115,6 +116,10 @@ class Repository:
         self.raw_repository = repo
         """libgit2's own handle, for the other modules of this package."""
         self._listed: tuple[str, Listing] | None = None
+        self._leaves: dict[tuple[str, str], Leaf | None] = {}
+        """What stands at the paths that were asked for last, by the trees."""
+        self._trees: dict[str, str] = {}
+        """The trees of the commits that were asked for last."""
         self.unwritten = Unwritten()
         """The objects that no file has yet."""
         self.borrowed: Path | None = None
@@ -138,6 +143,8 @@ class Repository:
         store.add_backend(self.unwritten.backend(), _FIRST)
         if self.borrowed is not None:
             store.add_disk_alternate(str(self.borrowed))
+        self._leaves.clear()
+        self._trees.clear()
         for handle in (self.raw_repository, self._bare_memory):
             handle.free()
             handle.set_odb(store)
@@ -261,7 +268,13 @@ class Repository:
             return None
 
     def tree(self, commit: str) -> CommitTree:
-        return CommitTree(self, commit, str(self._commit(commit).tree_id))
+        root = self._trees.get(commit)
+        if root is None:
+            root = str(self._commit(commit).tree_id)
+            if len(self._trees) >= _MOST_KNOWN:
+                self._trees.clear()
+            self._trees[commit] = root
+        return CommitTree(self, commit, root)
 
     def message(self, commit: str) -> str:
         return self._commit(commit).raw_message.decode("utf-8", "replace")
@@ -368,6 +381,15 @@ class Repository:
 
         pygit2 1.21 keeps what it was asked for, so it is asked for every path by the same object.
         """
+        key = root, path
+        if key not in self._leaves:
+            found = self._leaf(root, path)
+            if len(self._leaves) >= _MOST_KNOWN:
+                self._leaves.clear()
+            self._leaves[key] = found
+        return self._leaves[key]
+
+    def _leaf(self, root: str, path: str) -> Leaf | None:
         try:
             there = cast(pygit2.Tree, self._object(root))[sys.intern(path)]
         except (KeyError, ValueError, pygit2.GitError) as error:

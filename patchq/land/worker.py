@@ -38,8 +38,10 @@ GROUP = 256
 """Responses that share their flushes, at most."""
 _GROUP_SECONDS = 0.2
 _FOLLOW_SECONDS = 1.0
-"""How long a group is gathered, and one that a work tree follows: git reads and writes all of the
-index for that, 0.2 s with 100,000 files."""
+"""How long a group is gathered; and one that a work tree follows, as git reads and writes all of
+the index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait
+for the groups before them."""
+_MANY = 64
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
@@ -148,6 +150,8 @@ def work(
     tips = Tips(world, _unsure.setdefault(world.repo, set()))
     ended, most = 0, presubmit.group_size(world, GROUP)
     group: list[Decision] = []
+    claims = list(claims)
+    many = len(claims) > _MANY
     began = monotonic()
 
     def settle() -> None:
@@ -161,7 +165,8 @@ def work(
             world.desk.take(claim)
             continue
         same = any(before.claim.source.sha256 == claim.source.sha256 for before in group)
-        long = _FOLLOW_SECONDS if any(before.follows for before in group) else _GROUP_SECONDS
+        slow = many or any(before.follows for before in group)
+        long = _FOLLOW_SECONDS if slow else _GROUP_SECONDS
         if same or len(group) >= most or (group and monotonic() - began > long):
             settle()
         if world.ask and choice is None:
@@ -214,6 +219,7 @@ def _settle(
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
     ended = sum(_publish(written, world, tell) for written in landed.done)
+    world.queue.tell()
     collisions.spread(landed.done, world)
     lost = landed.again
     middle = len(lost) // 2

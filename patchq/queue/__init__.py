@@ -108,6 +108,10 @@ class QueueEngine(Protocol):
         """The verdict: the response and both reports appear in done/ or rejected/, the JSON last,
         and the claim is gone.  Repeating it after a crash gives the same files."""
 
+    def tell(self) -> None:
+        """Tell those who follow the journal of what was published, if that was left for later since
+        much came at once."""
+
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         """Keep the claim, with its report, until `publish`."""
 

@@ -268,7 +268,11 @@ class DirectoryQueue:
         self._note(claim, live, report["id"])
         data = spool.encode(report)
         if data != live.report:
-            self._claims.put(token, f"{token}.json", data, flush=flush)
+            if live.report is None and not live.inherited:
+                # Nobody but who recovers it looks, and takes what is torn for nothing.
+                self._active.write(f"{token}.json", data, flush=flush)
+            else:
+                self._claims.put(token, f"{token}.json", data, flush=flush)
             live.report = data
         if markdown is not None and (page := _page(markdown)) != live.page:
             self._active.write(f"{token}.md", page, flush=flush)
@@ -310,7 +314,7 @@ class DirectoryQueue:
         self._claims.archive(claim, place, body)
         if not live.listed:
             self._enlist([(claim, id)], flush=True)
-        with self._journal.telling(report, marked=self._lock.held):
+        with self._journal.telling(report, marked=self._lock.held, later=self._hurry):
             active.move(f"{token}.json", place, id + REPORT)
         outlived = [id + PAGE, id + REPORT] if live.inherited else []
         if live.more or live.ending:
@@ -321,6 +325,10 @@ class DirectoryQueue:
         self._claims.end(token)
         if live.lock is not None:
             os.close(live.lock)
+
+    @disk_faults
+    def tell(self) -> None:
+        self._journal.note_held_back()
 
     @disk_faults
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:

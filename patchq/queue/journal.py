@@ -121,17 +121,22 @@ class Journal:
         with self._locked() as fd:
             _write(fd, told)
 
+    def note_held_back(self) -> None:
+        """Tell of what is held back, if anything is."""
+        if self._held_back:
+            self.note()
+
     @contextlib.contextmanager
-    def telling(self, report: Report, *, marked: bool) -> Iterator[None]:
+    def telling(self, report: Report, *, marked: bool, later: bool = False) -> Iterator[None]:
         """Tell of the report once the block has let it be seen; `marked`: whether the register
-        tells who was killed in between what he left."""
+        tells who was killed in between what he left; `later`: `note_held_back` follows soon."""
         mark = None
         if not marked:
             with self._locked() as fd:
                 mark = _write(fd, [{"kind": None, "batch": report["id"]}])
         yield
         if mark is None:
-            self.note(entry(report))
+            (self.hold_back if later else self.note)(entry(report))
             return
         with self._locked() as fd:
             if not self._told(report["id"], after=mark):

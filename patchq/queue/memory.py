@@ -120,6 +120,9 @@ class MemoryQueue:
             claims.pop(claim.token, None)
         self._own.discard(claim.token)
 
+    def tell(self) -> None:
+        pass  # nobody follows it
+
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         known = self.store.active[claim.token]
         self.store.enders.pop(claim.token, None)
