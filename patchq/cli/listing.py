@@ -16,6 +16,7 @@ from patchq.cli.arguments import Argument
 from patchq.cli.screen import Line, Styled, is_terminal
 from patchq.model.report import BatchDocument, Moment, Report
 from patchq.pipeline.ground import Ground
+from patchq.review import comparison
 from patchq.text.quote import visible
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -63,13 +64,18 @@ def _agent(ground: Ground, report: Report) -> tuple[bool, str, float]:
     return report["agent"] is None, report["agent"] or "", received(ground, report)
 
 
+def _risk(ground: Ground, report: Report) -> tuple[int, ...]:
+    return tuple(-number for number in comparison.risk_of(ground, report).order)
+
+
 SORTS: Mapping[str, Callable[[Ground, Report], Any]] = {
     "age": received,
     "size": _size,
     "agent": _agent,
+    "risk": _risk,
 }
-"""What batches may be sorted by: the oldest first, the largest first, by the agents' names.  What
-is not known of a batch puts it last."""
+"""What batches may be sorted by: the oldest first, the largest first, by the agents' names, the
+riskiest first.  What is not known of a batch puts it last."""
 
 FILTERS = (
     Argument("--agent", metavar="NAME", help="only those of this agent"),
@@ -188,6 +194,12 @@ def heading(report: Report) -> Iterator[str]:
     ):  # fmt: skip
         if text:
             yield visible(f"{what:<10} {text}")
+
+
+def risk_line(risk: Mapping[str, Any]) -> str:
+    """A level, and what speaks for it; what raises nothing stands behind that."""
+    texts = "; ".join(reason["text"] for reason in risk["reasons"])
+    return visible(f"{'risk':<10} {risk['level']}{': ' * bool(texts)}{texts}")
 
 
 def checks_of(report: Mapping[str, Any]) -> str:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import asdict
 
-from patchq.cli import arguments, batches, listing, output, places, screen
+from patchq.cli import arguments, batches, listing, output, places, screen, split
 from patchq.cli.screen import Line
 from patchq.cli.streams import put
 from patchq.git.repository import Repository
+from patchq.model.report import Report
+from patchq.pipeline.ground import Ground
 from patchq.report import document
 from patchq.report.page import to_markdown
+from patchq.review import comparison
 from patchq.text.quote import visible
 
 ARGUMENTS = (
     arguments.BATCH,
     (
         arguments.Argument("--diff", action="store_true", help="the unified diff only"),
+        arguments.Argument("--split", action="store_true", help="the change side by side"),
         arguments.Argument("--report", action="store_true", help="the report as JSON"),
     ),
 )
@@ -27,7 +32,15 @@ def run(args: Namespace) -> int:
     if pending := batches.pending(ground, args.id):
         return output.emit(args, pending.to_json(), output.pending(pending))
     report, note = batches.find(ground, args.id)
-    if args.diff:
+    if args.split:
+        files = comparison.rows_of(ground, report)
+        if args.json:
+            return output.emit(args, {"id": report["id"], "files": [asdict(one) for one in files]})
+        if files:
+            screen.show(split.lines(files), ground.repo)
+        else:
+            _print(report["diff"], ground.repo)
+    elif args.diff:
         diff = {"id": report["id"], "diff": report["diff"]}
         if args.json:
             put(document.printed(diff))
@@ -39,11 +52,17 @@ def run(args: Namespace) -> int:
         title, _, page = to_markdown(report).partition("\n")
         # A refusal's page goes back to its model as it is.
         for_people = report["state"] != "rejected" or screen.is_terminal()
-        facts = listing.heading(report) if for_people else ()
+        facts = [*listing.heading(report), *_risk(ground, report)] if for_people else []
         head = "".join(f"\n    {line}" for line in facts)
         told = f"\nNote: {note}\n" if note else ""
         _print("\n".join((title, *([head] if head else []), page)) + told, ground.repo)
     return 0
+
+
+def _risk(ground: Ground, report: Report) -> Iterator[str]:
+    """How much a proposal asks of who decides on it."""
+    if report["state"] == "proposed":
+        yield listing.risk_line(comparison.risk_of(ground, report).to_json())
 
 
 def _print(text: str, repo: Repository) -> None:

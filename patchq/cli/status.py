@@ -14,13 +14,21 @@ from patchq.cli.screen import Line, Styled
 from patchq.git import records
 from patchq.git.checkout import busy
 from patchq.model.errors import CRASHED, CannotSign, ObjectDamaged
-from patchq.model.report import PENDING_CONFLICT, WAITING, CollisionEntry, Report, has_commit
+from patchq.model.report import (
+    PENDING_CONFLICT,
+    WAITING,
+    CollisionEntry,
+    Report,
+    has_commit,
+    waits_for_its_agent,
+)
 from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.rebase.lines import in_words
 from patchq.pipeline.traces import Sighting
 from patchq.queue.lock import lock_owner
-from patchq.review import from_git
+from patchq.review import comparison, from_git
+from patchq.review.risk import Risk
 from patchq.service.doctor import beside
 from patchq.text.quote import visible
 
@@ -70,7 +78,9 @@ def run(args: Namespace) -> int:
         return output.emit(args, answer)
     room = screen.height() if screen.is_terminal() else _SCREEN
     answer = overview(ground, args.limit or room, args.state, wanted)
-    screen.show(_lines(answer, None if args.limit else room), ground.repo, crop=True)
+    screen.show(
+        _lines(answer, None if args.limit else room, args.by == "risk"), ground.repo, crop=True
+    )
     return 0
 
 
@@ -116,7 +126,13 @@ def overview(
         "left_out": {"held": len(held[limit:]) if limit else 0, "waiting": others},
         "branches": _branches(ground),
         "held": [_held(id, needs, ground) for id in held[:limit]],
-        "waiting": [_waiting(report, seen, proposals, needs) for report, seen in waiting],
+        "waiting": sorted(
+            (
+                _waiting(report, seen, proposals, needs, comparison.risk_of(ground, report))
+                for report, seen in waiting
+            ),
+            key=lambda one: one["waits_for"] == "agent",
+        ),
     }
 
 
@@ -202,7 +218,9 @@ def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
     }
 
 
-def _waiting(report: Report, seen: Sighting, there: _Proposals, needs: Needs) -> dict[str, Any]:
+def _waiting(
+    report: Report, seen: Sighting, there: _Proposals, needs: Needs, risk: Risk
+) -> dict[str, Any]:
     return {
         "id": report["id"],
         "state": seen.state,
@@ -213,6 +231,8 @@ def _waiting(report: Report, seen: Sighting, there: _Proposals, needs: Needs) ->
         "paths": listing.paths(report),
         **listing.facts(report),
         "warnings": [p["code"] for p in report["problems"]],
+        "waits_for": "agent" if waits_for_its_agent(report) else "person",
+        "risk": risk.to_json(),
         "needs_retry": next(
             (p["message"] for p in report["problems"] if p["code"] == "target.moved"), None
         ),
@@ -235,7 +255,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _lines(answer: Mapping[str, Any], room: int | None) -> Iterator[Line]:
+def _lines(answer: Mapping[str, Any], room: int | None, by_risk: bool) -> Iterator[Line]:
     """For people; of the batches what `room` lines hold, if that is bounded."""
     daemon = answer["daemon"]
     runs = f"runs since {daemon['since']}, process {daemon['pid']}" if daemon else "does not run"
@@ -254,7 +274,7 @@ def _lines(answer: Mapping[str, Any], room: int | None) -> Iterator[Line]:
         head += [screen.plain(text, "red"), *_edge("cure:", [trouble["cure"]])]
     head += _branch_lines(answer["branches"])
     yield from head
-    blocks = [*map(_held_lines, answer["held"]), *_waiting_lines(answer["waiting"])]
+    blocks = [*map(_held_lines, answer["held"]), *_waiting_lines(answer["waiting"], by_risk)]
     shown = len(blocks)
     if room is not None:
         left = max(room - len(head) - 2, 3)
@@ -300,13 +320,14 @@ def _held_lines(held: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def _waiting_lines(batches: Sequence[Mapping[str, Any]]) -> Iterator[list[Line]]:
+def _waiting_lines(batches: Sequence[Mapping[str, Any]], by_risk: bool) -> Iterator[list[Line]]:
     for line, batch in zip(
         listing.columns([_row(batch) for batch in batches]), batches, strict=True
     ):
         retry = batch["needs_retry"]
         yield [
             line,
+            *(_risk_lines(batch["risk"]) if by_risk else ()),
             *_edge("needs a retry:", [retry] if retry else []),
             *_edge("collides with", [_place(other) for other in batch["collides"]]),
             *_edge("waited for by", batch["waited_for_by"]),
@@ -316,7 +337,7 @@ def _waiting_lines(batches: Sequence[Mapping[str, Any]]) -> Iterator[list[Line]]
 def _row(batch: Mapping[str, Any]) -> list[Styled]:
     codes = " ".join(f"[{code}]" for code in dict.fromkeys(batch["warnings"]))
     return [
-        Styled(f"{batch['state']:<8} {batch['branch']}", listing.STYLES.get(batch["state"], "")),
+        Styled(f"{_state(batch):<8} {batch['branch']}", listing.STYLES.get(batch["state"], "")),
         Styled(listing.age(batch["received"], batch["decided"]), "cyan"),
         listing.cell(listing.size_of(batch, batch["paths"])),
         Styled(codes, "yellow"),
@@ -324,6 +345,18 @@ def _row(batch: Mapping[str, Any]) -> list[Styled]:
         listing.cell(listing.said_by(batch)),
         listing.cell(listing.checks_of(batch), "dim"),
     ]
+
+
+def _risk_lines(risk: Mapping[str, Any]) -> Iterator[Line]:
+    """The level, and what raises it."""
+    texts = [one["text"] for one in risk["reasons"] if one["level"] != "low"]
+    yield from _edge(f"{risk['level']} risk{':' * bool(texts)}", ["; ".join(texts)])
+
+
+def _state(batch: Mapping[str, Any]) -> str:
+    """What one that waits is called; one that was sent back waits for its agent."""
+    asked = batch["state"] == "proposed" and batch["waits_for"] == "agent"
+    return "sent back" if asked else batch["state"]
 
 
 def _branch_lines(branches: Sequence[Mapping[str, str | None]]) -> Iterator[Line]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from patchq.model.report import PENDING_CONFLICT, USABLE, EditEntry, Report
+from patchq.text import unified
 from patchq.text.quote import visible
 
 Level = Literal["low", "medium", "high"]
@@ -164,34 +165,17 @@ _SOME_LINES = 50
 
 
 def _size(report: Report) -> Iterator[Reason]:
-    added, deleted, cut = changed_lines(report["diff"])
-    files = len({edit["path"] for edit in report["edits"] if edit["state"] in USABLE})
-    lines = added + deleted
-    least = "at least " if cut else ""
-    text = f"it changes {least}{lines} lines in {_files(files)}"
-    if lines >= _HUGE_LINES or files >= _HUGE_FILES or cut:
+    size = report["size"] or unified.size(report["diff"])
+    if size is None:
+        return
+    added, deleted, files = size["added"], size["deleted"], size["files"]
+    lines, text = added + deleted, f"it changes {added + deleted} lines in {_files(files)}"
+    if lines >= _HUGE_LINES or files >= _HUGE_FILES:
         yield Reason("size", "high", text)
     elif lines >= _LARGE_LINES or files >= _LARGE_FILES:
         yield Reason("size", "medium", text)
     if deleted >= _SOME_LINES and deleted >= _MOSTLY * added:
-        text = f"it deletes {least}{deleted} lines, and adds {added}"
-        yield Reason("deletions", "medium", text)
-
-
-def changed_lines(diff: str) -> tuple[int, int, bool]:
-    """Added and deleted lines of a report's unified diff, and whether the report had no room for
-    all of it."""
-    added = deleted = 0
-    header = True
-    for line in diff.split("\n"):
-        if line.startswith("diff --git "):
-            header = True
-        elif line.startswith("@@ "):
-            header = False
-        elif not header:
-            added += line.startswith("+")
-            deleted += line.startswith("-")
-    return added, deleted, diff.endswith(" more characters are left out here\n")
+        yield Reason("deletions", "medium", f"it deletes {deleted} lines, and adds {added}")
 
 
 _OLD_BASE, _VERY_OLD_BASE = 20, 200

@@ -1,0 +1,55 @@
+"""What a person compares before a decision, read from the repository: risk, and both sides."""
+
+from __future__ import annotations
+
+from patchq.git.merges import line_hunks
+from patchq.model.errors import Fault
+from patchq.model.report import Report
+from patchq.pipeline.ground import Ground
+from patchq.review import risk, rows
+from patchq.review.risk import Risk
+from patchq.review.rows import FileRows
+
+_MOST_COMMITS = 200
+"""The age of a base is counted up to this."""
+
+
+def risk_of(ground: Ground, report: Report) -> Risk:
+    """The risk of a batch, as its target stands now."""
+    return risk.risk(report, _behind(ground, report))
+
+
+def _behind(ground: Ground, report: Report) -> int | None:
+    """How many commits the target has that the batch's base has not; None where nobody knows."""
+    base, repo = report["base"], ground.repo
+    tip = repo.branch_tip(report["target"]) if report["target"] else None
+    if base is None or tip is None:
+        return None
+    if tip == base["commit"]:
+        return 0
+    try:
+        if not repo.exists(base["commit"]):
+            return None
+        return sum(1 for _ in repo.commits(tip, base["commit"], _MOST_COMMITS))
+    except Fault:
+        return None
+
+
+def rows_of(ground: Ground, report: Report) -> tuple[FileRows, ...]:
+    """Both sides of what a batch's commit changes; nothing where there is none any more."""
+    repo, commit = ground.repo, report["commit"]
+    if commit is None or not repo.exists(commit):
+        return ()
+    parent = next(iter(repo.parents(commit)), None)
+    if parent is None:
+        return ()
+    changes = repo.file_changes(parent, commit)
+    base = report["base"]["commit"] if report["base"] else parent
+    since = {}
+    if base != parent and repo.exists(base):
+        before, now = repo.tree(base), repo.tree(parent)
+        for change in changes:
+            path = change.renamed_from or change.path
+            if change.before is not None and before.entry(path) and now.entry(path):
+                since[path] = line_hunks(before.read(path), change.before)
+    return rows.side_by_side(report, changes, since)

@@ -1,0 +1,76 @@
+"""A change side by side on a terminal or in a pipe; and batches by their risk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patchq.cli import split
+from patchq.model.values import FileChange
+from patchq.review.rows import side_by_side
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import commit_files, make_repo
+from tests.review.test_rows import reported
+
+
+def drawn(old: str, new: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(split, "_IN_A_PIPE", columns)
+    change = FileChange("a.py", old.encode(), new.encode())
+    files = side_by_side(reported(("1", (1, 1)), ("2", (2, 2))), [change])
+    return ["".join(piece.text for piece in line) for line in split.lines(files)]
+
+
+def row(a: int | str, left: str, edits: str, b: int | str, right: str) -> str:
+    return f"{a:>5} {left:<21} {edits:^4} {b:>5} {right}".rstrip()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("a 1\nb\n", "a 2\nb\nc\n", [
+            row(1, "a 1", "1", 1, "a 2"), row(2, "b", "", 2, "b"), row("", "", "2", 3, "c")]),
+        ("a\n", "", [row(1, "a", "1", "", "")]),
+        ("", "x" * 25, [
+            row("", "", "1", 1, "x" * 21), row("", "", "", "", "xxxx (no line end)")]),
+        ("", "\u6f22" * 12 + "\n", [
+            row("", "", "1", 1, "\u6f22" * 10), row("", "", "", "", "\u6f22\u6f22")]),
+        ("x\n" * 9 + "y\n", "x\n" * 9 + "z\x1b\n", [
+            "      … 6 more lines …", *(row(n, "x", "", n, "x") for n in (7, 8, 9)),
+            row(10, "y", "", 10, "z\\x1b")]),
+    ],
+)  # fmt: skip
+def test_both_sides_with_their_numbers_and_the_edits_between(
+    old: str, new: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    title, *lines = drawn(old, new, 60, monkeypatch)
+    assert title.startswith("a.py  changed  +")
+    assert [line.rstrip() for line in lines] == expected
+
+
+def test_status_tells_risk_and_who_is_waited_for(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "a\n", "b.txt": "b\n", "c.txt": "c\n"})
+    patchq("init", cwd=repo)
+    delete = "c.txt\n<<<<<<< DELETE\n>>>>>>> DELETE\n"
+    drop(repo / ".patchq", {
+        "plain.md": block("a.txt", "a\n", "1\n"),
+        "asked.md": block("b.txt", "b\n", "2\n"),
+        "risky.md": f"---\nbase: {commit_files(repo, {})}\n---\n{delete}",
+    })  # fmt: skip
+    patchq("run", cwd=repo)
+    patchq("send-back", "asked", "-m", "why?", cwd=repo)
+    waiting = patchq("--json", "status", cwd=repo).json()["waiting"]
+    assert [(one["id"], one["waits_for"], one["risk"]["level"]) for one in waiting] == [
+        ("plain", "person", "low"),
+        ("risky", "person", "medium"),
+        ("asked", "agent", "medium"),
+    ]
+    told = patchq("status", "--by", "risk", cwd=repo).out
+    assert told.index("patchq/risky") < told.index("patchq/plain") < told.index("patchq/asked")
+    assert "sent back patchq/asked" in told
+    assert "medium risk: it deletes 1 file: c.txt" in told
+    assert "risk       medium: it deletes 1 file" in patchq("show", "risky", cwd=repo).out
+    (file,) = patchq("--json", "show", "--split", "plain", cwd=repo).json()["files"]
+    (row,) = file["rows"]
+    assert (row["kind"], row["edits"], row["new"]["text"]) == ("changed", ["1"], "1")
+    assert "    1 a" in patchq("show", "--split", "plain", cwd=repo).out
