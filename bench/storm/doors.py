@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,8 +97,8 @@ class Storm:
             [*self.command, "--json", *words], cwd=self.repo, env=environment(self.home),
             capture_output=True, check=False,
         )  # fmt: skip
-        told: dict[str, Any] = json.loads(done.stdout.decode() or "{}")
-        return told
+        told: dict[str, Any] = json.loads(done.stdout or b"{}")
+        return told or {"state": f"none: {done.stderr.decode(errors='replace').strip()}"}
 
     def changes(self, agent: str) -> list[Change]:
         found = []
@@ -113,7 +114,7 @@ class Storm:
 
     def waited(self, message: str, id: str) -> Told:
         report = self.asked("wait", id, "--timeout", str(_SECONDS))
-        return Told(message, report.get("id", id), report.get("state", "none"), late=True)
+        return Told(message, report.get("id", id), report["state"], late=True)
 
 
 # ---------------------------------------------------------------- agents
@@ -183,7 +184,10 @@ async def _submitted(storm: Storm, client: Any, change: Change) -> Told:
         await asyncio.sleep(0.1)
         words = {"id": answer["id"], "wait_seconds": 30}
         answer = (await client.call_tool("wait", words)).structured_content or {}
-    return Told(change.message, answer.get("id", ""), answer.get("state", str(answer)), late)
+    state = answer.get("state", "none")
+    return Told(
+        change.message, answer.get("id", ""), state if answer.get("id") else str(answer), late
+    )
 
 
 async def restart(storm: Storm, times: int, wanted: int) -> None:
@@ -231,6 +235,8 @@ def prepare(args: argparse.Namespace, room: Path) -> tuple[Storm, dict[str, tupl
 
 
 async def rage(args: argparse.Namespace, storm: Storm, places: dict[str, tuple[Path, str]]) -> None:
+    threads = ThreadPoolExecutor(2 * args.agents + 4)
+    asyncio.get_running_loop().set_default_executor(threads)
     async with asyncio.TaskGroup() as group:
         for name, (place, remote) in places.items():
             group.create_task(by_push(storm, name, place, remote))

@@ -70,13 +70,18 @@ def _time_is_up(ground: Ground, args: Namespace, state: str | None) -> TimeIsUp:
 def _seen(ground: Ground, id: str) -> Report | None:
     """The report as it stands now; None for a batch without a verdict.  Raises `UsageError` for one
     that nobody knows."""
-    pending = batches.pending(ground, id)  # looked for first: then it has its verdict
+    known = is_under_way(ground, id)  # looked for first: what is not any more has its verdict
     try:
         return batches.seen(ground, *batches.find(ground, id))[0]
     except UsageError:
-        if pending or _is_given(ground, id):
+        if known or _is_given(ground, id):
             return None
         raise
+
+
+def is_under_way(ground: Ground, id: str) -> bool:
+    """Whether a response waits or is in hand that has the id, or would get it."""
+    return batches.pending(ground, id) is not None or _is_given(ground, id)
 
 
 def _is_given(ground: Ground, id: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from patchq.cli import batches, check, output, status, submit
+from patchq.cli import batches, check, output, status, submit, wait
 from patchq.cli.door import Door, directory_queue
 from patchq.cli.listing import Filter
 from patchq.cli.mcp import calls
@@ -57,7 +57,6 @@ _SOON = 0.1
 _SETTLES = 0.06
 """For so long after a sign of change one looks: two changes may have the same time."""
 _LOOK_ANYWAY = 1.0
-_APPEARS = 0.05
 _NO_DAEMON = (
     "no daemon works on the queue: the response lies in the inbox and gets its verdict once "
     "somebody runs `patchq watch` or `patchq run`"
@@ -202,7 +201,7 @@ class Tools:
         try:
             report, _ = await to_thread.run_sync(self._seen, asked.id)
         except UsageError:
-            if not await to_thread.run_sync(self._undecided):
+            if not await to_thread.run_sync(self._undecided, asked.id):
                 raise
             note = "no verdict yet" if await to_thread.run_sync(self._served) else _NO_DAEMON
             waiting: VerdictAnswer = {"id": asked.id, "state": "waiting", "problems": []}
@@ -210,20 +209,21 @@ class Tools:
         return _told(report, note="nothing changed meanwhile", refuses=False)
 
     def _changed(self, asked: WaitArguments) -> tuple[Report, str] | None:
+        undecided = self._undecided(asked.id)  # before: what is not any more has its verdict
         try:
             report, note = self._seen(asked.id)
         except UsageError:
-            if self._undecided():
+            if undecided:
                 return None
-            time.sleep(_APPEARS)  # it may be between its place among the claims and its verdict
-            report, note = self._seen(asked.id)
+            raise
         known = ("held",) if asked.known is None else (asked.known,)
         return None if report["state"] in known else (report, note)
 
-    def _undecided(self) -> bool:
-        """Whether there are responses without a verdict, of which nobody knows the ids yet."""
+    def _undecided(self, id: str) -> bool:
+        """Whether the batch has no verdict yet, or there are some of which nobody knows the ids."""
         with self._door.world() as world:
-            return world.queue.depth() > 0 or any(world.queue_root.glob("active/*.body"))
+            unknown = world.queue.depth() > 0 or any(world.queue_root.glob("active/*.body"))
+            return unknown or wait.is_under_way(world, id)
 
     def _seen(self, id: str) -> tuple[Report, str]:
         with self._door.world() as world:
