@@ -388,7 +388,7 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
     if op is None:
         return Missed("none")
 
-    def inside(ways: list[Chain]) -> list[Chain]:
+    def inside(ways: Sequence[Chain]) -> Sequence[Chain]:
         first, last = wanted.window or (0, 0)
         within = [way for way in ways if first <= way[0].start + 1 <= last]
         return within if len(within) == 1 else ways

@@ -199,11 +199,11 @@ class _Sought:
         old, new = self.op.old, self.op.new
         return ladder.present(self.text, Replace(old, new), self._rungs) if old else None
 
-    def between(self, low: int, high: int, *, written: bool = False) -> list[Chain]:
+    def between(self, low: int, high: int, *, written: bool = False) -> Sequence[Chain]:
         """Where any reading finds what it quotes behind line `low` and before line `high`; or what
         it would have written."""
 
-        def inside(ways: list[Chain]) -> list[Chain]:
+        def inside(ways: Sequence[Chain]) -> Sequence[Chain]:
             return [way for way in ways if way[0].start >= low and way[-1].end <= high]
 
         quote = Replace(self.op.old, self.op.new)
@@ -229,7 +229,7 @@ class _Sought:
                 return found
         return None
 
-    def _narrow(self, ways: list[Chain]) -> list[Chain]:
+    def _narrow(self, ways: Sequence[Chain]) -> Sequence[Chain]:
         if self.op.at_end:
             ways = [way for way in ways if way[-1].end == len(self.text.lines)]
         if self._behind is not None:  # or with the scope line among its own

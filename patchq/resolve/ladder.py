@@ -28,6 +28,7 @@ from patchq.resolve.search import (
     Shift,
     apart,
     find,
+    first_pieces,
     indentation,
     shifted,
     ways,
@@ -66,11 +67,11 @@ class Missed:
 
     why: Why
     rung: str | None = None
-    places: tuple[Place, ...] = ()
+    places: Sequence[Place] = ()
     detail: str = ""
 
 
-Narrow = Callable[[list[Chain]], list[Chain]]
+Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
 """Keeps of several ways those that something besides the quote allows."""
 
 
@@ -117,7 +118,7 @@ class Standing:
     `passed` in vain."""
 
     step: Step
-    ways: list[Chain]
+    ways: Sequence[Chain]
     passed: Sequence[Step]
 
 
@@ -246,7 +247,7 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
 
 
 def judged(
-    text: Text, standing: Standing, there: list[Chain], asked: bool = True
+    text: Text, standing: Standing, there: Sequence[Chain], asked: bool = True
 ) -> Found | Missed:
     """What the ways in which a quote stands make of the edit, if it can mean those of `there`;
     `asked` as in `resolve`."""
@@ -270,7 +271,7 @@ def judged(
         return _missed("ambiguous", rung, there)
     try:
         made = _written(text, rewrites, first)
-        for way in there[1:]:
+        for way in islice(there, 1, None):
             if not same_result(text, made, _written(text, rewrites, way)):
                 return _missed("ambiguous", rung, there)
     except Unreadable as error:
@@ -280,10 +281,8 @@ def judged(
     return Found(rung, first[0].start, first[-1].end, made)
 
 
-def _missed(why: Why, rung: str, there: Iterable[Chain], detail: str = "") -> Missed:
-    """The first piece's places, one for each line at which it begins."""
-    distinct = {way[0].start: way[0] for way in there}
-    return Missed(why, rung, tuple(distinct.values()), detail)
+def _missed(why: Why, rung: str, there: Sequence[Chain], detail: str = "") -> Missed:
+    return Missed(why, rung, first_pieces(there), detail)
 
 
 def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:

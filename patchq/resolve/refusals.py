@@ -380,12 +380,12 @@ _SYMBOL = re.compile(
 def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ...]:
     """The first places of an ambiguous quote.  `disambiguate` is text that makes the edit certain
     when it is put in front of both halves: it was tried; None when no such text was found."""
-    places = missed.places[:_MOST]
     if scene.search is None:
-        return _bare(scene, places)
-    trials = iter(range(_MOST_TRIALS))
+        return _bare(scene, missed.places[:_MOST])
+    every, trials = tuple(missed.places), iter(range(_MOST_TRIALS))
+    places = every[:_MOST]
     return tuple(
-        replace(one, disambiguate=next(_certain(scene, op, place, missed.places, trials), None))
+        replace(one, disambiguate=next(_certain(scene, op, place, every, trials), None))
         for one, place in zip(_bare(scene, places), places, strict=True)
     )
 

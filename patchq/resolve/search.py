@@ -13,11 +13,11 @@ write.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, repeat
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from patchq.resolve.readings import Level, Lines, Quote, has_text, pieces
 from patchq.text.lines import Normalise, Text
@@ -64,7 +64,61 @@ Chain = tuple[Place, ...]
 """A place for each piece of a quote, front to back."""
 
 
-def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1) -> list[Chain]:
+class Places(Sequence[Place]):
+    """The places of one quote, by their first lines, each made when it is asked for: thousands of
+    quotes may have many."""
+
+    def __init__(self, starts: Sequence[int], old: Lines, new: Lines) -> None:
+        self._starts = starts
+        self._halves = old, new
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, key: int) -> Place: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[Place]: ...
+
+    def __getitem__(self, key: int | slice) -> Place | list[Place]:
+        if isinstance(key, slice):
+            return [self[k] for k in range(*key.indices(len(self)))]
+        old, new = self._halves
+        return Place(self._starts[key], self._starts[key] + len(old), old, new)
+
+
+class _Chains(Sequence[Chain]):
+    """The same as chains of a single piece."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, key: int) -> Chain: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[Chain]: ...
+
+    def __getitem__(self, key: int | slice) -> Chain | list[Chain]:
+        if isinstance(key, slice):
+            return [(place,) for place in self.places[key]]
+        return (self.places[key],)
+
+
+def first_pieces(chains: Sequence[Chain]) -> Sequence[Place]:
+    """The places of the first piece, one for each line at which it begins."""
+    if isinstance(chains, _Chains):
+        return chains.places
+    return tuple({chain[0].start: chain[0] for chain in chains}.values())
+
+
+def ways(
+    text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1
+) -> Sequence[Chain]:
     """Every way in which `quote.old` stands in the text, a quote without gaps as a single piece;
     one more than `MOST_PLACES` means: in more ways than these.  Chains differ in pieces that change
     only.  Blank lines at the edges are given up, in pairs, only if it stands nowhere with them."""
@@ -72,7 +126,9 @@ def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES 
         if quote.rung == "elided":
             found = list(islice(_chains(text, old, new, level), most))
         else:
-            size, there = len(old), islice(find(text, old, level), most)
+            size, there = len(old), list(islice(find(text, old, level), most))
+            if len(there) > 1 and not level.shifts:
+                return _Chains(Places([start for start, _ in there], old, new))
             found = [(Place(start, start + size, old, new, shift),) for start, shift in there]
         if found:
             return found

@@ -31,6 +31,8 @@ SCANS = 8
 """So many searches look through the whole text; for more it pays to know where each line of a view
 stands, and what the chunks of a haystack hold."""
 _FEW = 64
+_SCAN = 8
+"""To look through the whole text takes as long as to look at one line of so many."""
 _GRAM = 4
 _LEAST = 2 * _GRAM - 1
 """A run of so many bytes holds four whole ones wherever it begins."""
@@ -299,7 +301,7 @@ class View:
                 return iter((start,) if stands else ())
         places = enumerate(map(repeated.__getitem__, quote[:_FEW]))
         rarest, at = min(places, key=lambda place: len(place[1]))
-        if len(at) > _FEW:
+        if len(at) > _FEW and len(at) * len(quote) > len(self.lines) // _SCAN:
             return self._scan(quote)
         starts = (i - rarest for i in at if i >= rarest)
         return (i for i in starts if self.lines[i : i + len(quote)] == quote)
