@@ -5,10 +5,12 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -47,6 +49,7 @@ from patchq.queue.lock import lock_owner
 from patchq.report import document, secrecy
 from patchq.report.page import to_markdown
 from patchq.review import decide
+from patchq.service.watcher import Watcher
 
 _MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
 _MOST_LOOKED_AT = 1000
@@ -97,19 +100,50 @@ class Tools:
     # ---------------------------------------------------------------- submitting
 
     async def submit(self, asked: SubmitArguments) -> ToolAnswer:
-        dropped = await to_thread.run_sync(self._drop, asked)
+        with closing(Watcher(await to_thread.run_sync(self._root))) as watcher:
+            dropped = await to_thread.run_sync(self._drop, asked)
+            return await self._submitted(dropped, watcher, asked.wait_seconds)
+
+    async def _submitted(self, dropped: Dropped, watcher: Watcher, seconds: float) -> ToolAnswer:
         beside: VerdictAnswer = {"id": dropped.id, "state": "waiting", "problems": []}
         beside["token"] = dropped.token
         report = None
         if dropped.served:
-            look = partial(self._verdict, dropped)
-            report = await self._until(look, asked.wait_seconds)
+            report = await self._heard(dropped, watcher, seconds)
         if report is None:
             served = dropped.served and await to_thread.run_sync(self._served)
             note = f"no verdict yet; ask with `wait` for {dropped.id}" if served else _NO_DAEMON
             return ToolAnswer({**beside, "note": note}, f"waiting    {dropped.id}  {note}")
         answer = _told(report)
         return ToolAnswer({**answer.value, "token": dropped.token}, answer.text, answer.refused)
+
+    def _root(self) -> Path:
+        with self._door.world(writes=True) as world:
+            return world.queue_root
+
+    async def _heard(self, dropped: Dropped, watcher: Watcher, seconds: float) -> Report | None:
+        """The verdict, once the journal tells of one; None where it does not in that time, or
+        nobody is there to decide."""
+        began = looked = time.monotonic()
+        pause = _FIRST_PAUSE
+        while True:
+            now = time.monotonic()
+            told = watcher.wait(0) and any(
+                event["source"] == dropped.name and event["kind"] != "held"
+                for event in watcher.read()
+            )
+            if told or now - looked > _LOOK_ANYWAY:
+                if report := await to_thread.run_sync(self._verdict, dropped):
+                    return report
+                if not told and not await to_thread.run_sync(self._served):
+                    return None
+                looked = now
+            left = began + seconds - time.monotonic()
+            if left <= 0 or self.ending():
+                return None
+            await anyio.sleep(min(pause, left))
+            if now - began > _SOON:
+                pause = min(pause * 1.1, _LAST_PAUSE)
 
     def _drop(self, asked: SubmitArguments) -> Dropped:
         keys = {
