@@ -1,18 +1,22 @@
-"""`patchq stats`: what became of responses, by agent, model or format."""
+"""`patchq stats`: what became of responses, by agent, model or format; what happened, by day."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from patchq.cli import arguments, output, places
+from patchq.queue.journal import Events
 from patchq.service import ledger, stats
 from patchq.service.stats import Key
 from patchq.text.quote import clip, visible
 
 _KINDS = {
     "verdict": "verdicts",
+    "decision": "decisions",
     "match": "matches",
     "edit": "edits",
     "reason": "refusals",
@@ -23,17 +27,43 @@ _OF_EDITS = ("match", "edit", "correction")
 """What is counted for each format; the rest is of whole responses."""
 
 
+DAY = "day"
+_MOST_DAYS = 60
 ARGUMENTS = (
     arguments.Argument(
-        "--by", choices=stats.PLACES, help="a row for each of these, in place of one"
+        "--by", choices=(*stats.PLACES, DAY), help="a row for each of these, in place of one"
     ),
 )
 
 
 def run(args: Namespace) -> int:
     ground = places.open_ground(args)
+    if args.by == DAY:
+        found = days(ground.queue_root)
+        return output.emit(args, {"by": DAY, "rows": found}, *_day_lines(found))
     rows = table(ledger.everything(ground.queue, ground.queue_root), args.by)
     return output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
+
+
+def days(root: Path) -> list[dict[str, Any]]:
+    """How often each kind of event happened on each of the last days that had any, in UTC, the
+    oldest first, as far back as the journal goes."""
+    events = Events(root, "")
+    try:
+        found: dict[str, Counter[str]] = {}
+        for event in events.read():
+            found.setdefault(event["at"]["iso"][:10], Counter())[event["kind"]] += 1
+    finally:
+        events.close()
+    last = sorted(found.items())[-_MOST_DAYS:]
+    return [{"day": day, "events": dict(sorted(kinds.items()))} for day, kinds in last]
+
+
+def _day_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        yield f"{row['day']}  " + ", ".join(f"{kind} {n}" for kind, n in row["events"].items())
+    if not rows:
+        yield "the journal of events has nothing yet"
 
 
 def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:

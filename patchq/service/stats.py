@@ -22,7 +22,7 @@ from pathlib import Path
 from patchq import __version__
 from patchq.git import files
 from patchq.llm.client import NORMAL_ENDS
-from patchq.model.report import VERDICTS, Report
+from patchq.model.report import VERDICTS, WAITING, Report
 from patchq.model.values import State
 
 _LOG = logging.getLogger("patchq")
@@ -50,10 +50,12 @@ def verdict(report: Report) -> State:
 
 
 def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
-    """What one report adds, of which format or hook, the value, and how much: one verdict, each
-    code that refused it, the rungs and states of its edits, what was corrected, its
-    attempts, its hooks' ends, and the seconds that deciding and hooks took."""
+    """What one report adds, of which format or hook, the value, and how much: one verdict, what a
+    person decided of a proposal, each code that refused it, the rungs and states of its edits, what
+    was corrected, its attempts, its hooks' ends, and the seconds that deciding and hooks took."""
     yield "verdict", "", verdict(report), 1
+    if verdict(report) == "proposed" and report["state"] not in WAITING:
+        yield "decision", "", "accepted" if report["state"] == "reverted" else report["state"], 1
     for code in {p["code"] for p in report["problems"] if p["severity"] == "error"}:
         yield "reason", "", code, 1
     forms = {edit["id"]: edit["format"] or "" for edit in report["edits"]}

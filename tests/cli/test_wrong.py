@@ -32,7 +32,7 @@ OWN = {
     "run": "good.md",
     "status": "goood",
     "log": "-n 0",
-    "stats": "--by day",
+    "stats": "--by hour",
     "mcp": "--http loopback",
     "doctor": "--before-begin",
     "fsck": "--repiar",

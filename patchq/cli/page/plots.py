@@ -35,6 +35,27 @@ def bars(sums: Mapping[str, float], title: str) -> Markup:
     return _svg(title, len(shown) * _ROW, parts)
 
 
+def columns(days: Sequence[tuple[str, Sequence[int]]], title: str) -> Markup:
+    """A column for each day, with a part for each number; each part has a class of its own."""
+    if not days:
+        return Markup()
+    height, foot = 180, 24
+    most = max(sum(numbers) for _, numbers in days) or 1
+    step = (_WIDTH - 40) / max(len(days), 7)
+    bar = Markup('<rect class="part-{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>')
+    label = Markup('<text x="{:.1f}" y="{}">{}</text>')
+    parts = []
+    for at, (day, numbers) in enumerate(days):
+        left, top = 20 + at * step, float(height)
+        for part, number in enumerate(numbers):
+            tall = number / most * (height - 10)
+            top -= tall
+            parts += [bar.format(part, left, top, step * 0.8, tall)] if number else []
+        if at % max(1, len(days) // 7) == 0:
+            parts.append(label.format(left, height + 16, day[5:]))
+    return _svg(title, height + foot, parts)
+
+
 def ring(names: Sequence[str], pairs: Sequence[tuple[int, int]], title: str) -> Markup:
     """The names on a circle, and a line for each pair that collides."""
     radius, middle, height = 170, _WIDTH / 2, 420

@@ -13,10 +13,13 @@ from patchq.service import ledger
 from patchq.service.stats import PLACES
 
 _PLOTS = {
-    "verdicts": "What was decided",
+    "verdicts": "What became of responses",
+    "decisions": "What people decided of proposals",
     "refusals": "Why responses were refused",
     "matches": "How quotes were found",
 }
+OVER_TIME = ("applied", "accepted", "proposed", "refused", "discarded", "reverted")
+"""The kinds of events that are plotted by day, the lowest first."""
 _MOST_ROWS = 50
 
 
@@ -24,7 +27,14 @@ def view(world: World, asked: Mapping[str, str]) -> Shown:
     """The sums that `patchq stats` prints, as tables and plots."""
     counts = ledger.everything(world.queue, world.queue_root)
     whole: Mapping[str, Any] = next(iter(stats.table(counts, None)), {})
+    days = stats.days(world.queue_root)
     values = {
+        "days": days,
+        "kinds": OVER_TIME,
+        "over_time": plots.columns(
+            [(day["day"], [day["events"].get(kind, 0) for kind in OVER_TIME]) for day in days],
+            "What happened, by day",
+        ),
         "responses": whole.get("responses", 0),
         "plots": [
             {

@@ -97,6 +97,19 @@ def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -
     assert git("show", "HEAD:a.txt", cwd=repo).split()[::3] == ["one", "4"]
 
 
+def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> None:
+    rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
+    (ours,) = (row for row in rows if row["name"] == "writer-1")
+    assert ours["decisions"] == {"accepted": 2}
+    days = patchq("--json", "stats", "--by", "day", cwd=repo).json()["rows"]
+    assert sum(day["events"].get("accepted", 0) for day in days) == 2
+    told = patchq("stats", "--by", "day", cwd=repo).out
+    assert [line[:10] for line in told.splitlines()] == [day["day"] for day in days]
+    page = person.look("/statistics")
+    assert "accepted 2" in page
+    assert all(f'<th scope="row">{day["day"]}</th>' in page for day in days)
+
+
 def test_a_change_is_told(person: Person, repo: Path) -> None:
     page = person.look("/batch/hostile")
     version = page.split('data-version="')[1].split('"')[0]
