@@ -36,12 +36,14 @@ def plain(text: str, style: str = "") -> Line:
     return (Styled(text, style),)
 
 
-def show(lines: Iterable[Line], repo: Repository | None, *, crop: bool = False) -> None:
+def show(
+    lines: Iterable[Line], repo: Repository | None, *, crop: bool = False, paged: bool = True
+) -> None:
     """Print the lines; with `crop` a terminal shows of each what fits into its width."""
     if is_terminal():
         from patchq.cli import pager  # only a terminal needs rich
 
-        pager.show(lines, pager_of(repo), crop=crop)
+        pager.show(lines, pager_of(repo) if paged else None, crop=crop)
         return
     for line in lines:
         put("".join(cell.text for cell in line))

@@ -1,19 +1,22 @@
-"""`patchq send-back`: ask for changes of a proposal, in words that its agent gets."""
+"""`patchq send-back`: ask for changes of proposals, in words that their agents get."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import arguments, opening, output, several
 from patchq.cli.arguments import Argument
 from patchq.model.errors import UsageError
+from patchq.pipeline import traces
+from patchq.pipeline.world import World
 from patchq.review import comment_file
 from patchq.review.comment_file import DraftComment
 from patchq.review.send_back import send_back
 from patchq.text.quote import visible
 
 ARGUMENTS = (
-    arguments.BATCH,
+    *several.BATCHES,
     Argument("-m", "--message", metavar="TEXT", help="what is to be different, in general"),
     Argument(
         "--comments",
@@ -25,9 +28,15 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
+    several.only_one(args, "comments")
     said = drafts(args)
-    decided = send_back(opening.open_world(args, targeted=False), args.id, said)
-    report = decided.report
+    world = opening.open_world(args, targeted=False)
+    ids = several.chosen(args, world, traces.waiting)
+    return several.decide(args, ids, lambda id: _one(args, world, id, said))
+
+
+def _one(args: Namespace, world: World, id: str, said: Sequence[DraftComment]) -> int:
+    report = send_back(world, id, said).report
     if args.json:
         output.say(args, report)
     elif not args.quiet:

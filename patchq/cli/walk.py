@@ -1,0 +1,166 @@
+"""`patchq review --next`: what waits for a person, one after the other, in the terminal.
+
+The riskiest comes first.  Each is shown side by side, with its risk, and the person accepts it,
+whole or in part, sends it back, discards it, leaves it for later, or quits.  What was shown is what
+is decided on: a proposal that moved meanwhile is shown again.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from patchq.cli import accept, listing, opening, screen, split
+from patchq.cli.arguments import edit_ids
+from patchq.git import records
+from patchq.model.errors import Fault, UsageError
+from patchq.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
+from patchq.pipeline import traces
+from patchq.pipeline.world import World
+from patchq.review import comment_file, comparison, decide
+from patchq.review.decide import Decided
+from patchq.review.send_back import send_back
+from patchq.text.quote import visible
+
+_ANSWERS = "[a]ccept, accept [o]nly some edits, send [b]ack, [d]iscard, [s]kip, [q]uit: "
+_HOW = "Lines like `path:12: text` or `edit 2: text`, or text in general; an empty line ends it."
+Ask = Callable[[str], str]
+"""Asks a question, and returns the line that answers it; raises `WalkEnds` at the end of the input."""
+
+
+class WalkEnds(Exception):
+    """The person leaves; what is not decided waits."""
+
+
+def run(args: Namespace) -> int:
+    if args.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "`review --next` asks, and there is no terminal", "see `patchq status --by risk`"
+        )
+    return Walk(args, opening.open_world(args, targeted=False), _line).all()
+
+
+def _line(question: str) -> str:
+    print(question, end="", flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        print()
+        raise WalkEnds
+    return line.rstrip("\n")
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Goes through what waits."""
+
+    args: Namespace
+    world: World
+    ask: Ask
+
+    def all(self) -> int:
+        """Every proposal that waits for a person now; the exit code."""
+        ids = self._waiting()
+        try:
+            for number, id in enumerate(ids, 1):
+                print(f"\n{number} of {len(ids)}")
+                while self._one(id):
+                    pass
+        except WalkEnds:
+            pass
+        if not ids:
+            print("nothing waits for a person")
+        return 0
+
+    def _waiting(self) -> list[str]:
+        found = [
+            (comparison.risk_of(self.world, report).order, report["id"])
+            for report in traces.waiting(self.world)
+            if traces.observe(self.world, report).state == "proposed"
+            and not waits_for_its_agent(report)
+        ]
+        return [id for _, id in sorted(found, key=lambda one: (*(-n for n in one[0]), one[1]))]
+
+    def _one(self, id: str) -> bool:
+        """Show a proposal and ask; whether it is to be shown again."""
+        report = self.world.queue.load(id)
+        seen = self.world.repo.branch_tip(records.branch(id))
+        if report is None or report["state"] != "proposed" or seen is None:
+            print(visible(f"{id} does not wait any more"))
+            return False
+        self._show(report)
+        while True:
+            answer = self.ask(_ANSWERS).strip().lower()[:1]
+            try:
+                if answer == "q":
+                    raise WalkEnds
+                if answer == "s":
+                    return False
+                if answer in _DEEDS:
+                    return _DEEDS[answer](self, report, seen)
+            except Fault as fault:
+                print(visible("; ".join(filter(None, (fault.message, fault.hint))), keep="\n"))
+
+    def _show(self, report: Report) -> None:
+        risk = comparison.risk_of(self.world, report).to_json()
+        lines = [visible(report["id"]), *listing.heading(report), listing.risk_line(risk)]
+        lines += [visible(f"{'warning':<10} {text}") for text in _warnings(report)]
+        print("\n".join(lines))
+        files = comparison.rows_of(self.world, report)
+        if files:
+            # Not through a pager: the question stands below what it is about.
+            screen.show(split.lines(files), None, paged=False)
+        else:
+            print(visible(report["diff"], keep="\n\t"))
+
+    def land(self, report: Report, seen: str) -> bool:
+        return self._told(decide.accept(self.world, report["id"], seen=seen))
+
+    def land_some(self, report: Report, seen: str) -> bool:
+        ids = ", ".join(edit["id"] for edit in report["edits"])
+        only = edit_ids(self.ask(visible(f"Which of the edits {ids}? ")))
+        if not only:
+            return True
+        shown = decide.preview(self.world, report["id"], only)
+        if shown.problems:
+            return self._told(shown)
+        print(visible(shown.report["diff"], keep="\n\t").rstrip("\n"))
+        if self.ask("Land this? [y]es, [n]o: ").strip().lower()[:1] != "y":
+            return True
+        return self._told(decide.accept(self.world, report["id"], only, seen=seen))
+
+    def ask_for_changes(self, report: Report, seen: str) -> bool:
+        print(_HOW)
+        lines: list[str] = []
+        while line := self.ask("> "):
+            lines.append(line)
+        if not lines:
+            return True
+        commit = seen if seen == report["commit"] else None
+        said = comment_file.read("\n".join(lines).encode("utf-8", "surrogateescape"))
+        decided = send_back(self.world, report["id"], said, seen=commit)
+        print(visible(f"sent back  {decided.report['id']}"))
+        return False
+
+    def take_away(self, report: Report, seen: str) -> bool:
+        why = self.ask("Why? (its agent is told; empty for nothing) ").strip()
+        return self._told(decide.discard(self.world, report["id"], seen=seen, why=why or None))
+
+    def _told(self, decided: Decided) -> bool:
+        """Print what came of a decision; whether it is still to be made."""
+        return accept.report(self.args, decided) != 0
+
+
+_DEEDS: dict[str, Callable[[Walk, Report, str], bool]] = {
+    "a": Walk.land,
+    "o": Walk.land_some,
+    "b": Walk.ask_for_changes,
+    "d": Walk.take_away,
+}
+
+
+def _warnings(report: Report) -> Iterator[str]:
+    for problem in report["problems"]:
+        if problem["code"] != PENDING_CONFLICT:
+            yield f"{problem['code']}: {problem['message']}"
