@@ -413,6 +413,8 @@ class Notifier:
         """The hooks that did not end the last time."""
         self._closing = False
         self._untold: Counter[str] = Counter()
+        self._due: set[tuple[str, str]] = set()
+        """What keeps in step and has still to begin, and of which batch: once is enough."""
 
     def tell(self, steps: Steps, report: Report) -> None:
         """Have the hooks for the report's state run soon; those that keep in step, for a proposal
@@ -437,11 +439,16 @@ class Notifier:
                 self._soon(step, report, path)
 
     def _soon(self, step: Step, report: Report, path: Path) -> None:
+        if step.in_step:
+            if (step.id, report["id"]) in self._due:
+                return
+            self._due.add((step.id, report["id"]))
         if step.id not in self._pools:
             self._pools[step.id] = ThreadPoolExecutor(_AT_ONCE, "told")
         self._pools[step.id].submit(self._run, step, report["id"], report["state"], path)
 
     def _run(self, step: Step, id: str, state: State, path: Path) -> None:
+        self._due.discard((step.id, id))
         if self._cut.is_set() or (self._closing and step.id in self._hung):
             self._untold[step.id] += 1
             return

@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ from patchq.git.merges import fork_of
 from patchq.git.repository import Repository
 from patchq.land import board, collisions
 from patchq.land.board import Blobs, Proposal, ProposedChange
-from patchq.model.errors import Fault, ObjectDamaged
+from patchq.model.errors import Fault, ObjectDamaged, RepositoryFault
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.rebase.lines import Lines
 from patchq.review import branches
@@ -89,17 +90,18 @@ def _works(ground: Ground, tip: str) -> tuple[list[Work], int]:
     """Whatever has something of its own, and how many were not looked at."""
     repo, known = ground.repo, branches.known(ground.queue_root)
     there = [it for it in registered(repo) if not it.unseen and not records.is_branch(it.branch)]
-    here = {checkout.branch for checkout in there}
-    loose = [name for name in branches.matching(ground) if name not in here]
+    here, loose = {checkout.branch for checkout in there}, list[str]()
+    with suppress(RepositoryFault):  # of a ref that cannot be read
+        loose = [name for name in branches.matching(ground) if name not in here]
     with ThreadPoolExecutor(_MOST_THREADS) as pool:
         dirty = list(pool.map(_uncommitted, there[:MOST]))
     found = []
     for checkout, paths in zip(there[:MOST], dirty, strict=True):
-        head = repo.branch_tip(checkout.branch) if checkout.branch else _detached(repo, checkout)
+        head = _tip(repo, checkout.branch) if checkout.branch else _detached(repo, checkout)
         if work := head and _work(ground, tip, head, checkout, paths):
             found.append(work)
     for name in loose[: MOST - len(there)] if len(there) < MOST else ():
-        head = repo.branch_tip(name)
+        head = _tip(repo, name)
         if work := head and _work(ground, tip, head, name):
             found.append(work)
     for number, work in enumerate(found):
@@ -107,6 +109,13 @@ def _works(ground: Ground, tip: str) -> tuple[list[Work], int]:
             report = branches.last(ground, taken)
             found[number] = replace(work, proposed=report and report["id"])
     return found, max(len(there) + len(loose) - MOST, 0)
+
+
+def _tip(repo: Repository, branch: str) -> str | None:
+    """Of a branch whose commit can be read."""
+    with suppress(RepositoryFault):
+        return repo.branch_tip(branch)
+    return None
 
 
 def _detached(repo: Repository, checkout: Checkout) -> str | None:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from patchq.git import records
-from patchq.model.errors import Fault
+from patchq.model.errors import Fault, RepositoryFault
 from patchq.model.report import Report
 from patchq.pipeline.ground import Ground
 
@@ -80,7 +80,11 @@ def last(ground: Ground, head: Head) -> Report | None:
 def standing(ground: Ground) -> Iterator[dict[str, str | None]]:
     """How each branch of the configuration stands: `taken` with its batch, `waits` or `turned away`
     with the reason and what to do, or `gone` while its batch waits."""
-    heads, tips = known(ground.queue_root), matching(ground)
+    heads = known(ground.queue_root)
+    try:
+        tips = matching(ground)
+    except RepositoryFault:  # of a ref that cannot be read, who takes branches says so
+        return
     for name in sorted(heads.keys() | tips.keys()):
         head, report = heads.get(name, Head()), None
         with suppress(Fault):

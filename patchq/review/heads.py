@@ -56,7 +56,7 @@ class Heads:
         """The branches that are still to be looked at in this round."""
         self._arrived: set[str] = set()
         """Digests of the responses that the queue has taken in."""
-        self._trouble = ""
+        self._trouble: str | None = None
         self._next = inf
 
     @property
@@ -155,6 +155,8 @@ class Heads:
 
     def _hand_in(self, world: World, name: str, tip: str, head: Head) -> None:
         repo, id = world.repo, batch_id(name)
+        if repo.branch_tip(name) != tip:
+            raise NotYet("it is being moved, or is at no commit", "it is at one")
         _check_ready(repo, name)
         for other, taken in self._known.items():
             if other != name and taken.tip == tip and taken.source and not taken.why:

@@ -157,6 +157,19 @@ def test_renamed_and_deleted(repo: Path) -> None:
     assert branches(repo) == {}
 
 
+def test_a_ref_that_cannot_be_read_stops_nothing_else(repo: Path) -> None:
+    there = agent(repo)
+    broken = repo / ".git/refs/heads/agent/bad"
+    change(there, 2)
+    for text, answer in (("garbage\n", []), ("1" * 40 + "\n", ["proposed agent-x"])):
+        broken.write_text(text)
+        assert run(repo) == answer
+        for words in ((), ("--ahead",)):
+            patchq("status", *words, cwd=repo)
+    assert "cannot read object" in str(branches(repo)["agent/bad"]["why"])
+    assert patchq("--json", "status", cwd=repo).json()["troubles"] == []
+
+
 def test_a_response_that_a_crash_kept_from_the_inbox_is_made_again(repo: Path) -> None:
     there, place = agent(repo), repo / ".patchq/branches"
     change(there, 2)
