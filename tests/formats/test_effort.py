@@ -8,6 +8,7 @@ from patchq import formats
 from patchq.formats import find_replace, unified_diff, v4a, whole_file
 from patchq.formats.catalogue import NOTHING
 from patchq.formats.format import Document
+from patchq.formats.marks import shell
 from patchq.formats.registry import FORMATS
 from tests.helpers.effort import effort
 
@@ -121,3 +122,20 @@ def test_a_form_that_is_not_asked_would_find_nothing(line: str, below: str) -> N
 )
 def test_prose_is_known_at_once(line: str) -> None:
     assert FORMATS.begins(line) is NOTHING
+
+
+@pytest.mark.parametrize("line", ["x = 1", 'x = \\"1\\"', "x = 'a'", '" + "', "it's"])
+def test_a_quote_over_many_lines_of_a_script_is_read_once(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def reads(text: str) -> str:
+        read.append(len(text))
+        return left_open(text)
+
+    left_open = shell._left_open
+    monkeypatch.setattr(shell, "_left_open", reads)
+    script = 'python -c "\n' + f"{line}\n" * 2000
+    assert [change.does for change in shell.changes_of(f"rm a; {script}")] == ["removes"]
+    assert 0 < sum(read) <= len(script) + len("rm a; ")

@@ -15,7 +15,11 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from select import select
 from typing import Any, NamedTuple
+
+MOST_SECONDS = 120.0
+"""For a command that is to end."""
 
 
 class Done(NamedTuple):
@@ -46,6 +50,10 @@ def patchq(
     )
     process.stdin.write("\n")
     process.stdin.flush()
+    if not select([process.stdout], [], [], MOST_SECONDS)[0]:
+        process.kill()
+        close()
+        raise AssertionError(f"patchq {' '.join(words)} goes on and on")
     return _checked(words, Done(*json.loads(process.stdout.readline())), code)
 
 

@@ -25,7 +25,7 @@ from tests.helpers.pages import ROOT
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
-    *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+    *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")),
 ]
 RUN_ELSEWHERE = ("docs/architecture.md", "docs/recipes.md")
 """Pages whose lines are run, with what they print, by tests of their own."""
@@ -45,6 +45,7 @@ UNRUN = {
     ".ci/run": "runs these tests",
     "patchq watch": SERVES,
     "patchq mcp --http": SERVES,
+    "patchq review": SERVES,
     "patchq events --json --follow": SERVES,
     "git push . HEAD:refs/for/main": PUSHES,
     "git push origin HEAD:refs/for/main": PUSHES,
@@ -177,9 +178,8 @@ COMMON = {"--json", "--config", "--help", "--version", "--quiet", "--verbose"}
 
 
 def own_flags(verb: str | None) -> set[str]:
-    return (
-        flags_of(getattr(import_module(f"patchq.cli.{verb}"), "ARGUMENTS", ())) if verb else set()
-    )
+    module = import_module(f"patchq.cli.{(verb or 'command').replace('-', '_')}")
+    return flags_of(getattr(module, "ARGUMENTS", ()))
 
 
 def flags_of(entries: Iterable[Entry]) -> set[str]:

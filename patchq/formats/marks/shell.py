@@ -136,6 +136,13 @@ _KNOWN = re.compile(
 )
 _MENDS = re.compile(r" (?:--fix|--write|-w|-u|--update\S*|--snapshot-update)(?: |=|\Z)")
 """Programs that look, test or build, as long as they are not told to mend what they find."""
+_CLOSED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_CLOSES = {
+    "": re.compile(""),
+    "'": re.compile(r"[^']*'"),
+    '"': re.compile(r"(?:[^\"\\]|\\.)*\"", re.DOTALL),
+}
+"""What is left of a text up to the end of the open quote."""
 _OPTION = re.compile(r"-|/[A-Za-z]\Z")
 _GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
 _GLOB_PART = re.compile(r"\*\*/?|[*?]|\[[^\]/\\\[]+\]|.", re.DOTALL)
@@ -389,9 +396,13 @@ def _commands(script: Sequence[Numbered], *, windows: bool) -> Iterator[_Simple]
     while k < len(script):
         number, text = script[k]
         k += 1
-        while (text.endswith("\\") or _is_open(text)) and k < len(script) and not windows:
-            text += "\n" + script[k][1]
+        parts, quote = [text], _left_open(text)
+        while (parts[-1].endswith("\\") or quote) and k < len(script) and not windows:
+            parts.append(script[k][1])
+            closed = _CLOSES[quote].match(parts[-1])
+            quote = _left_open(parts[-1][closed.end() :]) if closed else quote
             k += 1
+        text = "\n".join(parts)
         if windows:
             text = text.replace("\\", "\\\\")
         commands, tags = _line(number, text)
@@ -404,12 +415,10 @@ def _commands(script: Sequence[Numbered], *, windows: bool) -> Iterator[_Simple]
         yield from commands
 
 
-def _is_open(text: str) -> bool:
-    """Whether a quote that opens in the text is not closed there."""
-    if "'" not in text and '"' not in text:
-        return False
-    rest = re.sub(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", "", text, flags=re.DOTALL)
-    return bool(re.search(r"(?:^|[\s=(])[^\s'\"]*['\"]", rest))
+def _left_open(text: str) -> str:
+    """The first quote that opens in the text and is not closed there; empty if there is none."""
+    found = re.search("['\"]", _CLOSED.sub("", text)) if "'" in text or '"' in text else None
+    return found[0] if found else ""
 
 
 def _line(number: int, text: str) -> tuple[list[_Simple], list[str]]:
