@@ -27,7 +27,7 @@ from patchq.text.quote import visible
 _ANSWERS = "[a]ccept, accept [o]nly some edits, send [b]ack, [d]iscard, [s]kip, [q]uit: "
 _HOW = "Lines like `path:12: text` or `edit 2: text`, or text in general; an empty line ends it."
 Ask = Callable[[str], str]
-"""Asks a question, and returns the line that answers it; raises `WalkEnds` at the end of the input."""
+"""Asks a question, and returns the line that answers it; raises `WalkEnds` where input ends."""
 
 
 class WalkEnds(Exception):
