@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable
+from argparse import Action, ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,23 @@ RESPONSE = Argument("file", metavar="FILE", help="the response, or - for standar
 BATCH = Argument("id", metavar="ID")
 
 
-def add(parser: ArgumentParser, entries: Iterable[Entry]) -> None:
-    """Have the parser take the arguments."""
+def add(
+    parser: ArgumentParser,
+    entries: Iterable[Entry],
+    each: Callable[[Action], None] = lambda action: None,
+) -> None:
+    """Have the parser take the arguments; `each` is called with what the parser makes of one."""
     for entry in entries:
         if isinstance(entry, Argument):
-            parser.add_argument(*entry.names, **entry.options)
+            each(parser.add_argument(*entry.names, **entry.options))
         elif isinstance(entry, tuple):
             group = parser.add_mutually_exclusive_group()
             for argument in entry:
-                group.add_argument(*argument.names, **argument.options)
+                each(group.add_argument(*argument.names, **argument.options))
         else:
             verbs = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
             for name, (purpose, more) in entry.items():
-                add(verbs.add_parser(name, help=purpose), more)
+                add(verbs.add_parser(name, help=purpose), more, each)
 
 
 def positive(text: str) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
@@ -13,6 +14,7 @@ from patchq.cli.arguments import Argument
 from patchq.config import config_file
 from patchq.git import files, sharing
 from patchq.model.errors import UsageError
+from patchq.report import document
 from patchq.text.quote import visible
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ ARGUMENTS = (
     ),
     Argument("--yes", action="store_true", help="write it without asking about each file"),
 )
+_SCHEMA = "schema.json"
+"""Below the queue: where the sample has editors look for the schema."""
 _ANSWERS = "[y]es, [n]o, [s]how, [a]ll, [q]uit"
 
 
@@ -44,6 +48,7 @@ def run(args: Namespace) -> int:
         mode = 0o666 & ~max(sharing.childrens_umask(), 0)
         files.write(path, config_file.sample().encode(), mode=mode)
         created.append(str(path))
+    _write_schema(queue.root / _SCHEMA)
     site.keep_out_of_status(queue.root)
     told = {"queue": str(queue.root), "config": str(path)}
     if args.agents is None:
@@ -54,6 +59,13 @@ def run(args: Namespace) -> int:
     if any(state == "written" for _, state in states):
         lines.append("commit these files, so that agents in other work trees read them, too")
     return output.emit(args, {**told, "agents": listed}, *created, *lines)
+
+
+def _write_schema(path: Path) -> None:
+    """Have editors find what the sample's first line names, as this patchq has it."""
+    schema = f"{document.printed(config_file.json_schema(), indent=1)}\n".encode()
+    if not path.is_file() or path.read_bytes() != schema:
+        files.replace(path, schema, via=path.with_suffix(".tmp"))
 
 
 def _planned(args: Namespace, site: places.Site) -> Sequence[Installation]:

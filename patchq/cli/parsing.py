@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import gc
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Never
 
 from patchq import __version__
@@ -69,12 +70,28 @@ def parse(ours: Sequence[str], rest: Sequence[str]) -> argparse.Namespace:
         near = nearest(verb, VERBS)
         cure = f"did you mean `patchq {near}`?" if near else "`patchq` alone lists the commands"
         raise UsageError(f"there is no command {verb!r}", cure)
-    module = import_module(f"patchq.cli.{verb.replace('-', '_')}")
+    module = _module(verb)
     own = Parser(f"patchq {verb}", description=VERBS.get(verb), epilog=_EPILOG)
     arguments.add(own, getattr(module, "ARGUMENTS", ()))
     args.verb, args.run = verb, module.run
     gc.freeze()  # what was imported stays: no collection has to look through it
     return own.parse_args(others, args)
+
+
+def whole(each: Callable[[argparse.Action], None] = lambda action: None) -> argparse.ArgumentParser:
+    """One parser of all verbs, for what is made of it; every verb is imported.  `each` is called
+    with what stands for each argument of a verb."""
+    parser = _common()
+    parser.epilog = None
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog="patchq")
+    for verb, purpose in VERBS.items():
+        own = verbs.add_parser(verb, help=purpose, description=purpose)
+        arguments.add(own, getattr(_module(verb), "ARGUMENTS", ()), each)
+    return parser
+
+
+def _module(verb: str) -> ModuleType:
+    return import_module(f"patchq.cli.{verb.replace('-', '_')}")
 
 
 def listed() -> Iterator[tuple[str, list[str]]]:

@@ -30,13 +30,14 @@ VERBS = {
     "instructions": "print what teaches an agent to feed patchq and to read its report",
     "mcp": "serve the queue as tools, to agents that speak MCP",
     "config": "check the configuration, or print a sample or its JSON schema",
+    "completion": "print what a shell needs to complete patchq's words",
     "doctor": "check repository, queue and system; each finding with its cure",
     "fsck": "check the queue against the repository; --repair rebuilds what can be derived",
 }
 """Each verb, which is a module, and what it is for."""
 
 GROUPS = {
-    "begin": ("init", "doctor", "config", "hooks"),
+    "begin": ("init", "doctor", "config", "hooks", "completion"),
     "serve": ("watch", "run", "stop"),
     "feed": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("status", "log", "show", "events", "stats"),

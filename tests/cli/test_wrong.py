@@ -22,6 +22,7 @@ RIGHT = {
     "wait": "good",
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
     "instructions": "", "review": "--no-open", "hooks": "list", "config": "check",
+    "completion": "bash",
 }  # fmt: skip
 """Each verb with words that it takes."""
 
@@ -55,6 +56,7 @@ OWN = {
     "review": "--port 65536",
     "hooks": "instal",
     "config": "chek",
+    "completion": "bsh",
 }
 """Each verb with a mistake of its own."""
 

@@ -1,0 +1,125 @@
+"""What stands beside the command: completion, the man page, `git patchq`, the docs, the schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import manpage
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.pages import ROOT
+
+WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
+    "wheel"
+]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    patchq("init", cwd=repo)
+    return repo
+
+
+def test_bash_completes_verbs_flags_choices_and_ids(repo: Path) -> None:
+    drop(repo / ".patchq", {"fix-1.md": block("b.txt", "", "b\n")})
+    patchq("run", cwd=repo)
+    script = patchq("completion", "bash", cwd=repo).out
+    asked = {
+        "patchq acc": "accept",
+        "patchq accept ": "fix-1",
+        "patchq log --st": "--state",
+        "patchq log --by s": "size",
+        "patchq config sch": "schema",
+    }
+    empty = "''"
+    lines = [
+        f"COMP_WORDS=({words}{empty if words.endswith(' ') else ''}); "
+        "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=(); _shtab_patchq; "
+        'echo "${COMPREPLY[*]}"'
+        for words in asked
+    ]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join((script, *lines))], cwd=repo, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    for words, line in zip(asked, done.stdout.splitlines(), strict=True):
+        assert asked[words] in line.split(), words
+
+
+OTHERS = {"zsh": "#compdef patchq", "fish": "complete -c patchq", "tcsh": "complete patchq"}
+
+
+def test_other_shells_get_theirs(repo: Path) -> None:
+    for shell, word in OTHERS.items():
+        script = patchq("completion", shell, cwd=repo).out
+        assert word in script
+        assert "refs/patchq/waiting" in script
+        if shutil.which(shell):
+            checked = subprocess.run([shell, "-n"], input=script, text=True, capture_output=True)
+            assert checked.returncode == 0, checked.stderr
+    assert "did you mean `fish`?" in patchq("completion", "fsh", cwd=repo, code=2).err
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="each Python's argparse words it anew")
+def test_the_man_page_is_what_the_parser_says() -> None:
+    said = manpage.PATH.read_text(encoding="utf-8")
+    assert said == manpage.made(), "write it anew: python -m tests.helpers.manpage"
+
+
+def test_git_finds_it(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = WHEEL["shared-scripts"]
+    assert scripts == {"contrib/patchq": "patchq", "contrib/git-patchq": "git-patchq"}
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for path, name in scripts.items():
+        assert os.access(ROOT / path, os.X_OK)
+        (programs / name).write_text(f"#!{sys.executable}\n" + (ROOT / path).read_text())
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    (repo / "sub").mkdir()
+    assert git("patchq", "status", cwd=repo / "sub") == patchq("status", cwd=repo).out.rstrip("\n")
+
+
+def test_the_wheel_carries_docs_whose_links_lead_somewhere() -> None:
+    carried = WHEEL["shared-data"]
+    places: dict[str, Path] = {}
+    for source, target in carried.items():
+        path = ROOT / source
+        found = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+        assert found, source
+        for one in found:
+            places[os.path.normpath(os.path.join(target, one.relative_to(path)))] = one
+    pages = {place: path for place, path in places.items() if place.endswith(".md")}
+    assert len(pages) > 20
+    for place, path in pages.items():
+        text = path.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)#\s]+)", text):
+            there = os.path.normpath(os.path.join(os.path.dirname(place), link))
+            known = there in places or any(one.startswith(f"{there}/") for one in places)
+            # What is missing in the checkout itself, another test tells.
+            assert "://" in link or known or not (path.parent / link).exists(), (place, link)
+
+
+def test_editors_find_the_schema_that_the_sample_names(repo: Path) -> None:
+    first, _, _ = (repo / ".patchq.yaml").read_text().partition("\n")
+    place = re.fullmatch(r"# yaml-language-server: \$schema=(.*)", first)
+    assert place
+    schema = json.loads((repo / place[1]).read_text())
+    assert schema == patchq("config", "schema", cwd=repo).json()
+    before = (repo / place[1]).stat().st_mtime_ns
+    patchq("init", cwd=repo)
+    assert (repo / place[1]).stat().st_mtime_ns == before
+    (repo / place[1]).write_text("{}")
+    patchq("init", cwd=repo)
+    assert json.loads((repo / place[1]).read_text()) == schema
