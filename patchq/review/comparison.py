@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from patchq.git import records
 from patchq.git.merges import line_hunks
 from patchq.model.errors import Fault
 from patchq.model.report import Report
+from patchq.model.values import FileChange, LineHunk
 from patchq.pipeline.ground import Ground
 from patchq.review import risk, rows
 from patchq.review.risk import Risk
@@ -35,14 +40,27 @@ def _behind(ground: Ground, report: Report) -> int | None:
         return None
 
 
-def rows_of(ground: Ground, report: Report) -> tuple[FileRows, ...]:
-    """Both sides of what a batch's commit changes; nothing where there is none any more."""
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the commit of a batch changes, and what changed in these files before that, since the
+    base on which the report counts its edits' lines."""
+
+    commit: str
+    changes: tuple[FileChange, ...]
+    since: Mapping[str, Sequence[LineHunk]]
+
+
+def compare(ground: Ground, report: Report) -> Comparison | None:
+    """What a batch changes, with what a person has added to a branch that waits; None where its
+    commit is not there any more."""
     repo, commit = ground.repo, report["commit"]
     if commit is None or not repo.exists(commit):
-        return ()
+        return None
     parent = next(iter(repo.parents(commit)), None)
     if parent is None:
-        return ()
+        return None
+    if report["state"] == "proposed":
+        commit = repo.branch_tip(records.branch(report["id"])) or commit
     changes = repo.file_changes(parent, commit)
     base = report["base"]["commit"] if report["base"] else parent
     since = {}
@@ -52,4 +70,10 @@ def rows_of(ground: Ground, report: Report) -> tuple[FileRows, ...]:
             path = change.renamed_from or change.path
             if change.before is not None and before.entry(path) and now.entry(path):
                 since[path] = line_hunks(before.read(path), change.before)
-    return rows.side_by_side(report, changes, since)
+    return Comparison(commit, changes, since)
+
+
+def rows_of(ground: Ground, report: Report) -> tuple[FileRows, ...]:
+    """Both sides of what a batch changes; nothing where there is no commit any more."""
+    found = compare(ground, report)
+    return rows.side_by_side(report, found.changes, found.since) if found else ()

@@ -9,12 +9,12 @@ from patchq.cli import batches
 from patchq.cli.page import colours
 from patchq.cli.page.decisions import FormResult, Preview
 from patchq.cli.page.shown import Shown
-from patchq.git import records
-from patchq.model.report import CommentEntry, Report, has_commit
+from patchq.model.report import CommentEntry, Report
 from patchq.model.values import FileChange
 from patchq.pipeline.world import World
 from patchq.report.page import to_markdown
-from patchq.review import risk, rows
+from patchq.review import comparison, rows
+from patchq.review.comparison import Comparison
 from patchq.review.rows import Cell, FileRows, Row
 from patchq.text.quote import decode
 
@@ -28,15 +28,15 @@ Place = tuple[str | None, int]
 def view(world: World, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
     """The batch as it stands now; `result` is why a decision was not taken, or what it would do."""
     report, note = batches.seen(world, *batches.find(world, asked["id"]))
-    commit, changes = _changes(world, report)
+    found = comparison.compare(world, report)
     choice = result.choice if result else None
     values = {
         "report": report,
         "note": note,
-        "commit": commit,
-        "waits": report["state"] == "proposed" and commit is not None,
-        "risk": risk.risk(report),
-        "files": list(_files(report, changes)),
+        "commit": found.commit if found else None,
+        "waits": report["state"] == "proposed" and found is not None,
+        "risk": comparison.risk_of(world, report),
+        "files": list(_files(report, found)) if found else [],
         "page": to_markdown(report),
         "problems": result.problems if result else (),
         "choice": choice,
@@ -45,19 +45,6 @@ def view(world: World, asked: Mapping[str, str], result: FormResult | None = Non
         "written": result.written if result else "",
     }
     return Shown("batch.html", report["id"], values)
-
-
-def _changes(world: World, report: Report) -> tuple[str | None, tuple[FileChange, ...]]:
-    """The commit that a decision is about, and what it changes."""
-    if not has_commit(report):
-        return None, ()
-    commit = report["commit"]
-    if report["state"] == "proposed":
-        commit = world.repo.branch_tip(records.branch(report["id"])) or commit
-    if not world.repo.exists(commit):
-        return None, ()
-    parents = world.repo.parents(report["commit"])
-    return commit, world.repo.file_changes(parents[0], commit) if parents else ()
 
 
 def _ticked(report: Report, choice: Preview | None) -> frozenset[str]:
@@ -71,10 +58,10 @@ def _place(asked: Mapping[str, str]) -> dict[str, str] | None:
     return {name: asked[name] for name in names} if all(map(asked.get, names)) else None
 
 
-def _files(report: Report, changes: tuple[FileChange, ...]) -> Iterator[dict[str, Any]]:
+def _files(report: Report, found: Comparison) -> Iterator[dict[str, Any]]:
     left = _MOST_ROWS
-    for change in sorted(changes, key=lambda change: change.path):
-        (file,) = rows.side_by_side(report, [change], most=max(_LEAST_ROWS, left))
+    for change in sorted(found.changes, key=lambda change: change.path):
+        (file,) = rows.side_by_side(report, [change], found.since, most=max(_LEAST_ROWS, left))
         left -= len(file.rows)
         yield {"file": file, "rows": list(_rows(report, file, change))}
 

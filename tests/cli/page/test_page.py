@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from pathlib import Path
@@ -23,6 +24,10 @@ def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
     for one in told["waiting"]:
         assert f'href="/batch/{one["id"]}"' in page
     assert f"{len(told['waiting'])} for you" in page
+    order = [
+        one["id"] for one in patchq("--json", "status", "--by", "risk", cwd=repo).json()["waiting"]
+    ]
+    assert re.findall('<a href="/batch/([a-z]+)">[a-z]+</a> <span', page) == order
     assert "&lt;b&gt;writer&lt;/b&gt;" in page
     some = person.look("/?agent=writer-2")
     assert 'href="/batch/other"' in some
@@ -48,6 +53,21 @@ def test_text_of_agents_is_data(person: Person) -> None:
         assert "<b>writer" not in page
         assert not set("\u202e\x1b\x07") & set(page)
     assert "\\u202e\\x1b[31m\\x07" in person.look("/batch/hostile")
+
+
+def test_the_page_and_the_terminal_show_the_same_rows(person: Person, repo: Path) -> None:
+    page = person.look("/batch/fix")
+    (file,) = patchq("--json", "show", "fix", "--split", cwd=repo).json()["files"]
+    for row in file["rows"]:
+        if row["kind"] == "fold":
+            assert f">{row['hidden']} lines are not shown" in page
+        else:
+            edits = f' data-edits="{" ".join(row["edits"])}"' if row["edits"] else ""
+            assert re.search(f'<tr class="{row["kind"]}[a-z ]*"{edits}>', page)
+    told = patchq("--json", "status", cwd=repo).json()["waiting"]
+    (fix,) = (one for one in told if one["id"] == "fix")
+    for reason in fix["risk"]["reasons"]:
+        assert f"<li>{reason['text']}</li>" in page
 
 
 def test_accept_takes_what_was_looked_at(person: Person, repo: Path) -> None:
