@@ -50,6 +50,13 @@ def plain_environment(**more: str) -> dict[str, str]:
     return kept | _PLAIN | more
 
 
+def alternate(objects: Path) -> str:
+    """A directory of objects as `GIT_ALTERNATE_OBJECT_DIRECTORIES` names it: there, a colon stands
+    between two."""
+    escaped = str(objects).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def sealed_environment() -> dict[str, str]:
     """Nothing of anybody's: no configuration but the repository's, no variable but the PATH."""
     return {"PATH": os.environ.get("PATH", os.defpath), **_NOBODYS, **_PLAIN}

@@ -22,6 +22,7 @@ from pygit2.enums import DeltaStatus, DiffFind, DiffOption
 
 from patchq.git.command import (
     Git,
+    alternate,
     complaint,
     merges_trees,
     plain_environment,
@@ -78,7 +79,7 @@ def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
         environment = plain_environment(
             GIT_DIR=str(repo.commondir),
             GIT_OBJECT_DIRECTORY=name,
-            GIT_ALTERNATE_OBJECT_DIRECTORIES=str(repo.commondir / "objects"),
+            GIT_ALTERNATE_OBJECT_DIRECTORIES=alternate(repo.commondir / "objects"),
         )
         git = Git(environment, directory=objects, seconds=_SECONDS)
         done = git.run("merge-tree", "--write-tree", "--messages", "-z", *sides)

@@ -6,6 +6,7 @@ The hook is told what is pushed and answers for each ref, in lines that begin wi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -62,7 +63,7 @@ def hear(reader: BinaryIO, writer: BinaryIO) -> Push:
     with_options = b"push-options" in can.split()
     _put(writer, b"version=1\0push-options" if with_options else b"version=1")
     _flush(writer)
-    commands = [line.decode("utf-8", "replace").split(" ", 2) for line in _lines(reader)]
+    commands = [os.fsdecode(line).split(" ", 2) for line in _lines(reader)]
     if not all(len(words) == 3 for words in commands):
         raise UsageError("git's proc-receive said what is no command", "see `git help githooks`")
     options = [line.decode("utf-8", "replace") for line in _lines(reader)] if with_options else []
@@ -73,7 +74,7 @@ def answer(writer: BinaryIO, push: Push, reason: str | None) -> None:
     """Tell git that all of it is done, or why it is not, in one line."""
     for command in push.commands:
         told = f"ng {command.ref} {reason[:_MOST_REASON]}" if reason else f"ok {command.ref}"
-        _put(writer, told.encode())
+        _put(writer, told.encode("utf-8", "surrogateescape"))
     _flush(writer)
 
 

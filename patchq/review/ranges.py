@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from patchq.git.checkout import Checkout, registered
-from patchq.git.command import QUIET, Git, plain_environment
+from patchq.git.command import QUIET, Git, alternate, plain_environment
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
 
@@ -119,9 +119,12 @@ def each(repo: Repository, whole: Range) -> Iterator[Range]:
 
 def _git(repo: Repository) -> Git:
     place = repo.workdir or repo.gitdir
-    objects = str(repo.borrowed or "")
-    environment = plain_environment(GIT_ALTERNATE_OBJECT_DIRECTORIES=objects)
-    return Git(environment, (*QUIET, "--literal-pathspecs"), place, place)
+    environment = plain_environment()
+    if repo.borrowed is not None:
+        environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = alternate(repo.borrowed)
+    # Who pushes may push replacements, too, by which a commit would seem to be another.
+    options = (*QUIET, "--literal-pathspecs", "--no-replace-objects")
+    return Git(environment, options, place, place)
 
 
 def _commit(repo: Repository, text: str) -> str:

@@ -134,7 +134,7 @@ def _serve() -> None:
         err = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(words)
-        told = out.buffer.getvalue().decode()
+        told = out.buffer.getvalue().decode("utf-8", "surrogateescape")
         print(json.dumps((code, told, err.getvalue())), file=replies, flush=True)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ CONFIG = "target: main\ntargets: [gone, 'side/*']\nlimits: {files: 3, file_bytes
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": LINES, "b.txt": "x\n"})
+    repo = make_repo(tmp_path / "re:po", {"a.txt": LINES, "b.txt": "x\n"})
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
     (repo / ".patchq.yaml").write_text(CONFIG)
     patchq("init", cwd=repo)
@@ -37,7 +38,9 @@ def line(text: bytes) -> bytes:
 def talk(*commands: tuple[str, str], options: tuple[str, ...] = ()) -> bytes:
     """What git says: the ids and refs that are pushed, and the options."""
     lines = [line(b"version=1\0push-options"), b"0000"]
-    lines += [line(f"{NOTHING} {new} {ref}".encode()) for new, ref in commands]
+    lines += [
+        line(f"{NOTHING} {new} {ref}".encode("utf-8", "surrogateescape")) for new, ref in commands
+    ]
     return b"".join([*lines, b"0000", *(line(one.encode()) for one in options), b"0000"])
 
 
@@ -76,14 +79,18 @@ def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_pa
     at["merge"] = git("rev-parse", "HEAD", cwd=repo)
     git("checkout", "-q", "--orphan", "apart", cwd=repo)
     at["apart"] = commit_files(repo, {"b.txt": "z\n"})
+    git("checkout", "-q", "-f", "--detach", "main", cwd=repo)
+    at["empty"] = commit_files(repo, {}, "Nothing")
     at["blob"] = git("rev-parse", "main:a.txt", cwd=repo)
     at["many"] = many(repo, 1001)
     at["lost"] = "1" * 40
     long = "id=" + "x" * 10_001
     rows: list[tuple[str, str, tuple[str, ...], str]] = [
         ("start", "main", (), "main has all of it already"),
+        ("empty", "main", (), "response.no_edits: nothing was changed"),
         ("none", "main", (), "pushed to and never stored"),
         ("good", "man", (), "frontmatter.target: the branch 'man'"),
+        ("good", "caf\udce9", (), "frontmatter.target"),
         ("good", "gone", (), "there is no branch 'gone'"),
         ("good", "", (), "refs/for/ is for no branch"),
         ("good", "patchq/x", (), "frontmatter.target"),
@@ -202,6 +209,7 @@ def test_pushes_from_a_work_tree_and_from_a_clone(repo: Path, tmp_path: Path) ->
     try:
         while "since" not in patchq("--json", "status", cwd=repo).out:
             assert daemon.poll() is None
+            time.sleep(0.1)
         status, said = tried("push", "origin", "HEAD:refs/for/main", "-o", "id=bad", cwd=clone)
         assert status == 1
         assert "remote: rejected   bad  result.syntax: the new file new.py" in said
