@@ -211,7 +211,7 @@ class Incoming:
         return self.end("rejected", *problems)
 
     def warned(self, *problems: Problem) -> Self:
-        return replace(self, problems=(*self.problems, *problems))
+        return replace(self, problems=(*self.problems, *problems)) if problems else self
 
     def timed(self, name: str, since: float) -> Self:
         return replace(self, timings=timed(self.timings, name, since))

@@ -66,8 +66,7 @@ def gate() -> ModuleType:
 
 
 def _may_hold(text: str) -> bool:
-    lower = text.lower()
-    return any(mark in lower for mark in _MARKS)
+    return any(map(text.lower().__contains__, _MARKS))
 
 
 def in_diff(diff: str) -> list[Problem]:
