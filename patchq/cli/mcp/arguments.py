@@ -212,6 +212,7 @@ class VerdictAnswer(TypedDict):
     duplicate_of: NotRequired[str]
     note: NotRequired[str]
     token: NotRequired[str]
+    risk: NotRequired[str]
     report: NotRequired[dict[str, Any]]
 
 

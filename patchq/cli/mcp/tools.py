@@ -49,6 +49,7 @@ from patchq.queue.lock import lock_owner
 from patchq.report import document, secrecy
 from patchq.report.page import to_markdown
 from patchq.review import decide
+from patchq.review.comparison import risk_of
 from patchq.service.watcher import Watcher
 
 _MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
@@ -266,7 +267,16 @@ class Tools:
     async def report(self, asked: ReportArguments) -> ToolAnswer:
         report, note = await to_thread.run_sync(self._seen, asked.id)
         told = _told(report, to_markdown(report), note=note, refuses=False)
-        return ToolAnswer({**told.value, "report": report}, told.text) if asked.full else told
+        value = dict(told.value)
+        if report["state"] == "proposed":
+            value["risk"] = await to_thread.run_sync(self._risk, report)
+        return ToolAnswer({**value, "report": report} if asked.full else value, told.text)
+
+    def _risk(self, report: Report) -> str:
+        with self._door.world() as world:
+            found = risk_of(world, report)
+        texts = "; ".join(reason.text for reason in found.reasons)
+        return f"{found.level}{': ' * bool(texts)}{texts}"
 
     async def status(self, asked: StatusArguments) -> ToolAnswer:
         return await to_thread.run_sync(self._status, asked)
