@@ -544,6 +544,11 @@ def test_publish_knows_where_forges_ask_for_a_review(published: tuple[Path, Path
         assert "patchq/fix" in said
         told[url] = said.partition("review it at ")[2].strip()
     assert told == ASKS
+    away = f"https://x:secret@127.0.0.1:1{remote}"
+    done = run("publish", repo, PATCHQ_REPORT=str(place), PATCHQ_REMOTE=away)
+    assert done.returncode == 1
+    assert "127.0.0.1" in done.stderr
+    assert "secret" not in done.stderr
 
 
 def test_publish_takes_another_remote_and_leaves_other_verdicts_alone(
