@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from patchq import formats
-from patchq.git.merges import line_hunks
+from patchq.git.merges import line_hunks, with_renames
 from patchq.git.objects import is_regular
 from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged
@@ -80,6 +80,17 @@ class _Texts:
             return None
         return next(iter(self.repo.parents(commit)), None)
 
+    def sides(self, path: str, old: str | None, new: str) -> tuple[str, str]:
+        """The file's path in either commit: another one in the one that does not have it, where
+        the step between them renames it."""
+        there = (self.of(old, path) is not None, self.of(new, path) is not None)
+        if old is None or all(there) or not any(there):
+            return path, path
+        for change in with_renames(self.repo, self.repo.file_changes(old, new), old, new):
+            if change.renamed_from and path in (change.renamed_from, change.path):
+                return change.renamed_from, change.path
+        return path, path
+
 
 @cache
 def _hunks(old: bytes, new: bytes) -> Sequence[LineHunk]:
@@ -121,40 +132,40 @@ def _carried(
 
 
 def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -> Lines | None:
-    """The lines of the proposal's file that a comment is about; None for all of the file."""
-    path, line, after = comment["path"] or "", comment["line"], b""
+    """The lines of the proposal's file that a comment is about; None for all of the file, and where
+    the proposal does not have it."""
+    path, line = comment["path"] or "", comment["line"]
     if line is not None and comment["side"] != "base":
         return line - 1, line
     lines: Lines
     if line is not None:
-        before, lines = texts.of(texts.parent(commit), path), (line - 1, line)
+        begins, lines = texts.parent(commit), (line - 1, line)
     else:
         edit = next((e for e in report["edits"] if e["id"] == comment["edit"]), None)
         if edit is None or not edit["lines"] or report["base"] is None:
             return None
-        before, lines = (
-            texts.of(report["base"]["commit"], path),
-            (
-                edit["lines"][0] - 1,
-                edit["lines"][1],
-            ),
-        )
-    after = texts.of(commit, path) or b""
-    return image(lines, _hunks(before, after)) if before is not None else None
+        begins, lines = report["base"]["commit"], (edit["lines"][0] - 1, edit["lines"][1])
+    own, now = texts.sides(path, begins, commit)
+    before, after = texts.of(begins, own), texts.of(commit, now)
+    return None if before is None or after is None else image(lines, _hunks(before, after))
 
 
 def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
     """For each comment the lines round what it speaks of, on either side."""
     texts, commit = _Texts(repo), report["commit"]
+    if commit is None:
+        return [CommentedLines() for _ in review["comments"]]
+    parent = texts.parent(commit)
     found = []
     for comment in review["comments"]:
-        path, some = comment["path"], CommentedLines()
-        new = texts.of(commit, path) if path else None
-        base = texts.of(texts.parent(commit), path) if path else None
-        region = _region(texts, report, comment, commit) if commit and path else None
-        if region is not None:
-            back = [(b0, b1, a0, a1) for a0, a1, b0, b1 in _hunks(base or b"", new or b"")]
-            there = image(region, back)
+        some = CommentedLines()
+        if path := comment["path"]:
+            own, now = texts.sides(path, parent, commit)
+            base, new = texts.of(parent, own), texts.of(commit, now)
+            region, there = _region(texts, report, comment, commit), None
+            if region is not None and base is not None and new is not None:
+                back = [(b0, b1, a0, a1) for a0, a1, b0, b1 in _hunks(base, new)]
+                there = image(region, back)
             if comment["side"] == "base" and comment["line"]:
                 there = (comment["line"] - 1, comment["line"])
             some = CommentedLines(_some(new, region), _some(base, there))
@@ -163,9 +174,9 @@ def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[C
     return found
 
 
-def _some(text: bytes | None, region: Lines) -> ShownLines:
+def _some(text: bytes | None, region: Lines | None) -> ShownLines:
     """The region with a few lines round it."""
-    if text is None:
+    if text is None or region is None:
         return ShownLines()
     first = max(0, region[0] - _CONTEXT)
     lines = split_lines(text)[first : region[1] + _CONTEXT]
@@ -197,6 +208,7 @@ def _changed(
     path = comment["path"]
     if path is None:
         return None
+    _, path = texts.sides(path, texts.parent(old), old)
     before, after = texts.of(old, path), texts.of(new, path)
     region = _region(texts, report, comment, old)
     if region is None or before is None or after is None:

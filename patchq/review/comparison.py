@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from patchq.git import records
-from patchq.git.merges import line_hunks
+from patchq.git.merges import line_hunks, with_renames
 from patchq.model.errors import Fault
 from patchq.model.report import Report
 from patchq.model.values import FileChange, LineHunk
@@ -61,7 +61,7 @@ def compare(ground: Ground, report: Report) -> Comparison | None:
         return None
     if report["state"] == "proposed":
         commit = repo.branch_tip(records.branch(report["id"])) or commit
-    changes = repo.file_changes(parent, commit)
+    changes = with_renames(repo, repo.file_changes(parent, commit), parent, commit)
     base = report["base"]["commit"] if report["base"] else parent
     since = {}
     if base != parent and repo.exists(base):

@@ -226,6 +226,29 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert (note.state, note.comments[0]["text"]) == ("superseded", "first")
 
 
+def test_comments_on_a_file_that_the_proposal_renames_and_on_one_that_it_deletes(
+    desk: Desk,
+) -> None:
+    rename = "b.txt\n<<<<<<< RENAME\nnew/b.txt\n>>>>>>> RENAME\n\n"
+    desk.feed(x=rename + change(5, path="b.txt"))
+    said = "b.txt:-5: one\nnew/b.txt:6: two\nedit 2: three\nedit 1: four\nb.txt:4: old path"
+    asked = desk.ask("x", said)
+    prompt = asked["retry"]["prompt"] or ""
+    sections = prompt.split("### Comment ")[1:]
+    for section in sections[:3]:
+        assert "5 | line 5" in section.partition("in the base:")[2]
+        assert "5 | LINE 5" in section.partition("in the proposal:")[2]
+    assert "line 30" not in prompt
+    assert places(asked)[-1][:3] == ("b.txt", 4, "base")  # it has no such file any more
+    desk.feed(y=f"---\nretries: x\n---\n{rename}" + change(6, path="b.txt"))
+    assert [one[-1] for one in places(desk.told("y"))] == [True, True, True, True, False]
+    desk.feed(z="a.txt\n<<<<<<< DELETE\n>>>>>>> DELETE\n")
+    prompt = desk.ask("z", "a.txt:9: keep it")["retry"]["prompt"] or ""
+    assert "9 | line 9" in prompt
+    desk.feed(w=f"---\nretries: z\n---\n{change(1)}")
+    assert places(desk.told("w"))[0][-1] is True
+
+
 def test_where_its_line_is_gone_a_comment_stays_with_its_file(desk: Desk) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:25: odd")
