@@ -82,13 +82,13 @@ class Reading:
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
-        first = len(self.edits)
+        first, behind = len(self.edits), self.sections
         for i, stated in part.stated.items():
             self.stated[first + i] = replace(stated, group=first + stated.group)
-        behind = self.sections
         for edit in part.edits:
             section = edit.section and behind + edit.section
-            self.sections = max(self.sections, section)
+            if section > self.sections:
+                self.sections = section
             changes = at or section != edit.section
             self.edits.append(edit.but(at=at, section=section) if changes else edit)
         self.summary = self.summary or part.summary

@@ -233,10 +233,12 @@ def _doubt(quotation: Quotation) -> UnreadableEdit:
 
 def _check_twice(edits: Sequence[Edit]) -> None:
     """Refuse a file that is written whole, and edited otherwise as well."""
-    whole = DeleteFile | Rename
+    written, whole = [edit for edit in edits if edit.format == NAME], DeleteFile | Rename
+    if not written:
+        return
     others = {e.path: e for e in edits if e.format != NAME and not isinstance(e.op, whole)}
-    for edit in edits:
-        if edit.format == NAME and edit.path in others:
+    for edit in written:
+        if edit.path in others:
             raise UnreadableEdit(
                 edit.at[0] - 1,
                 f"{edit.path!r} is written as a whole here, and edited on line "

@@ -129,7 +129,7 @@ class _Batch:
         self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
-        self.deeds = Deeds(edits, tree, rules, self.files)
+        self.deeds = Deeds(tree, rules, self.files)
         self.effort = Effort()
         self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
@@ -252,13 +252,14 @@ class _Batch:
         return True
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
-        file, hints = self._file(edit, op), self._hints(edit.path)
+        file = self._file(edit, op)
+        hints = self.hints.get(edit.path) or self._hints(edit.path)
         if "deleted" in file.by or ("written" in file.by and not self.files.in_order):
             raise clash(edit, file, "what another edit does to the file that this one edits")
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
-        if edit.id in self.proofs.made:
+        if self.proofs.made and edit.id in self.proofs.made:
             return outcome(edit, "already_applied")
         if problem := elision.stated(edit, self.rules, file.text):
             raise Refused(problem)
@@ -288,8 +289,7 @@ class _Batch:
         raise self._missed(edit, file, first, missed)
 
     def _hints(self, path: str) -> Hints:
-        if path not in self.hints:
-            self.hints[path] = Hints(self.rules.rungs, path, self._lines_hold)
+        self.hints[path] = Hints(self.rules.rungs, path, self._lines_hold)
         return self.hints[path]
 
     def _file(self, edit: Edit, op: PartOp) -> File:

@@ -8,8 +8,6 @@ order, so that one may write anew what others before it wrote; these are left ou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from patchq.model.ops import Create, DeleteFile, Rename, Replace, SetMode, Write, WriteBytes
 from patchq.model.values import Collision, Edit, Problem, Tree
 from patchq.plan import elision, guards, targets
@@ -28,13 +26,13 @@ _MOST_SHOWN = 60
 class Deeds:
     """What the edits of a batch do to its files as a whole."""
 
-    def __init__(self, edits: Sequence[Edit], tree: Tree, rules: Rules, files: Files) -> None:
+    def __init__(self, tree: Tree, rules: Rules, files: Files) -> None:
         self._tree = tree
         self._rules = rules
         self._files = files
-        deletions = {e.path: e.op.old for e in edits if isinstance(e.op, DeleteFile)}
+        deletions = {e.path: e.op.old for e in files.whole if isinstance(e.op, DeleteFile)}
         self._quoted = {path for path, old in deletions.items() if old is not None}
-        made = {e.path for e in edits if isinstance(e.op, Create | Write)}
+        made = {e.path for e in files.whole if isinstance(e.op, Create | Write)}
         self._replaced = set[str]()
         """The files that text deletes and makes, in whichever order."""
         if not files.in_order:

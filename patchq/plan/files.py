@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from patchq.model.ops import (
+    WHOLE,
     Anchored,
     Create,
     DeleteFile,
@@ -154,11 +155,15 @@ class Files:
         """The edits that rename a file, by its new path."""
         self.renamed: dict[str, Edit] = {}
         """The same by the path that it had."""
-        for edit in edits:
+        self.leaving: set[str] = set()
+        self.whole = [edit for edit in edits if isinstance(edit.op, WHOLE)]
+        """The edits of whole files."""
+        for edit in self.whole:
             if isinstance(edit.op, Rename):
                 self.renames.setdefault(edit.op.to, edit)
                 self.renamed.setdefault(edit.path, edit)
-        self.leaving = {e.path for e in edits if isinstance(e.op, Rename | DeleteFile)}
+            if isinstance(edit.op, Rename | DeleteFile):
+                self.leaving.add(edit.path)
         self._named = Counter([edit.path for edit in edits])
         self._base: dict[str, File] = {}
         """The files of the base, by their paths there."""

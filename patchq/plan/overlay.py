@@ -54,8 +54,9 @@ class Overlay:
         self._joined: dict[int, dict[int, Footprint]] = {}
         """These alone."""
         self._points: list[int] = []
-        self._meanings: dict[object, set[tuple[Hunk, ...]]] = {}
-        """The hunks of the footprints, by what these mean."""
+        self._said: set[object] = set()
+        """What footprints mean, or meant."""
+        self._meanings: set[_Meaning] = set()
         self._meant: dict[str, list[_Meaning]] = {}
         """The same by the edits."""
         self._patches: list[Patch] = []
@@ -156,7 +157,8 @@ class Overlay:
         with."""
         additions: list[tuple[Footprint, tuple[Hunk, ...]]] = []
         for footprint in footprints:
-            if footprint.hunks in self._meanings.get(footprint.meaning, ()):
+            meaning = footprint.meaning
+            if meaning in self._said and (meaning, footprint.hunks) in self._meanings:
                 continue
             if self._is_behind_all(footprint.start):
                 additions.append((footprint, footprint.hunks))
@@ -331,8 +333,9 @@ class Overlay:
 
     def _occupy(self, footprint: Footprint) -> None:
         if footprint.meaning is not None:
-            self._meanings.setdefault(footprint.meaning, set()).add(footprint.hunks)
             meaning = footprint.meaning, footprint.hunks
+            self._said.add(footprint.meaning)
+            self._meanings.add(meaning)
             self._meant.setdefault(footprint.edit, []).append(meaning)
         for hunk in footprint.hunks:
             if hunk.start == hunk.end:
@@ -485,8 +488,7 @@ class Overlay:
         for patch in patches:
             if patch.joint is None:
                 for name in patch.edits:
-                    for meaning, hunks in self._meant.pop(name, ()):
-                        self._meanings[meaning].discard(hunks)
+                    self._meanings.difference_update(self._meant.pop(name, ()))
             else:
                 self._leave(patch.joint.claim)
         hunk = Hunk(start, end, b"")
