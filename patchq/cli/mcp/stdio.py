@@ -26,10 +26,10 @@ _MOST = 64 << 10
 def serve(server: Server, tools: Tools) -> int:
     """Serve until the client ends it, or a signal: who waits for a verdict is told then that there
     is none yet."""
-    return anyio.run(_serve, server, tools, _Line())
+    return anyio.run(_serve, server, tools, _Wire())
 
 
-class _Line:
+class _Wire:
     """What comes by standard input, until `end`."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Line:
                 self._socket.shutdown(socket.SHUT_WR)
 
 
-async def _serve(server: Server, tools: Tools, line: _Line) -> int:
+async def _serve(server: Server, tools: Tools, line: _Wire) -> int:
     caught: list[int] = []
     async with anyio.create_task_group() as group:
 
