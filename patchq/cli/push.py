@@ -13,6 +13,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
@@ -30,13 +31,13 @@ from patchq.report.message import subject
 from patchq.report.page import to_markdown
 from patchq.review import handed_in, proc_receive, ranges
 from patchq.review.proc_receive import NAMESPACE, Command, Push, Said
+from patchq.service.watcher import Watcher
 from patchq.text.quote import visible
 
 _MOST_LINES, _FEW_LINES = 60, 12
 """Of the page of a refusal, and of any other."""
-_FIRST_PAUSE, _LAST_PAUSE = 0.002, 0.1
 _LOOKS_SECONDS = 0.5
-"""How often one looks whether a daemon runs."""
+"""How often one looks whether a daemon runs, at least."""
 _RESTARTS_SECONDS = 10.0
 """For so long a daemon that went away may come back."""
 _HELD_SECONDS = 2.0
@@ -158,31 +159,29 @@ def _wait(
     queue: DirectoryQueue, digest: str, name: str, seconds: float, ended: _Ended
 ) -> tuple[Report | None, str]:
     """The verdict, or what there is to say while there is none."""
-    began = served = looked = time.monotonic()
-    pause, held = _FIRST_PAUSE, None
+    began = served = time.monotonic()
+    held = None
     patience = 0.0 if lock_owner(queue.root) is None else _RESTARTS_SECONDS
-    while True:
-        now = time.monotonic()
-        report = submit.report_on(queue, digest, name)
-        if report and report["state"] != "held":
-            return report, ""
-        held = (held or now) if report else None
-        if report and held and now - held > _HELD_SECONDS:
-            return report, ""
-        if ended.asked():
-            return None, "the push was interrupted, and the response stays in the queue"
-        if now - began > seconds:
-            return None, f"{seconds:g} s are over, and the response stays in the queue"
-        if now - looked > _LOOKS_SECONDS:
-            looked = now
-            served = now if lock_owner(queue.root) is not None else served
-        if now - served > patience or not patience:
-            return None, (
-                "no daemon works on the queue; the response lies in the inbox and gets its "
-                "verdict once somebody runs `patchq watch` or `patchq run`"
-            )
-        time.sleep(pause)
-        pause = min(pause * 1.2, _LAST_PAUSE)
+    with closing(Watcher(queue.root)) as watcher:
+        while True:
+            watcher.read()
+            serves = lock_owner(queue.root) is not None  # before: who has gone has told
+            report, now = submit.report_on(queue, digest, name), time.monotonic()
+            held = (held or now) if report and report["state"] == "held" else None
+            if report and (held is None or now - held > _HELD_SECONDS):
+                return report, ""
+            if ended.asked():
+                return None, "the push was interrupted, and the response stays in the queue"
+            if now - began > seconds:
+                return None, f"{seconds:g} s are over, and the response stays in the queue"
+            if serves:
+                served = now
+            elif now - served >= patience:
+                return None, (
+                    "no daemon works on the queue; the response lies in the inbox and gets its "
+                    "verdict once somebody runs `patchq watch` or `patchq run`"
+                )
+            watcher.wait(min(_LOOKS_SECONDS, began + seconds - now + 0.01))
 
 
 def _tell(lines: Iterable[str]) -> None:
