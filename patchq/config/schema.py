@@ -25,6 +25,7 @@ from patchq.config.kinds import (
 )
 from patchq.config.policy import pattern_error
 from patchq.model.names import nearest
+from patchq.model.report import EVENT_KINDS
 from patchq.text import yamlio
 from patchq.text.yamlio import Node, Scalar
 
@@ -243,6 +244,11 @@ class Hook(Section):
         "what it sees beside the system and its PATH; relative to the root",
     ] = ()
     unconfined: Annotated[Flag, "may run where no hook can be jailed"] = False
+    events: Annotated[
+        tuple[str, ...],
+        ListOf(one_of("all", *EVENT_KINDS[1:])),
+        "what a hook that is told hears of; empty: what its stage says",
+    ] = ()
 
     @property
     def uses_network(self) -> bool:
@@ -250,6 +256,8 @@ class Hook(Section):
 
     @staticmethod
     def misfit(given: Mapping[str, Any]) -> tuple[str, str] | None:
+        if given.get("events") and not given.get("stage", "").startswith("post-"):
+            return "events", "nothing, as only hooks of `post-commit` and `post-reject` are told"
         if given.get("fixes") and given.get("stage", "pre-commit") != "pre-commit":
             return "fixes", "false, as only `pre-commit` hooks see files"
         return None

@@ -16,11 +16,11 @@ import logging
 import os
 import signal
 import stat
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from errno import ENODATA
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +43,7 @@ from patchq.hooks.jail import (  # fmt: skip
 )
 from patchq.hooks.steps import MESSAGE, Step, Steps
 from patchq.model.errors import DiskFault, Fault, HookFault
-from patchq.model.report import LANDED, HookPlan, Report
+from patchq.model.report import HookPlan, Report, kind_of
 from patchq.model.values import HookRun, Problem, State
 from patchq.queue.spool import Shelf, digest, report
 from patchq.queue.troubles import Troubles
@@ -217,8 +217,10 @@ class Engine:
                     )
             return self._jails
 
-    def tell(self, step: Step, report: Report, path: Path, where: Path, cut: Event) -> HookRun:
-        """Let a hook know of a verdict, whose report is at `path`; it runs in the directory
+    def tell(
+        self, step: Step, report: Report, kind: str, path: Path, where: Path, cut: Event
+    ) -> HookRun:
+        """Let a hook know of an event, whose report is at `path`; it runs in the directory
         `where`, as a plain process; without a network if it is to have none.  Raises `Cancelled`
         once `cut` is set."""
         with slot(self._rooms) as own:
@@ -231,6 +233,8 @@ class Engine:
                 BASE=report["base"]["commit"] if report["base"] else "",
                 COMMIT=report["commit"] or "",
                 REPORT=str(path),
+                STATE=report["state"],
+                EVENT=kind,
             )
             job = Job(
                 argv=step.argv,
@@ -399,7 +403,9 @@ def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
 
 
 _AT_ONCE = 2
-_FOLDERS = {"applied": "done", "proposed": "done", "accepted": "done", "rejected": "rejected"}
+_MOST_KEPT = 1000
+"""Characters of what a hook says that is told, which its report keeps."""
+_PLACES = ("done", "rejected", "active")
 
 
 class Notifier:
@@ -415,51 +421,63 @@ class Notifier:
         self._untold: Counter[str] = Counter()
         self._due: set[tuple[str, str]] = set()
         """What keeps in step and has still to begin, and of which batch: once is enough."""
+        self._runs: deque[tuple[str, HookRun]] = deque()
 
     def tell(self, steps: Steps, report: Report) -> None:
-        """Have the hooks for the report's state run soon; those that keep in step, for a proposal
-        alone."""
-        folder = _FOLDERS.get(report["state"])
-        if folder is None:
+        """Have the hooks that hear of such a verdict run soon."""
+        for step in steps.told:
+            if kind_of(report) in step.hears:
+                self._soon(step, report)
+
+    def follow(self, steps: Steps, before: Report | None, report: Report) -> None:
+        """Have the hooks run soon that hear of what a report says since it was rewritten, or keep
+        something as it says."""
+        kind, last = kind_of(report), before and (before["state"], before["commit"])
+        changed = before is None or kind_of(before) != kind
+        for step in steps.told:
+            moved = step.in_step and last != (report["state"], report["commit"])
+            if moved or (changed and not step.in_step and kind in step.hears):
+                self._soon(step, report)
+
+    def runs(self, most: int) -> list[tuple[str, HookRun]]:
+        """What the hooks said and was not asked for yet, each with the batch that it was told
+        of."""
+        return [self._runs.popleft() for _ in range(min(most, len(self._runs)))]
+
+    def _soon(self, step: Step, report: Report) -> None:
+        paths = [edit["path"] for edit in report["edits"]]
+        if paths and not step.git and not step.wants(paths):
             return
-        path = self._queue / folder / f"{report['id']}.report.json"
-        paths = [edit["path"] for edit in report["edits"]]
-        landed = report["state"] in LANDED
-        for step in steps.after if folder == "done" else steps.rejected:
-            later = step.in_step and report["state"] != "proposed"
-            if not later and (landed if step.git else step.wants(paths) or not paths):
-                self._soon(step, report, path)
-
-    def keep_in_step(self, steps: Steps, report: Report) -> None:
-        """Have the hooks that keep something as the report is run soon: it was rewritten."""
-        path = self._queue / "done" / f"{report['id']}.report.json"
-        paths = [edit["path"] for edit in report["edits"]]
-        for step in steps.in_step:
-            if step.wants(paths) or not paths:
-                self._soon(step, report, path)
-
-    def _soon(self, step: Step, report: Report, path: Path) -> None:
         if step.in_step:
             if (step.id, report["id"]) in self._due:
                 return
             self._due.add((step.id, report["id"]))
         if step.id not in self._pools:
             self._pools[step.id] = ThreadPoolExecutor(_AT_ONCE, "told")
-        self._pools[step.id].submit(self._run, step, report["id"], report["state"], path)
+        state, kind = report["state"], kind_of(report) or ""
+        self._pools[step.id].submit(self._run, step, report["id"], state, kind)
 
-    def _run(self, step: Step, id: str, state: State, path: Path) -> None:
+    def _path(self, id: str) -> Path:
+        """Where the report stands by now."""
+        places = [self._queue / folder / f"{id}.report.json" for folder in _PLACES]
+        return next((path for path in places if path.exists()), places[0])
+
+    def _run(self, step: Step, id: str, state: State, kind: str) -> None:
         self._due.discard((step.id, id))
         if self._cut.is_set() or (self._closing and step.id in self._hung):
             self._untold[step.id] += 1
             return
         with logs.about(id):
             try:
+                path = self._path(id)
                 told = report(path.read_bytes())
                 if told is None:
                     raise OSError(ENODATA, os.strerror(ENODATA))
-                run = self._engine.tell(
-                    step, {**told, "state": state}, path, self._where, self._cut
-                )
+                told = {**told, "state": state}
+                run = self._engine.tell(step, told, kind, path, self._where, self._cut)
+                if run.output or run.exit != 0:
+                    kept = replace(run, output=_tail(run.output, _MOST_KEPT))
+                    self._runs.append((id, kept))
                 hung = self._engine.see(step, run, id)
                 (self._hung.add if hung else self._hung.discard)(step.id)
                 if run.exit != 0:
@@ -479,3 +497,4 @@ class Notifier:
             pool.shutdown()
         for step, number in self._untold.items():
             _LOG.warning("the hook %s was ended, or does not end: %d left untold", step, number)
+        self._untold.clear()

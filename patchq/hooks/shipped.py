@@ -18,7 +18,7 @@ from patchq.report.secrecy import directory, gate
 PREFIX = "patchq:"
 """What stands before a shipped hook's name in `run`."""
 GATE = "pre-apply"
-PUBLISH = "publish"
+PUBLISH, NOTIFY = "publish", "notify"
 
 SUMMARIES = {
     "pre-apply": "pre-apply: the default gate: no-secrets, protected-paths, size-limits",
@@ -30,7 +30,7 @@ SUMMARIES = {
     "ruff": "pre-commit: check Python by ruff; `fixes: true` fixes and formats",
     "pre-commit-framework": "pre-commit: run .pre-commit-config.yaml by prek or pre-commit",
     "publish": "post-commit: keep proposals as branches of PATCHQ_REMOTE (default: origin)",
-    "notify": "post-*: tell PATCHQ_NOTIFY_COMMAND or PATCHQ_NOTIFY_URL of a verdict",
+    "notify": "post-*: tell PATCHQ_NOTIFY_COMMAND or PATCHQ_NOTIFY_URL of each event",
 }
 """Name -> the stage that the hook is for, and what it does."""
 

@@ -20,6 +20,7 @@ from patchq.config.policy import matcher
 from patchq.config.schema import Config, Hook
 from patchq.hooks import shipped
 from patchq.model.errors import HookFault
+from patchq.model.report import EVENT_KINDS, EventKind
 from patchq.report.secrecy import directory
 
 SHELL = "/bin/sh"
@@ -66,6 +67,8 @@ class Step:
     """Directories that it is made of, besides."""
     unconfined: bool = False
     """Whether it may run where it cannot be jailed, though it runs what batches hold."""
+    hears: frozenset[EventKind] = frozenset()
+    """The kinds of events that it is told of."""
     in_step: bool = False
     """Whether it keeps something as the report is: it runs whenever that changes."""
 
@@ -84,9 +87,9 @@ class Steps:
     rejected: tuple[Step, ...] = ()
 
     @property
-    def in_step(self) -> tuple[Step, ...]:
-        """Those that run whenever a batch's state or commit is another one."""
-        return tuple(step for step in self.after if step.in_step)
+    def told(self) -> tuple[Step, ...]:
+        """Those that are told of what became of a batch."""
+        return (*self.after, *self.rejected)
 
     @property
     def before(self) -> bool:
@@ -137,8 +140,25 @@ def _step(hook: Hook) -> Step:
         visible=hook.visible,
         parts=parts(hook),
         unconfined=hook.unconfined or hook.stage != "pre-commit",
+        hears=_hears(hook),
         in_step=shipped.name_in(hook.run) == shipped.PUBLISH,
     )
+
+
+_LANDED: frozenset[EventKind] = frozenset({"applied", "accepted"})
+_PROPOSED: frozenset[EventKind] = frozenset({"proposed"})
+_REFUSED: frozenset[EventKind] = frozenset({"refused"})
+
+
+def _hears(hook: Hook) -> frozenset[EventKind]:
+    name, every = shipped.name_in(hook.run), frozenset(EVENT_KINDS)
+    if hook.events:
+        return every if "all" in hook.events else every.intersection(hook.events)
+    if hook.stage != "post-commit":
+        return _REFUSED if hook.stage == "post-reject" else frozenset()
+    if name == shipped.NOTIFY:
+        return every - _REFUSED
+    return _PROPOSED if name == shipped.PUBLISH else _PROPOSED | _LANDED
 
 
 def parts(hook: Hook) -> tuple[str, ...]:
@@ -173,6 +193,7 @@ def _git_steps(hooks: Path) -> list[Step]:
             fixes=fixes,
             cache=not fixes,
             git=True,
+            hears=_LANDED if stage == "post-commit" else frozenset(),
             parts=(str(hooks), *_PARTS),
             unconfined=stage != "pre-commit",
         )

@@ -12,8 +12,9 @@ wherever a batch is looked at (`traces.observe`); `reconcile` puts it down.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Unpack
 
 from patchq.git import files, records, refs
@@ -33,7 +34,7 @@ from patchq.model.report import (
     ReviewState,
     waits_for_its_agent,
 )
-from patchq.model.values import Header, Problem, State
+from patchq.model.values import Header, HookRun, Problem, State
 from patchq.pipeline import comments, notes, traces
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import World
@@ -60,9 +61,9 @@ def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 def put(world: World, updated: Report) -> Report:
     """Replace a report; the lock is held."""
-    before = world.queue.load(updated["id"]) if world.hooks.in_step else None
+    before = world.queue.load(updated["id"]) if world.hooks.told else None
     world.queue.rewrite(updated, page.to_markdown(updated))
-    world.keep_in_step(before, updated)
+    world.follow(before, updated)
     return updated
 
 
@@ -86,6 +87,25 @@ def amend_each(world: World, changes: Mapping[str, Change]) -> dict[str, Report]
         if made:
             world.queue.sync()
     return made
+
+
+def keep_told(world: World, most: int) -> bool:
+    """Put into the reports what hooks said that were told of something, `most` runs of them;
+    whether there may be more.  A hook that runs again for a batch replaces what it said."""
+    runs: dict[str, list[HookRun]] = {}
+    told = world.told(most)
+    for id, run in told:
+        runs.setdefault(id, []).append(run)
+    with suppress(Busy):  # they are in the log
+        amend_each(world, {id: partial(_with_runs, runs=said) for id, said in runs.items()})
+    return len(told) == most
+
+
+def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
+    newest = {(run.id, run.stage): run for run in runs}
+    others = [run for run in report["hooks"] if (run["id"], run["stage"]) not in newest]
+    hooks = [*others, *secrecy.without(document.hook_runs(newest.values()))]
+    return document.with_state(report, report["state"], branch=report["branch"], hooks=hooks)
 
 
 def supersede(new: str, header: Header, world: World) -> None:
@@ -121,6 +141,7 @@ def _supersede(id: str, new: str, world: World) -> None:
             if report and (updated := change(report)):
                 with suppress(Busy):  # it gets its verdict at this very moment
                     world.queue.publish(claim, updated, page.to_markdown(updated))
+                    world.tell(updated)
             return
     with locked(world):
         report = world.queue.load(id)

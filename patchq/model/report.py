@@ -8,7 +8,7 @@ known is null or empty.  What git alone tells of a batch has no name, size, mode
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard, get_args
 
 from patchq.model.values import EditState, Mode, Origin, Severity, State
 
@@ -45,6 +45,13 @@ IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})
 
 CHANGES = "review.changes"
 """The code of the warning that a person asks for changes."""
+EventKind = Literal[
+    "claimed", "held", "applied", "proposed", "duplicate", "refused",
+    "changes_requested", "accepted", "discarded", "superseded", "reverted",
+]  # fmt: skip
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+"""What may happen to a batch, each told as an event."""
+
 PENDING_CONFLICT = "conflict.pending"
 """The code of the warning that another proposal cannot land beside this one."""
 
@@ -291,6 +298,16 @@ def waits_for_its_agent(report: Report) -> bool:
         and review is not None
         and review["state"] == "changes_requested"
     )
+
+
+def kind_of(report: Report) -> EventKind | None:
+    """The kind of the event that a report in this state tells of; None for what is no report, as
+    somebody else may have put it there."""
+    state, review = report.get("state"), report.get("review")
+    if state == "proposed" and review and review.get("state") == "changes_requested":
+        return "changes_requested"
+    kind = "refused" if state == "rejected" else state
+    return kind if kind in EVENT_KINDS else None
 
 
 class Delivery(TypedDict):

@@ -28,7 +28,7 @@ from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
 from patchq.model.report import Report
-from patchq.model.values import Base, Edit
+from patchq.model.values import Base, Edit, HookRun
 from patchq.pipeline.ground import Ground
 from patchq.plan.targets import Rules
 from patchq.queue import Claim, Requests
@@ -178,16 +178,17 @@ class World(Ground):
 
     def tell(self, report: Report) -> None:
         """Let the hooks know of a verdict that can be seen."""
-        if self.hooks.after or self.hooks.rejected:
+        if self.hooks.told:
             self.notifier().tell(self.hooks, report)
 
-    def keep_in_step(self, before: Report | None, report: Report) -> None:
-        """Have what hooks keep as a report is follow it, now that it was rewritten."""
-        if self.hooks.in_step and (
-            before is None
-            or (before["state"], before["commit"]) != (report["state"], report["commit"])
-        ):
-            self.notifier().keep_in_step(self.hooks, report)
+    def told(self, most: int) -> list[tuple[str, HookRun]]:
+        """What hooks said that were told of something, and was not asked for yet."""
+        return self.notifier().runs(most) if self.hooks.told else []
+
+    def follow(self, before: Report | None, report: Report) -> None:
+        """Let the hooks know of what a report says now that it was rewritten."""
+        if self.hooks.told:
+            self.notifier().follow(self.hooks, before, report)
 
     def close(self) -> None:
         """Wait for the hooks that are being told, and let go of the repository."""

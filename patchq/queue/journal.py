@@ -20,22 +20,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import Any, TypedDict, cast
 
 from patchq.git.files import append, flock, opened
 from patchq.model.errors import Fault
-from patchq.model.report import Report
+from patchq.model.report import EVENT_KINDS, EventKind, Report, kind_of
 from patchq.queue.spool import Folder, decode
 
 EVENTS, BEFORE = "events", "events.1"
 SCHEMA = "patchq.event/1"
 MOST_BYTES = 1 << 20
 """A journal of this size becomes the one before; the one before that goes."""
-Kind = Literal[
-    "claimed", "held", "applied", "proposed", "duplicate", "refused",
-    "changes_requested", "accepted", "discarded", "superseded", "reverted",
-]  # fmt: skip
-KINDS: tuple[Kind, ...] = get_args(Kind)
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 _LONGEST_SECONDS = 1.0
 """For so long one waits for others who write, before one writes beside them."""
@@ -54,7 +49,7 @@ class Event(TypedDict):
     schema: str
     id: str
     at: dict[str, Any]
-    kind: Kind
+    kind: EventKind
     batch: str
     state: str | None
     source: str | None
@@ -64,15 +59,6 @@ class Event(TypedDict):
     commit: str | None
     other: str | None
     codes: Sequence[str]
-
-
-def kind_of(report: Report) -> Kind | None:
-    """The kind of the event that a report in this state tells of; None for what is no report."""
-    state, review = report.get("state"), cast(Entry, report).get("review") or {}
-    if state == "proposed" and review.get("state") == "changes_requested":
-        return "changes_requested"
-    kind = "refused" if state == "rejected" else state
-    return kind if kind in KINDS else None
 
 
 def differs(before: Report | None, after: Report) -> bool:
@@ -155,7 +141,7 @@ class Journal:
             return
         marked = list(marked)
         with self._locked() as fd:
-            wanted, last, since = dict.fromkeys(marked), dict[str, Kind](), 0.0
+            wanted, last, since = dict.fromkeys(marked), dict[str, EventKind](), 0.0
             left = set(marked)
             for number, line in enumerate(backwards(self._base)):
                 id, since = line.get("batch"), int(line["id"], 16) / 10**9
@@ -259,7 +245,7 @@ def _is_id(value: object) -> bool:
 
 def event(line: Entry) -> Event | None:
     """What a line of the journal tells; None for a mark."""
-    if line.get("kind") not in KINDS:
+    if line.get("kind") not in EVENT_KINDS:
         return None
     seconds = int(line["id"], 16) / 10**9
     iso = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

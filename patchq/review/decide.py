@@ -90,7 +90,6 @@ def accept(
                 world, report, "accepted", branch, _choice_made(only, without), **changes
             )
             _let_follow(world)
-            world.tell(updated)
             back = tuple(selection.brought_back(before, now))
             return Decided(updated, back=back, along=tuple(selection.taken_along(before, now)))
     problem = Problem(
@@ -280,6 +279,7 @@ def discard(world: World, id: str, seen: str | None = None, why: str | None = No
         if claim.id == id and (known := world.queue.load(id)):
             updated = document.with_state(known, "discarded", reason=reports.in_words(why))
             world.queue.publish(claim, updated, page.to_markdown(updated))
+            world.tell(updated)
             return Decided(updated)
     report = proposal(world, id)
     branch = world.repo.branch_tip(records.branch(id))

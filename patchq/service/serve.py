@@ -17,7 +17,7 @@ from types import FrameType
 from patchq.config.schema import Config
 from patchq.git.checkout import registered
 from patchq.git.files import keep_heap_small
-from patchq.land import worker
+from patchq.land import reports, worker
 from patchq.model.errors import Fault, Interrupted, UsageError
 from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
@@ -30,6 +30,8 @@ _LOG = logging.getLogger("patchq")
 _LONGEST_WAIT = 2.0
 """Seconds between two looks at held batches, and at what people and crashed commands left."""
 _SHORTEST_WAIT = 0.01
+_RUNS = 8
+"""Reports that take in at once what hooks said."""
 _PIECE_SECONDS = 0.05
 """How long proposals are looked at before the inbox is."""
 
@@ -166,17 +168,19 @@ class _Followers:
 
     def __init__(self) -> None:
         self._worked = self._next = 0.0
+        self._more = False
 
     @property
     def pause(self) -> float:
         """Seconds until `turn` wants to be called again."""
-        return max(self._next - monotonic(), 0.0)
+        return 0.0 if self._more else max(self._next - monotonic(), 0.0)
 
     def worked(self) -> None:
         """Take note that there were responses."""
         self._worked = monotonic()
 
     def turn(self, world: World) -> None:
+        self._more = reports.keep_told(world, _RUNS)
         began = monotonic()
         if began < self._next:
             return

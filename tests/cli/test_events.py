@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from patchq.model.report import EVENT_KINDS
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import make_repo
 
@@ -75,14 +76,12 @@ def test_every_kind_of_change_is_told(repo: Path) -> None:
 
 
 def test_what_an_event_holds_is_what_the_page_says(repo: Path) -> None:
-    from patchq.queue.journal import KINDS
-
     drop(repo / ".patchq", {"x.md": EDIT})
     patchq("run", cwd=repo)
     (_, told) = events(repo)
     rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| `")]
     named = [name.strip("` ") for row in rows for name in row.split(",")]
-    assert sorted([*told, *KINDS]) == sorted(named)
+    assert sorted([*told, *EVENT_KINDS]) == sorted(named)
     assert told["at"]["iso"].endswith("Z")
 
 

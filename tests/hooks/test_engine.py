@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -612,6 +613,50 @@ def test_hooks_are_told_of_verdicts(repo: Path, tmp_path: Path) -> None:
         "post-reject bad bad.report.json",
     ]
     assert report(repo / ".patchq", "good")["state"] == "accepted"
+
+
+def test_a_hook_hears_of_the_events_that_it_names(repo: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    configure(
+        repo,
+        hook(f"echo $PATCHQ_EVENT $PATCHQ_BATCH >> {log}", "post-commit", "all", events=["all"]),
+        hook(f"echo some $PATCHQ_STATE >> {log}", "post-reject", "some", events=["discarded"]),
+        hook(f"echo usual $PATCHQ_STATE >> {log}", "post-commit", "usual"),
+    )
+    needs = f"---\ndepends_on: [x]\n---\n{block('a.txt', 'three', '3')}"
+    settle(repo, x=EDIT, y=needs, z=f"---\nagent: w\nid: z\n---\n{EDIT}")
+    patchq("discard", "x", cwd=repo)
+    patchq("discard", "y", cwd=repo)
+    again = block("a.txt", "three\n", "III\n")
+    drop(repo / ".patchq", {"z2.md": f"---\nagent: w\nid: z\n---\n{again}"})
+    patchq("run", cwd=repo)
+    patchq("accept", "z-2", cwd=repo)
+    heard = Counter(log.read_text().splitlines())
+    assert heard == Counter(
+        ["proposed x", "held y", "proposed z", "discarded x", "some discarded", "discarded y",
+         "some discarded", "proposed z-2", "superseded z", "accepted z-2",
+         *["usual proposed"] * 3, "usual accepted"]
+    )  # fmt: skip
+
+
+def test_what_a_hook_says_that_is_told_is_kept(repo: Path) -> None:
+    """The end of it; the next time for the same batch it takes the place of what it said."""
+    long = "python3 -c 'print(999 * \"no way \")'"
+    configure(
+        repo,
+        hook(f"{long}; echo $PATCHQ_STATE; exit 3", "post-commit", "loud"),
+        hook("true", "post-commit", "silent"),
+        hook("echo no: $PATCHQ_BATCH; echo key: ghp_" + "a1B2c3D4e5F6" * 3, "post-reject", "no"),
+    )
+    told, refused = settle(repo, code=1, x=EDIT, y=block("a.txt", "nowhere", "x"))
+    ((id, code, output),) = [(run["id"], run["exit"], run["output"]) for run in told["hooks"]]
+    assert (id, code, len(output) <= 1001, output[-16:]) == ("loud", 3, True, "no way \nproposed")
+    ((id, output),) = [(run["id"], run["output"]) for run in refused["hooks"]]
+    assert (id, output.split()[:2], "ghp_" in output) == ("no", ["no:", "y"], False)
+    assert told["branch"] == "patchq/x"
+    patchq("accept", "x", cwd=repo)
+    (run,) = report(repo / ".patchq", "x")["hooks"]
+    assert run["output"].endswith("\naccepted")
 
 
 def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: Path) -> None:
