@@ -225,6 +225,8 @@ class DirectoryQueue:
                 break
         self._live.update((claim.token, _Live()) for claim in claims)
         self._hurry = len(claims) > _FEW
+        if self._hurry:
+            self._journal.begin()
         return claims
 
     @disk_faults

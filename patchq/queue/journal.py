@@ -97,6 +97,11 @@ class Journal:
         self._base = base
         self._held_back: list[Entry] = []
 
+    def begin(self) -> None:
+        """Have a journal, so that `heal` tells of what is held back now and never told."""
+        with self._locked():
+            pass
+
     def hold_back(self, entry: Entry) -> None:
         """Tell of it together with what comes next."""
         self._held_back.append(entry)

@@ -25,6 +25,7 @@ from patchq.model.report import Report
 from patchq.model.values import Outcome, State
 from patchq.queue import Claim
 from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.journal import Events
 from patchq.queue.lock import lock_owner
 from patchq.queue.register import Register
 from patchq.report.document import to_json
@@ -101,6 +102,23 @@ def test_the_register_has_each_verdict_once_before_it_is_seen(
         after.publish(claim, claim.intended, "# page\n")
     assert (root / "verdicts").read_text() == "a\nb\n"
     after.close()
+
+
+@pytest.mark.parametrize("killed_first", [False, True])
+def test_what_came_at_once_is_told_of_once(
+    root: Path, queue: DirectoryQueue, killed_first: bool
+) -> None:
+    names = [f"r{number:02}" for number in range(20)]
+    for name in names:
+        drop(root, f"{name}.md")
+    for claim in queue.claim(99):
+        finish(queue, claim, claim.source.name[:-3])
+    if killed_first:
+        queue = killed(queue, root)
+    queue.tell()
+    told = [event["batch"] for event in Events(root, "0" * 16).read() if event["state"]]
+    assert sorted(told) == names
+    queue.close()
 
 
 @pytest.mark.parametrize("older", [False, True])
