@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from patchq.cli.streams import put
-from patchq.model.report import STOPPED, Report
+from patchq.model.report import STOPPED, Report, waits_for_its_agent
 from patchq.queue.hand import Pending
 from patchq.report.document import printed
 from patchq.report.page import to_markdown
@@ -45,8 +45,8 @@ def say(args: Namespace, report: Report) -> None:
 
 
 class Verdicts:
-    """Prints each verdict that it is called with, and with `pages` of a refusal its page, which
-    says what to send again; `states` are those so far."""
+    """Prints each verdict that it is called with, and with `pages` of what is to be answered its
+    page, which says what to send; `states` are those so far."""
 
     def __init__(self, args: Namespace, *, pages: bool = False) -> None:
         self._args, self._pages = args, pages
@@ -55,7 +55,8 @@ class Verdicts:
     def __call__(self, report: Report) -> None:
         self.states.append(report["state"])
         say(self._args, report)
-        if self._pages and report["state"] == "rejected" and not self._args.json:
+        to_answer = report["state"] == "rejected" or waits_for_its_agent(report)
+        if self._pages and to_answer and not self._args.json:
             put("\n" + to_markdown(report), end="")
 
     @property

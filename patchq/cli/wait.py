@@ -11,13 +11,15 @@ from typing import get_args
 from patchq.cli import arguments, batches, output, places
 from patchq.cli.arguments import Argument
 from patchq.model.errors import TimeIsUp, UsageError
-from patchq.model.report import OVER, REPLACED, STANDING, Report
+from patchq.model.report import OVER, REPLACED, STANDING, Report, waits_for_its_agent
 from patchq.model.values import State
 from patchq.pipeline.ground import Ground
 from patchq.queue.directory import DirectoryQueue
 from patchq.report.secrecy import batch_id
 from patchq.service.watcher import Watcher
 
+_ASKED = "changes_requested"
+"""What a proposal that was sent back is, beside its state."""
 ARGUMENTS = (
     arguments.BATCH,
     Argument(
@@ -25,7 +27,7 @@ ARGUMENTS = (
         dest="wanted",
         metavar="STATE",
         action="append",
-        choices=get_args(State),
+        choices=(*get_args(State), _ASKED),
         help="until it has this state, or one of several (its verdict); of %(choices)s",
     ),
     Argument(
@@ -48,9 +50,10 @@ def run(args: Namespace) -> int:
             watcher.read()
             report = _seen(ground, args.id)
             state = report["state"] if report else None
-            if report and (state in wanted or state in _ENDS):
+            asked = report is not None and _ASKED in wanted and waits_for_its_agent(report)
+            if report and (asked or state in wanted or state in _ENDS):
                 output.Verdicts(args, pages=True)(report)
-                return int(state not in (wanted if args.wanted else _GOOD))
+                return int(not asked and state not in (wanted if args.wanted else _GOOD))
             left = until - time.monotonic()
             if left <= 0:
                 raise _time_is_up(ground, args, state)

@@ -458,3 +458,12 @@ def test_from_the_command_line(desk: Desk) -> None:
     assert len(told["review"]["comments"]) == 3
     for wrong in (("send-back", "x"), ("send-back", "nobody", "-m", "x"), (*words, "no.yaml")):
         assert patchq(*wrong, cwd=desk.repo, code=2).err.startswith("patchq: usage: ")
+
+
+def test_who_waits_is_told(desk: Desk) -> None:
+    desk.feed(x=change(10))
+    words = ("wait", "x", "--for", "accepted", "--for", "changes_requested", "--timeout", "0.01")
+    patchq(*words, cwd=desk.repo, code=124)
+    desk.ask("x", "a.txt:10: say why")
+    assert "say why" in patchq(*words, cwd=desk.repo).out
+    patchq(*words[:4], *words[6:], cwd=desk.repo, code=124)

@@ -40,7 +40,14 @@ from patchq.formats.envelope.opening import open_response
 from patchq.llm import prompts
 from patchq.llm.request import Request, RequestedFile
 from patchq.model.errors import UsageError
-from patchq.model.report import STOPPED, WAITING, EditEntry, ProblemEntry, Report
+from patchq.model.report import (
+    STOPPED,
+    WAITING,
+    EditEntry,
+    ProblemEntry,
+    Report,
+    waits_for_its_agent,
+)
 from patchq.model.values import Envelope
 from patchq.pipeline.requests import query_of
 from patchq.pipeline.world import World
@@ -252,6 +259,8 @@ class Tools:
                 return None
             raise
         known = ("held",) if asked.known is None else (asked.known,)
+        if waits_for_its_agent(report) and asked.known == "proposed":
+            return report, "a person asks for changes; `report` tells which"
         return None if report["state"] in known else (report, note)
 
     def _undecided(self, id: str) -> bool:
