@@ -13,6 +13,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -161,3 +162,22 @@ def work_tree(repo: Path) -> Iterator[str]:
     made = git(repo, "show", "--format=", "--name-only", "HEAD")
     if made != "mine.txt":
         yield f"the person's next commit changed {made.split()}"
+
+
+def events(queue: Path, told: Sequence[Report]) -> Iterator[str]:
+    """The journal tells of each batch, last of the state that it is in, and of no state twice."""
+    happened: dict[str, list[str]] = {}
+    for name in ("events.1", "events"):
+        path = queue / name
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            with suppress(ValueError):
+                entry = json.loads(line)
+                if entry.get("kind"):
+                    happened.setdefault(entry["batch"], []).append(entry["kind"])
+    for report in told:
+        id, state = report["id"], report["state"]
+        kinds = happened.get(id, [])
+        if kinds[-1:] != ["refused" if state == "rejected" else state]:
+            yield f"of {id}, which is {state}, the events are {kinds}"
+        if len(set(kinds)) != len(kinds):
+            yield f"of {id} something happened twice: {kinds}"

@@ -136,6 +136,7 @@ class Case:
         told, past = aftermath.reports(queue), self.expired(repo)
         yield from aftermath.verdicts(queue, sent, told)
         yield from aftermath.decisions(sent, told, self.landed)
+        yield from aftermath.events(queue, told)
         yield from aftermath.history(repo, self.target, [*told, *past])
         yield from aftermath.references(repo, [*told, *past], ("main", "trunk"))
         for report in told:
