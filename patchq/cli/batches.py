@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from patchq.model.report import Report
+from contextlib import suppress
+
+from patchq.model.errors import ObjectDamaged
+from patchq.model.report import Report, ReportChanges, has_commit
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
+from patchq.pipeline.traces import Sighting
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.hand import Pending
+from patchq.report import document
 from patchq.review import from_git
 
 
@@ -29,5 +34,17 @@ def pending(ground: Ground, id: str) -> Pending | None:
 def seen(ground: Ground, report: Report, *notes: str) -> tuple[Report, str]:
     """The report with the state that the repository shows now, and how it came to it."""
     now = traces.observe(ground, report)
-    said = "; ".join(filter(None, (now.note, *notes)))
-    return {**report, "state": now.state}, said
+    return as_it_stands(ground, report, now), "; ".join(filter(None, (now.note, *notes)))
+
+
+def as_it_stands(ground: Ground, report: Report, now: Sighting) -> Report:
+    """The report with the state that was seen, and of a batch that a person changed with what there
+    is now: commit, tree and diff go together."""
+    changes: ReportChanges = {}
+    if now.commit and now.commit != report["commit"] and has_commit(report):
+        with suppress(ObjectDamaged):  # the note says so
+            changes = traces.as_changed(ground, report, now.commit)
+    if not changes:
+        return {**report, "state": now.state}
+    made = document.with_state(report, report["state"], **changes)  # as much as a report holds
+    return {**made, "state": now.state}

@@ -36,7 +36,7 @@ def run(args: Namespace) -> int:
     else:
         put(f"would be {output.line(report)}")
         if not args.quiet:
-            put(to_markdown(report), end="")
+            put(to_markdown(report, foreseen=True), end="")
     return 1 if report["state"] == "rejected" else 0
 
 

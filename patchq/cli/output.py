@@ -25,7 +25,8 @@ def line(report: Report) -> str:
     elif state == "duplicate":
         text += f"  of {other}" if other else "  nothing to do"
     else:
-        text += f"  {report['branch'] or report['target']} {(report['commit'] or '')[:12]}"
+        where = report["branch"] or report["target"] or ""
+        text += f"  {where} {(report['commit'] or '')[:12]}".rstrip()
         text += f"  by {other}" if other else ""
         text += "".join(f"  [{code}]" for code in dict.fromkeys(p["code"] for p in warnings))
     return visible(text)

@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
     ground = places.open_ground(args)
     if pending := batches.pending(ground, args.id):
         return output.emit(args, pending.to_json(), output.pending(pending))
-    report, note = batches.find(ground, args.id)
+    report, note = batches.seen(ground, *batches.find(ground, args.id))
     if args.split:
         files = comparison.rows_of(ground, report)
         if args.json:

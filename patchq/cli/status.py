@@ -164,7 +164,7 @@ class _Proposals:
             if not git_alone:
                 seen = traces.observe(self._ground, report)
             if state in (None, seen.state):
-                found.append((report, seen))
+                found.append((batches.as_it_stands(self._ground, report, seen), seen))
             else:
                 other += 1
             if len(found) == limit:

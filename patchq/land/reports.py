@@ -188,11 +188,11 @@ def reconcile(world: World, ids: Collection[str] | None = None) -> list[Report]:
         if sighting.state in LANDED:
             log = f"patchq: {id}: {sighting.note or sighting.state}"
             refs.move(world.repo, records.LANDED + id, None, commit, log, world.identity())
-        tree = world.repo.tree(commit).root
         tip = world.repo.branch_tip(records.branch(id))
-        changed.append(
-            close(world, report, sighting.state, tip, sighting.note, commit=commit, tree=tree)
-        )
+        changes: ReportChanges = {"commit": commit, "tree": world.repo.tree(commit).root}
+        if commit != report["commit"]:
+            changes = traces.as_changed(world, report, commit)
+        changed.append(close(world, report, sighting.state, tip, sighting.note, **changes))
     return changed
 
 
@@ -270,10 +270,9 @@ def rewrite(
 
 def _rewritten(world: World, now: Report, state: State, why: str, fields: ReportChanges) -> Report:
     problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
-    reason = in_words(why)
-    changes: ReportChanges = {"problems": problems, "reason": reason, **fields}
+    changes: ReportChanges = {"problems": problems, **fields}
     updated = document.with_state(_answerable_no_more(now), state, **changes)
     put(world, updated)
     world.queue.sync()
-    notes.add(world, updated, " ".join((reason or "").split()))
+    notes.add(world, updated, " ".join((in_words(why) or "").split()))
     return updated

@@ -234,7 +234,7 @@ class BatchDocument(TypedDict):
 
     `message` is the subject of the commit, or what it would have been.  `received` is when the
     queue took the response, `decided` when the batch came to the state that it has, and
-    `reason` why, in the words of who decided.
+    `reason` why, in the words of the person who discarded it.
     """
 
     schema: ReadOnly[str]

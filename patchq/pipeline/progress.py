@@ -119,6 +119,7 @@ class Decision(ResponseVerdict):
     def outcome(self) -> Outcome:
         """The report's view of it."""
         generation = self.claim.generation or Generation()
+        waits = self.state == "proposed" and not self.choice.dry_run
         # What did not come to be is good as it is, and not applied.
         ready = (replace(e, state="ready") if e.state == "applied" else e for e in self.edits)
         shared = {name: getattr(self, name) for name in ResponseVerdict.__dataclass_fields__}
@@ -129,7 +130,7 @@ class Decision(ResponseVerdict):
             model=self.header.model,
             commit=self.commit,
             tree=self.candidate.tree if self.candidate else None,
-            branch=records.branch(self.id) if self.state == "proposed" else None,
+            branch=records.branch(self.id) if waits else None,
             subject=self.subject,
             received=spool.claimed(self.claim.token),
             decided=None if self.state == "held" or self.choice.dry_run else time.time(),

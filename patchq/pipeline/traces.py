@@ -30,6 +30,7 @@ from patchq.model.report import (
     CommittedReport,
     Delivery,
     Report,
+    ReportChanges,
     has_commit,
     waits_for_its_agent,
 )
@@ -37,7 +38,8 @@ from patchq.model.values import Header, State
 from patchq.pipeline import notes
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.notes import Note
-from patchq.report import message
+from patchq.report import message, secrecy
+from patchq.text import unified
 from patchq.text.quote import clip, visible
 
 _MOST_COMMITS = 1000
@@ -361,6 +363,22 @@ def successors(ground: Ground, id: str) -> Iterator[str]:
         else:
             return
         next = other if state == "superseded" else None
+
+
+def as_changed(ground: Ground, report: CommittedReport, commit: str) -> ReportChanges:
+    """What a report says otherwise of a batch that a person has changed: its commit, with the tree,
+    the diff and the size that go together with that."""
+    repo, own = ground.repo, report["commit"]
+    on_top = repo.resolve_commit(own) is not None and repo.is_ancestor(own, commit)
+    parents = repo.parents(own if on_top else commit)
+    diff = unified.unified(repo.file_changes(parents[0], commit)) if parents else ""
+    return {
+        "commit": commit,
+        "tree": repo.tree(commit).root,
+        "message": message.subject(repo.message(commit)),
+        "size": unified.size(diff),
+        "diff": secrecy.without(diff),
+    }
 
 
 # ---------------------------------------------------------------- by the intended report

@@ -43,13 +43,15 @@ _LEAST_DIFF = 1024
 _BASE_IN_DOUBT = frozenset({"conflict.base", "frontmatter.base", "base.unknown"})
 
 
-def to_markdown(report: Report) -> str:
-    """The page for a report of any state, at most 256 KiB of UTF-8."""
-    title = f"# {inline(report['id'])}: {report['state']}"
+def to_markdown(report: Report, *, foreseen: bool = False) -> str:
+    """The page for a report of any state, at most 256 KiB of UTF-8; for one that is only
+    `foreseen`, by a dry run, it promises nothing."""
+    title = f"# {inline(report['id'])}: {'would be ' if foreseen else ''}{report['state']}"
     if report["state"] == "rejected":
         return _joined([title, *_refused(report)], "")
     sections = [_section(problem, _named(report, problem)) for problem in report["problems"]]
-    decision = [_verdict(report), *_reason(report), *_review(report), *comments.section(report)]
+    decision = [_FORESEEN] if foreseen else [_verdict(report), *_reason(report), *_review(report)]
+    decision += comments.section(report)
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report["edits"])]
     return _joined([title, *decision, *details], report["diff"])
 
@@ -64,6 +66,10 @@ def _refused(report: Report) -> list[str]:
     return [*sections, "## The prompt, to send by hand", fence(text)]
 
 
+_FORESEEN = (
+    "This is what would become of the response now. Nothing was changed and no hook was asked; "
+    "what lands or waits meanwhile may change it."
+)
 _NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
 
 

@@ -55,7 +55,7 @@ def accept(
     branch does not end at the commit that the person has `seen`, if that is said."""
     report = proposal(world, id)
     for _ in range(_TRIES):
-        target, commit = report["target"], report["commit"]
+        target = report["target"]
         tip, branch = _tips(world, report)
         if seen not in (None, branch):
             return Decided(report, (_unseen(id),))
@@ -84,7 +84,7 @@ def accept(
             value.drop()
         if moved:
             flush(world)
-            changes = _changes(report, decision, candidate, candidate.commit != commit == branch)
+            changes = _changes(world, report, decision, candidate, branch)
             before, now = report["edits"], changes.get("edits", report["edits"])
             updated = reports.close(
                 world, report, "accepted", branch, _choice_made(only, without), **changes
@@ -137,12 +137,20 @@ def _unseen(id: str) -> Problem:
 
 
 def _changes(
-    before: Report, decision: Decision, candidate: CandidateCommit, anew: bool
+    world: World,
+    before: CommittedReport,
+    decision: Decision,
+    candidate: CandidateCommit,
+    branch: str,
 ) -> ReportChanges:
-    """What the report says otherwise from now on; `anew`: the batch was made again."""
+    """What the report says otherwise from now on; `branch` is where the proposal's was: at what a
+    person made of it, perhaps, and that has landed, else the batch may have been made again."""
     hooks = document.hook_runs(decision.hooks) or before["hooks"]
     landed: ReportChanges = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
-    if not anew:
+    if candidate.commit == branch:
+        own = branch == before["commit"]
+        return landed if own else {**landed, **traces.as_changed(world, before, branch)}
+    if branch != before["commit"]:
         return landed
     made = document.to_json(decision.outcome())
     again: ReportChanges = {
@@ -290,7 +298,9 @@ def discard(world: World, id: str, seen: str | None = None, why: str | None = No
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",
         )
-    updated = reports.close(world, report, "discarded", branch, why or "")
+    updated = reports.close(
+        world, report, "discarded", branch, why or "", reason=reports.in_words(why)
+    )
     collisions.refresh(world, board.named(report))
     return Decided(updated)
 

@@ -140,7 +140,7 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
         batch.state,
         branch=branch,
         duplicate_of=note.by if note else None,
-        reason=note.reason if note else None,
+        reason=note.reason if note and batch.state == "discarded" else None,
         decided=document.moment(_decided(ground, batch.id, note)),
     )
     review = note.reviews() if note else None

@@ -382,6 +382,11 @@ def test_check_writes_nothing(repo: Path) -> None:
     stdin = patchq("--json", "check", "-", cwd=repo, stdin=EDIT).json()
     assert stdin["state"] == "proposed"
     assert stdin["edits"][0]["lines"] == [2, 2]
+    assert (stdin["branch"], stdin["commit"], stdin["decided"]) == (None, None, None)
+    page = patchq("check", "-", cwd=repo, stdin=EDIT).out
+    assert "would be proposed" in page
+    assert "This is what would become of the response now." in page
+    assert "patchq accept" not in page
     assert patchq("-q", "check", "-", cwd=repo, stdin=EDIT).out.count("\n") <= 1
     assert everything(repo) == before
 

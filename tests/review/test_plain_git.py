@@ -44,6 +44,25 @@ def looks(repo: Path, state: str, note: str) -> None:
     assert patchq("--json", "status", "x", cwd=repo).json()["state"] == state
 
 
+def test_what_is_told_follows_a_branch_that_a_person_changed(repo: Path) -> None:
+    """Commit, tree, diff and size go together, before the branch lands and afterwards."""
+    before = report(repo / ".patchq", "x")
+    tree = repo.parent / "tree"
+    git("worktree", "add", "-q", str(tree), "patchq/x", cwd=repo)
+    by_hand = commit_files(tree, {"more.txt": "by hand\n"}, "Go on by hand")
+    git("worktree", "remove", str(tree), cwd=repo)
+    (waits,) = patchq("--json", "status", cwd=repo).json()["waiting"]
+    assert waits["size"]["files"] == before["size"]["files"] + 1
+    for verb in ("show", "accept", "show"):
+        told = patchq("--json", verb, "x", cwd=repo).json()
+        assert told["commit"] == by_hand
+        assert told["tree"] == git("rev-parse", f"{by_hand}^{{tree}}", cwd=repo)
+        assert (told["message"], told["size"]) == ("Go on by hand", waits["size"])
+        assert before["diff"] in told["diff"]
+        assert "+by hand" in told["diff"]
+    assert "+by hand" in (repo / ".patchq/done/x.report.md").read_text()
+
+
 def merge_fast_forward(repo: Path) -> None:
     git("merge", "-q", "--ff-only", "patchq/x", cwd=repo)
 
