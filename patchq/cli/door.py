@@ -17,7 +17,8 @@ from patchq.cli import opening, places
 from patchq.model.errors import Fault
 from patchq.pipeline.world import World
 from patchq.queue.directory import PUBLIC, REPORT, DirectoryQueue
-from patchq.queue.spool import VERDICTS, valid
+from patchq.queue.journal import EVENTS
+from patchq.queue.spool import valid
 
 
 class Door:
@@ -61,22 +62,23 @@ class Door:
         self._opened.close()
 
     def pulse(self, *more: str) -> object:
-        """Another value when verdicts may have come since, or something in the folders `more`."""
-        root = self._root
-        return root and [_stamp(root / name) for name in (VERDICTS, *PUBLIC[1:], *more)]
+        """Another value when something has happened since, or changed in the folders `more`."""
+        root = self.root
+        return root and [_stamp(root / name) for name in (EVENTS, *more)]
 
     def report_sign(self, id: str) -> object:
         """Another value when the report of the batch is another one."""
-        root = self._root if valid(id) else None
+        root = self.root if valid(id) else None
         return root and [_stamp(root / name / f"{id}{REPORT}") for name in PUBLIC[1:]]
 
     @property
-    def _root(self) -> Path | None:
+    def root(self) -> Path | None:
+        """Of the queue, once it was opened."""
         return self._world.queue_root if self._world else None
 
     def _signs(self) -> object:
         """What tells whether the world is still the one that was opened."""
-        there = self._root is not None and self._root.is_dir()
+        there = self.root is not None and self.root.is_dir()
         return (
             _stamp(self._site.config_path),
             self._site.repo.head_branch(self._site.repo.commondir),

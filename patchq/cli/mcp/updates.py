@@ -18,6 +18,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 
 from patchq.cli.door import Door
 from patchq.cli.mcp.resources import REPORT, STATUS
+from patchq.service.watcher import Watcher
 
 _LOG = logging.getLogger("patchq")
 _LOOK_SECONDS = 0.25
@@ -35,6 +36,7 @@ class Updates:
         self._listened: Counter[str] = Counter()
         self._sessions: dict[str, dict[str, Any]] = {}
         self._seen: dict[str, object] = {}
+        self._watcher: Watcher | None = None
 
     @asynccontextmanager
     async def running(self, _: object) -> AsyncIterator[dict[str, Any]]:
@@ -45,6 +47,9 @@ class Updates:
                 yield {}
             finally:
                 group.cancel_scope.cancel()
+                if self._watcher is not None:
+                    self._watcher.close()
+                    self._watcher = None
 
     async def listen(self, ctx: Any, params: Any) -> Any:
         """The newest protocol's way: one request that lasts."""
@@ -89,7 +94,19 @@ class Updates:
                     await self._tell(uri)
             for uri in self._seen.keys() - self._listened.keys() - self._sessions.keys():
                 del self._seen[uri]
-            await anyio.sleep(_LOOK_SECONDS)
+            await self._something()
+
+    async def _something(self) -> None:
+        """Until something may have happened, or it is time to look all the same."""
+        if self._watcher is None and self._door.root and (self._listened or self._sessions):
+            self._watcher = Watcher(self._door.root)
+        with anyio.move_on_after(_LOOK_SECONDS):
+            if self._watcher is None:
+                await anyio.sleep_forever()
+            else:
+                await anyio.wait_readable(self._watcher)
+        if self._watcher is not None:
+            self._watcher.wait(0.0)
 
     def _sign(self, uri: str) -> object:
         """Another value when what is at the address may be another."""
