@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
+from posixpath import normpath
 from typing import Any
 
 from patchq.cli.arguments import Argument
@@ -101,8 +102,8 @@ class Filter:
 
     @classmethod
     def of(cls, args: Namespace) -> Filter:
-        path = args.path.removeprefix("./").rstrip("/") if args.path else args.path
-        return cls(args.agent, path, args.since, args.by)
+        path = normpath(args.path) if args.path is not None else None
+        return cls(args.agent, None if path == "." else path, args.since, args.by)
 
     @property
     def reads_all(self) -> bool:

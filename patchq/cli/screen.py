@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from shutil import get_terminal_size
+from shutil import get_terminal_size, which
 from typing import NamedTuple
 
 from patchq.cli.streams import put
@@ -50,7 +50,7 @@ def show(
 
 
 def pager_of(repo: Repository | None) -> str | None:
-    """The program that git would show its output with; None for none."""
+    """The program that git would show its output with; None for none, or one that is not there."""
     if os.environ.get("TERM") == "dumb":
         return None
     found = os.environ.get("GIT_PAGER")
@@ -59,4 +59,5 @@ def pager_of(repo: Repository | None) -> str | None:
     if found is None:
         found = os.environ.get("PAGER")
     found = "less" if found is None else found.strip()
-    return None if found in ("", "cat") else found
+    words = found.split()
+    return found if words and words != ["cat"] and which(words[0]) else None

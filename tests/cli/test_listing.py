@@ -67,6 +67,8 @@ ORDERS = (
     ("--path ./lib/ --by age -n 1", "two", "two"),
     ("--path lib/*w.txt", "big", "big"),
     ("--path li", "", ""),
+    ("--path . --agent coder", "two", "bad two"),
+    ("--path lib/../a.txt", "two", "bad two"),
     ("--since 36h", "nobodys", "bad nobodys"),
     ("--since 2000-01-01T00:00:00Z", "big nobodys two", "bad nobodys two big"),
     ("--since 0s", "", ""),
@@ -158,16 +160,18 @@ def test_the_pager_is_found_where_git_finds_it(repo: Path, screen: pytest.Monkey
     from patchq.cli import screen as tried
     from patchq.git.repository import Repository
 
-    screen.delenv("GIT_PAGER")
-    opened = Repository.open(repo)
-    assert tried.pager_of(opened) == "less"
-    screen.setenv("PAGER", "more")
-    assert tried.pager_of(opened) == "more"
+    monkey = screen
+    monkey.delenv("GIT_PAGER")
+    there = {"less", "more", "delta"}
+    monkey.setattr(tried, "which", lambda name: name if name in there else None)
+    assert tried.pager_of(Repository.open(repo)) == "less"
+    monkey.setenv("PAGER", "more -s")
+    assert tried.pager_of(Repository.open(repo)) == "more -s"
     git("config", "core.pager", "delta", cwd=repo)
     assert tried.pager_of(Repository.open(repo)) == "delta"
-    git("config", "--unset", "core.pager", cwd=repo)
-    screen.setenv("GIT_PAGER", "")
-    assert tried.pager_of(opened) is None
+    for nobody in ("", "cat", " ", "nobodys --reader"):
+        monkey.setenv("GIT_PAGER", nobody)
+        assert tried.pager_of(Repository.open(repo)) is None
 
 
 def test_a_screen_shows_what_fits_and_says_what_does_not(
