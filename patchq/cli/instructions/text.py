@@ -91,6 +91,14 @@ under the lines from `---` to `---` that the page gives, which name the refused 
 patchq submit ANEW --agent AGENT --wait --timeout 600
 ```
 
+A person may send back what is proposed: `patchq show ID` then has their comments, the lines that
+these speak of, and the lines with which an answer begins. Answer as you would a refusal. To wait
+for what they say:
+
+```sh
+patchq wait ID --for accepted --for discarded --for changes_requested --timeout 600
+```
+
 What came from a work tree or a branch is corrected there, and handed in again. `patchq show ID`
 prints the page once more, `patchq show ID --report` the report as JSON.
 """
