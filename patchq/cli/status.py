@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +27,7 @@ from patchq.pipeline import dependencies, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.rebase.lines import in_words
 from patchq.pipeline.traces import Sighting
+from patchq.queue.hand import activities, in_hand, stem_id, told
 from patchq.queue.lock import lock_owner
 from patchq.review import comparison, from_git
 from patchq.review.risk import Risk
@@ -38,6 +40,7 @@ Needs = Mapping[str, Mapping[str, str | None]]
 
 _WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
 EVERY = Filter()
+_MOST_DOING = 10
 MOST = 50
 """Batches of a kind that programs are told of if nobody says how many; people get a screen."""
 _SCREEN = 20
@@ -112,6 +115,7 @@ def overview(
         if owner
         else None,
         "inbox": ground.queue.depth(),
+        "in_hand": _in_hand(ground),
         "busy": doing,
         "troubles": [
             {"what": found.what, "why": found.message, "cure": found.cure}
@@ -201,6 +205,19 @@ def _branches(ground: Ground) -> list[dict[str, str | None]]:
     return list(branches.standing(ground))
 
 
+def _in_hand(ground: Ground) -> dict[str, Any]:
+    """How many responses were taken and have no verdict, and what is done with them."""
+    pending = in_hand(ground.queue_root)
+    known = {name for one in pending for name in (one.id, stem_id(one.name))}
+    doing = [one for one in activities(ground.queue_root) if one.hook or one.batch in known]
+    doing = doing[:_MOST_DOING] if pending else []
+    return {
+        "count": len(pending),
+        "doing": [asdict(one) for one in doing],
+        "text": told(doing, batches=True),
+    }
+
+
 def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
     report = ground.queue.load(id)
     problems = report["problems"] if report else []
@@ -265,6 +282,7 @@ def _lines(answer: Mapping[str, Any], room: int | None, by_risk: bool) -> Iterat
         screen.plain(f"daemon   {runs}"),
         screen.plain(f"target   {target}{busy}"),
         screen.plain(f"inbox    {answer['inbox']} waiting"),
+        *_hand_lines(answer["in_hand"]),
     ]
     if answer["counts"]:
         counts = ", ".join(f"{count} {state}" for state, count in answer["counts"].items())
@@ -287,6 +305,12 @@ def _lines(answer: Mapping[str, Any], room: int | None, by_risk: bool) -> Iterat
     for block in blocks[: max(shown, 1)]:
         yield from block
     yield from _left_out(answer, max(shown, 1))
+
+
+def _hand_lines(hand: Mapping[str, Any]) -> Iterator[Line]:
+    if hand["count"]:
+        doing = f": {hand['text']}" if hand["text"] else ""
+        yield screen.plain(visible(f"in hand  {hand['count']}{doing}"))
 
 
 def _left_out(answer: Mapping[str, Any], shown: int) -> Iterator[Line]:
