@@ -182,7 +182,12 @@ class Journal:
         """The journal, for this process alone; a full one makes room for a new one."""
         folder = self._base.fd
         for _ in range(10):
-            with opened(EVENTS, _OPEN, folder) as fd:
+            with contextlib.ExitStack() as stack:
+                try:
+                    fd = stack.enter_context(opened(EVENTS, _OPEN, folder))
+                except PermissionError:  # root, or another user, began it
+                    self._base.move(EVENTS, self._base, BEFORE)
+                    continue
                 flock(fd, _LONGEST_SECONDS)
                 size = os.fstat(fd).st_size
                 if not _stands(fd, folder):

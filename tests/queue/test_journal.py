@@ -14,7 +14,8 @@ from patchq.model.report import Report, ReviewEntry
 from patchq.model.values import Outcome, Source
 from patchq.queue import journal
 from patchq.queue.directory import DirectoryQueue, create
-from patchq.queue.journal import Events
+from patchq.queue.journal import Events, Journal
+from patchq.queue.spool import Folder
 from patchq.report.document import to_json
 
 
@@ -121,7 +122,7 @@ def test_what_never_came_to_be_is_not_told(root: Path, monkeypatch: pytest.Monke
 def test_what_another_told_meanwhile_is_not_told_again(root: Path) -> None:
     queue, other = DirectoryQueue(root), DirectoryQueue(root)
     made = verdict(queue, "a", "proposed")
-    place = journal.Journal(queue._base)
+    place = Journal(queue._base)
     with place.telling({**made, "state": "accepted"}, marked=False):
         put = queue._done.put
         put("a.report.json", b'{"id": "a", "state": "accepted", "source": {"name": "x"}}')
@@ -181,3 +182,24 @@ def test_reports_of_before_the_journal_are_not_told(root: Path) -> None:
     queue.acquire()
     assert told(root) == []
     queue.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's file")
+def test_a_journal_that_another_user_began_is_put_away(root: Path) -> None:
+    queue = DirectoryQueue(root)
+    verdict(queue, "a", "rejected")
+    for path in (root, *root.iterdir()):
+        os.chown(path, 65534, 65534)
+    os.chown(root / journal.EVENTS, 0, 0)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.chdir(root)  # above it are places of root's own
+            os.setresuid(65534, 65534, 65534)
+            with Folder(Path()) as base:
+                Journal(base).note(journal.claimed("b"))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert told(root) == [("claimed", "a"), ("refused", "a"), ("claimed", "b")]
