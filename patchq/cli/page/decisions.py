@@ -89,7 +89,7 @@ def _choose(world: World, id: str, fields: Fields) -> FormResult | None:
 
 
 def _discard(world: World, id: str, fields: Fields) -> FormResult | None:
-    return _ended(decide.discard(world, id, seen=_seen(fields)))
+    return _ended(decide.discard(world, id, seen=_seen(fields), why=_one(fields, "why") or None))
 
 
 def _send_back(world: World, id: str, fields: Fields) -> FormResult | None:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.cli.page.people import Person, commit_of
-from tests.helpers.command import patchq
+from tests.cli.page.people import Person, commit_of, edits
+from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git
 
 
@@ -94,8 +94,10 @@ def test_what_moved_is_shown_again(person: Person, repo: Path) -> None:
     assert state(repo, "other") == "proposed"
     for fields in ([], [("commit", "")], [("commit", "HEAD")]):
         assert person.send("/batch/other/discard", fields).code == 409
-    assert person.send("/batch/other/discard", [("commit", ours)]).code == 303
+    told = [("commit", ours), ("why", "too <early>")]
+    assert person.send("/batch/other/discard", told).code == 303
     assert state(repo, "other") == "discarded"
+    assert "too &lt;early&gt;" in person.look("/batch/other")
 
 
 def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -> None:
@@ -117,10 +119,20 @@ def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -
     assert git("show", "HEAD:a.txt", cwd=repo).split()[::3] == ["one", "4"]
 
 
+def test_what_is_held_can_be_discarded(person: Person, repo: Path) -> None:
+    text = edits(("three\n", "3\n")).replace("---\n", "---\ndepends_on: [nobody]\n", 1)
+    drop(repo / ".patchq", {"later.md": text})
+    patchq("run", cwd=repo)
+    assert 'href="/batch/later"' in person.look("/")
+    assert "depends.failed" in person.look("/batch/later")
+    assert person.send("/batch/later/discard", [("commit", "held")]).code == 303
+    assert state(repo, "later") == "discarded"
+
+
 def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> None:
     rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
     (ours,) = (row for row in rows if row["name"] == "writer-1")
-    assert ours["decisions"] == {"accepted": 2}
+    assert ours["decisions"] == {"accepted": 2, "discarded": 1}
     days = patchq("--json", "stats", "--by", "day", cwd=repo).json()["rows"]
     assert sum(day["events"].get("accepted", 0) for day in days) == 2
     told = patchq("stats", "--by", "day", cwd=repo).out
