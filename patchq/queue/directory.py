@@ -48,7 +48,9 @@ REPORT = ".report.json"
 PAGE = ".report.md"
 PUBLIC = ("inbox", "active", "done", "rejected")
 PRIVATE = (KNOWN, "sources")
-_FEW, _MOST_UNTOLD = 16, 1024
+_FEW = 16
+_GROUP, _MOST_UNTOLD = 300, 1024
+"""So many verdicts a process may not have told of that ended, and one that was killed."""
 
 
 @disk_faults
@@ -160,7 +162,7 @@ class DirectoryQueue:
             self._lock.enlists()
         with suppress(DiskFault):  # what is damaged is said where it is needed
             newest = self._base.backwards(spool.VERDICTS)
-            most = _MOST_UNTOLD if self._lock.orphaned else _FEW
+            most = _MOST_UNTOLD if self._lock.orphaned else _GROUP
             self._heal((*self._reported(self._active), *islice(newest, most)))
 
     def _list_again(self) -> None:

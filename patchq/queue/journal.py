@@ -19,6 +19,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -96,6 +97,8 @@ class Journal:
     def __init__(self, base: Folder) -> None:
         self._base = base
         self._held_back: list[Entry] = []
+        self._since = _FIRST
+        """The id that an event would have had when the first of these was held back."""
 
     def begin(self) -> None:
         """Have a journal, so that `heal` tells of what is held back now and never told."""
@@ -104,13 +107,22 @@ class Journal:
 
     def hold_back(self, entry: Entry) -> None:
         """Tell of it together with what comes next."""
+        if not self._held_back:
+            self._since = f"{time.time_ns():016x}"
         self._held_back.append(entry)
+
+    def _due(self) -> list[Entry]:
+        """What was held back; but of no batch of which another process has told more meanwhile."""
+        held, self._held_back = self._held_back, []
+        lines = backwards(self._base) if held else ()
+        meanwhile = takewhile(lambda line: line["id"] > self._since, lines)
+        told = {line["batch"] for line in meanwhile if line.get("kind") is not None}
+        return [entry for entry in held if entry["batch"] not in told]
 
     def note(self, *entries: Entry) -> None:
         """Tell of what can be seen now."""
-        told, self._held_back = [*self._held_back, *entries], []
         with self._locked() as fd:
-            _write(fd, told)
+            _write(fd, [*self._due(), *entries])
 
     def note_held_back(self) -> None:
         """Tell of what is held back, if anything is."""
@@ -131,8 +143,7 @@ class Journal:
             return
         with self._locked() as fd:
             if not self._told(report["id"], after=mark):
-                _write(fd, [*self._held_back, entry(report)])
-                self._held_back = []
+                _write(fd, [*self._due(), entry(report)])
 
     def heal(
         self,

@@ -203,3 +203,25 @@ def test_a_journal_that_another_user_began_is_put_away(root: Path) -> None:
             os._exit(1)
     assert os.waitpid(pid, 0)[1] == 0
     assert told(root) == [("claimed", "a"), ("refused", "a"), ("claimed", "b")]
+
+
+def test_what_is_held_back_is_not_told_behind_what_came_of_it(root: Path) -> None:
+    """A group is told of at its end, and a person may have decided on one of it by then."""
+    queue, other = DirectoryQueue(root), DirectoryQueue(root)
+    queue.acquire()
+    for number in range(20):
+        (root / f"inbox/b{number:02}.md").write_text(f"{number}")
+    made = []
+    for claim in queue.claim(50):
+        one = report(queue.reserve(claim, claim.source.name[:3]), "proposed", claim.source)
+        queue.publish(claim, one, "page")
+        made.append(one)
+    other.rewrite({**made[3], "state": "accepted"}, "page")
+    queue.tell()
+    assert told(root)[0] == ("accepted", "b03")
+    assert [kind for kind, batch in told(root) if batch == "b03"] == ["accepted"]
+    assert len(told(root)) == 1 + 2 * 19
+    queue.close()
+    queue.acquire()
+    assert len(told(root)) == 1 + 2 * 19
+    queue.close()
