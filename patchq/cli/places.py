@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import dataclass
 from grp import getgrnam
 from pathlib import Path
@@ -12,7 +13,7 @@ from patchq.config import config_file
 from patchq.config.schema import Config
 from patchq.git import backup, records, sharing
 from patchq.git.repository import Repository
-from patchq.model.errors import ObjectDamaged, UsageError
+from patchq.model.errors import DiskFault, ObjectDamaged, UsageError
 from patchq.pipeline.ground import Ground
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
@@ -130,7 +131,10 @@ def default_target(repo: Repository, config: Config, queue: Path) -> str | None:
     """The configured branch, else the daemon's while one runs, else the one that the main work tree
     has checked out: the queue is that of the whole repository, whichever linked work tree a command
     is called in."""
-    daemon = None if config.target else lock_owner(queue)
+    daemon = None
+    if not config.target:
+        with suppress(DiskFault):  # `doctor` says so, and `fsck` mends it
+            daemon = lock_owner(queue)
     return config.target or (daemon and daemon.target) or repo.head_branch(repo.commondir)
 
 

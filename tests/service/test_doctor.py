@@ -237,7 +237,7 @@ def mount(place: Path, options: str = "size=1m") -> bool:
 def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()
-    if not mount(place):
+    if not mount(place, "size=1100k"):
         pytest.skip("needs to mount a tmpfs")
     try:
         (repo / ".patchq.yaml").write_text(f"queue: {{path: {place}/q}}\n")
