@@ -52,6 +52,7 @@ from patchq.model.values import Envelope
 from patchq.pipeline.requests import query_of
 from patchq.pipeline.world import World
 from patchq.queue import QueueEngine
+from patchq.queue.journal import Events
 from patchq.queue.lock import lock_owner
 from patchq.report import document, secrecy
 from patchq.report.page import to_markdown
@@ -94,6 +95,9 @@ class Dropped:
     token: str
     served: bool
     """Whether a daemon runs."""
+    root: Path
+    since: str
+    """The id of the last event before."""
 
 
 class Tools:
@@ -108,26 +112,19 @@ class Tools:
     # ---------------------------------------------------------------- submitting
 
     async def submit(self, asked: SubmitArguments) -> ToolAnswer:
-        with closing(Watcher(await to_thread.run_sync(self._root))) as watcher:
-            dropped = await to_thread.run_sync(self._drop, asked)
-            return await self._submitted(dropped, watcher, asked.wait_seconds)
-
-    async def _submitted(self, dropped: Dropped, watcher: Watcher, seconds: float) -> ToolAnswer:
+        dropped = await to_thread.run_sync(self._drop, asked)
         beside: VerdictAnswer = {"id": dropped.id, "state": "waiting", "problems": []}
         beside["token"] = dropped.token
         report = None
         if dropped.served:
-            report = await self._heard(dropped, watcher, seconds)
+            with closing(Watcher(dropped.root, dropped.since)) as watcher:
+                report = await self._heard(dropped, watcher, asked.wait_seconds)
         if report is None:
             served = dropped.served and await to_thread.run_sync(self._served)
             note = f"no verdict yet; ask with `wait` for {dropped.id}" if served else _NO_DAEMON
             return ToolAnswer({**beside, "note": note}, f"waiting    {dropped.id}  {note}")
         answer = _told(report)
         return ToolAnswer({**answer.value, "token": dropped.token}, answer.text, answer.refused)
-
-    def _root(self) -> Path:
-        with self._door.world(writes=True) as world:
-            return world.queue_root
 
     async def _heard(self, dropped: Dropped, watcher: Watcher, seconds: float) -> Report | None:
         """The verdict, once the journal tells of one; None where it does not in that time, or
@@ -170,6 +167,8 @@ class Tools:
             digest = sha256(data).hexdigest()
             token = token_of(world.queue_root, digest)
             words = (header and (header.message or header.agent)) or "edit"
+            with closing(Events(queue.root)) as events:
+                since = events.last
             name = queue.submit(data, submit.marked_name(words))
             id = secrecy.batch_id(header.id) if header and header.id else None
             return Dropped(
@@ -178,6 +177,8 @@ class Tools:
                 digest,
                 token,
                 lock_owner(queue.root) is not None,
+                queue.root,
+                since,
             )
 
     def _data(self, change: Change, keys: Mapping[str, Any]) -> bytes:
