@@ -11,8 +11,9 @@ import shtab
 
 from patchq.cli import arguments, parsing
 from patchq.cli.streams import put
+from patchq.git import records
 
-_REFS = "git for-each-ref --format='%(refname:lstrip=3)' refs/patchq/waiting 2>/dev/null"
+_REFS = f"git for-each-ref --format='%(refname:lstrip=3)' {records.WAITING} 2>/dev/null"
 _IDS = {
     "bash": "_patchq_ids",
     "zsh": f"($({_REFS}))",

@@ -20,7 +20,7 @@ from patchq.config.policy import matcher
 from patchq.config.schema import Config, Hook
 from patchq.hooks import shipped
 from patchq.model.errors import HookFault
-from patchq.model.report import EVENT_KINDS, EventKind
+from patchq.model.report import EVENT_KINDS, LANDED, EventKind
 from patchq.report.secrecy import directory
 
 SHELL = "/bin/sh"
@@ -145,7 +145,7 @@ def _step(hook: Hook) -> Step:
     )
 
 
-_LANDED: frozenset[EventKind] = frozenset({"applied", "accepted"})
+_LANDED: frozenset[EventKind] = frozenset(kind for kind in EVENT_KINDS if kind in LANDED)
 _PROPOSED: frozenset[EventKind] = frozenset({"proposed"})
 _REFUSED: frozenset[EventKind] = frozenset({"refused"})
 
