@@ -11,7 +11,7 @@ from pathlib import PurePath
 from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put
 from patchq.formats.envelope.opening import open_response
-from patchq.land import collisions
+from patchq.land import foresight
 from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem, Source
 from patchq.pipeline.process import process
@@ -41,9 +41,9 @@ def run(args: Namespace) -> int:
 
 
 def foresee(world: World, data: bytes, name: str) -> Report:
-    """The report that a response would get now, with what waits and collides with it."""
+    """The report that a response would get now, with what waits or is held and collides with it."""
     decision = preview(world, unread(world, data, name))
-    return document.to_json(collisions.foreseen(decision, world).outcome())
+    return document.to_json(foresight.foreseen(decision, world).outcome())
 
 
 def preview(world: World, claim: Claim, choice: Choice | None = None) -> Decision:

@@ -56,6 +56,8 @@ class Proposal:
     changes: Mapping[str, Blobs]
     """What its commit does, path by path."""
     _spans: dict[str, list[Lines]] = field(default_factory=dict)
+    stands: str = "waits for review"
+    """What others are told of it."""
 
     @cached_property
     def above(self) -> frozenset[str]:
@@ -137,7 +139,7 @@ def decided(decision: Decision, candidate: CandidateCommit, repo: Repository) ->
     )
 
 
-def tried(decision: Decision, repo: Repository) -> Proposal:
+def tried(decision: Decision, repo: Repository, stands: str = "") -> Proposal:
     """The proposal that the decision of a dry run would be; its texts are kept in memory."""
     assert decision.target
     assert decision.base
@@ -156,6 +158,7 @@ def tried(decision: Decision, repo: Repository) -> Proposal:
         decision.base.commit,
         edits,
         made,
+        stands=stands,
     )
 
 

@@ -19,12 +19,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
-from patchq.land import board, reports
+from patchq.land import board
 from patchq.land.board import Board, Named, Proposal, ProposedChange, text
-from patchq.land.landing import Publication
 from patchq.model.errors import ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, Report
 from patchq.model.values import Collision, Problem
@@ -33,6 +33,9 @@ from patchq.pipeline.progress import Decision
 from patchq.pipeline.rebase.lines import Lines, image, in_words
 from patchq.pipeline.world import World
 from patchq.report import document
+
+if TYPE_CHECKING:  # who only looks at what collides lands nothing
+    from patchq.land.landing import Publication
 
 MOST_BATCHES = 16
 """Other batches that a report names; what waits beyond them would only be rewritten again and again
@@ -106,7 +109,7 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
             others = {id: waits[id] for id in waits.beside(own) - gone - group.keys()}
             others |= {id: one for id, one in group.items() if _near(own, one)}
             kept = [p for p in decision.problems if p.code != PENDING_CONFLICT]
-            decision = replace(decision, problems=(*kept, *_problems(world.repo, own, others)))
+            decision = replace(decision, problems=(*kept, *warnings_for(world.repo, own, others)))
         made.append(decision)
     return made
 
@@ -114,19 +117,6 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
 def _near(own: Proposal, other: Proposal) -> bool:
     same = own.id != other.id and own.target == other.target
     return same and not own.reach.isdisjoint(other.reach)
-
-
-def foreseen(decision: Decision, world: World) -> Decision:
-    """The decision of a dry run, with what it would collide with: what waits now."""
-    if not decision.changes:
-        return decision
-    waits = board.board(world)
-    gone = traces.replaced(world, decision.id, decision.header)
-    with world.repo.unwritten.tentative():
-        own = board.tried(decision, world.repo)
-        others = {id: waits[id] for id in waits.beside(own) - set(gone)}
-        found = _problems(world.repo, own, others)
-    return replace(decision, problems=(*decision.problems, *found))
 
 
 def spread(written: Sequence[Publication], world: World) -> None:
@@ -197,10 +187,12 @@ def _renew(ids: Sequence[str], waits: Board, world: World) -> None:
             continue
         own, first = waits[id], board.named(report)
         others = {other: waits[other] for other in waits.beside(own)}
-        problems = _problems(world.repo, own, others, list(first))
+        problems = warnings_for(world.repo, own, others, list(first))
         waits.told(id, board.named_by(problems))
         if _with(problems, report) is not None:
             changes[id] = partial(_with, problems)
+    from patchq.land import reports  # who only foresees rewrites none
+
     reports.amend_each(world, changes)
 
 
@@ -213,7 +205,7 @@ def _with(problems: Sequence[Problem], report: Report) -> Report | None:
     return updated if updated["problems"] != report["problems"] else None
 
 
-def _problems(
+def warnings_for(
     repo: Repository, own: Proposal, others: Mapping[str, Proposal], first: Sequence[str] = ()
 ) -> list[Problem]:
     """The warnings for one proposal beside others; those that are named already come `first`, so
@@ -234,24 +226,25 @@ def _problems(
 
 
 def _warnings(repo: Repository, own: Proposal, other: Proposal) -> Iterator[Problem]:
+    then = "is accepted" if other.commit else "has landed"
     for ours, theirs in collisions(repo, own, other):
         yield Problem(
             PENDING_CONFLICT,
-            _message(ours, theirs, other.id),
-            f"nothing to send now: once {other.id} is accepted, this batch is made again on top of "
+            _message(ours, theirs, other),
+            f"nothing to send now: once {other.id} {then}, this batch is made again on top of "
             "it if it can be, and asks for a retry if not",
             severity="warning",
             edit=ours.edit,
             path=ours.path,
             line=ours.lines and ours.lines[0],
             conflicts_with=Collision(
-                other.id, theirs.edit, other.commit, other.agent, theirs.path, theirs.lines
+                other.id, theirs.edit, other.commit or None, other.agent, theirs.path, theirs.lines
             ),
         )
 
 
-def _message(ours: ProposedChange, theirs: ProposedChange, other: str) -> str:
-    waits = f"batch {other}, which waits for review, too"
+def _message(ours: ProposedChange, theirs: ProposedChange, other: Proposal) -> str:
+    waits = f"batch {other.id}, which {other.stands}, too"
     if ours.lines and theirs.lines:
         are = "is" if ours.lines[0] == ours.lines[1] else "are"
         return (

@@ -423,3 +423,5 @@ class Outcome(ResponseVerdict):
     """The text to send on, where it is known already."""
     instructions: str = ""
     """How edits are written, in the form that the response has."""
+    foreseen: bool = False
+    """Of a dry run: no batch has this id."""

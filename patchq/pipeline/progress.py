@@ -69,7 +69,8 @@ class Decision(ResponseVerdict):
     """The target's tip (hex) that was looked at."""
     candidate: CandidateCommit | None = None
     changes: tuple[FileChange, ...] = ()
-    """What a dry run would have committed; with a candidate, that has it."""
+    """What a dry run would have committed, now or once it is not held; with a candidate, that has
+    it."""
     review: ReviewEntry | None = None
     """What a person asked for that this answers, and what it makes of it."""
     subject: str = ""
@@ -138,6 +139,7 @@ class Decision(ResponseVerdict):
             attempts=generation.attempts,
             prompt=generation.prompt,
             instructions=self._instructions() if self.state == "rejected" else "",
+            foreseen=self.choice.dry_run,
         )
 
     def _instructions(self) -> str:

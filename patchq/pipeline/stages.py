@@ -19,7 +19,6 @@ from patchq.formats.envelope.opening import open_response
 from patchq.git.checkout import Checkout, busy, checkouts, dirty, unwritable
 from patchq.git.located import WorkTrees
 from patchq.git.objects import BLOB, Identity, Leaf, object_id, parse_identity
-from patchq.llm.corrections import PlannedBatch, Questioner, correct_escapes, correct_quotes
 from patchq.model.errors import CannotSign
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored, halves
@@ -235,14 +234,17 @@ def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ..
     """The response's edits and their plan, corrected with the configured model's help where that
     makes them apply; else both as they are, with a warning if the model gave no answer.  With every
     correction of the plan, the program's own as well."""
-    model = read.world.model
+    model = None if read.choice.ahead else read.world.model
     corrections: tuple[Correction, ...] = ()
     if model is not None:
+        from patchq.llm import corrections as asking  # few configure a model
+
         began = perf_counter()
         cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
-        before = PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
-        questioner = Questioner(model, cache, read.world.pulse)
-        repair = (correct_quotes if plan.refused else correct_escapes)(before, questioner)
+        before = asking.PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
+        questioner = asking.Questioner(model, cache, read.world.pulse)
+        correct = asking.correct_quotes if plan.refused else asking.correct_escapes
+        repair = correct(before, questioner)
         read = read.warned(*questioner.problems)
         if repair is not None:
             by_id = {edit.id: edit for edit in repair.batch.edits}
@@ -274,6 +276,8 @@ def check_results(planned: Planned) -> Checked | Decision:
     """Whether there is anything to do, and whether every file still makes sense to its language."""
     changes = planned.plan.changes
     decision = checked(planned.end("applied"), changes, planned.tip, planned.world)
+    if planned.choice.dry_run and decision.lands:
+        decision = replace(decision, changes=tuple(changes))
     return (
         Checked(**vars(planned), decision=decision, paths=touched(changes))
         if decision.lands
@@ -474,7 +478,7 @@ def commit(checked: Checked) -> Decision:
     if secrets := gate.words(text, f"{author.name} {author.email}"):
         return decision.ended("rejected", *secrets)
     if checked.choice.dry_run:
-        return replace(decision, changes=tuple(changes))
+        return decision
     sign = world.signer.signed
     try:
         oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer, sign)

@@ -57,6 +57,8 @@ class Choice:
     """A person has looked: nothing is left to propose."""
     dry_run: bool = False
     """Write no object."""
+    ahead: bool = False
+    """In a dry run: as if what it depends on had landed."""
     left: Mapping[str, str | None] = field(default_factory=dict)
     """Why others are left out: their ids, and the edit that each needs and cannot have."""
     retries: str | None = None
@@ -67,7 +69,7 @@ class Choice:
         return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
 
     def to_json(self) -> Mapping[str, Any]:
-        """What `recorded` makes the choice of again; its base and a dry run are not kept."""
+        """What `recorded` makes the choice of again; its base and dry runs are not kept."""
         return {
             "edits": None if self.edits is None else sorted(self.edits),
             "left": dict(self.left),

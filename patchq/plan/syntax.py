@@ -16,14 +16,11 @@ from __future__ import annotations
 
 import ast
 import re
-import symtable
-import tomllib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from patchq.model.values import FileChange, Problem
-from patchq.plan.later_python import understood
 from patchq.text import grammars, jsonish, yamlio
 
 MAX_BYTES = 1 << 20
@@ -135,6 +132,8 @@ def _python(data: bytes) -> Flaw | None:
     def refused(source: str) -> tuple[int, str] | None:
         return _running_python(source.encode())
 
+    from patchq.plan.later_python import understood  # for what is refused alone
+
     later = understood(text, flaw, refused)
     if isinstance(later, tuple) or grammars.flaw("x.py", data):
         return Flaw(*(later if isinstance(later, tuple) else flaw))
@@ -142,6 +141,8 @@ def _python(data: bytes) -> Flaw | None:
 
 
 def _running_python(data: bytes) -> tuple[int, str] | None:
+    import symtable
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -173,6 +174,8 @@ def _yaml(data: bytes) -> Flaw | None:
 def _toml(data: bytes) -> Flaw | None:
     if any(line.count(b".") > _MOST_DOTS for line in data.split(b"\n")):
         return None
+    import tomllib
+
     try:
         tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

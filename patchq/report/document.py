@@ -113,7 +113,9 @@ def _whole(outcome: Outcome) -> Report:
     if outcome.state != "rejected":
         return report
     evidence = [] if secret else [_evidence(problem) for problem in outcome.problems]
-    prompt = outcome.prompt or page.prompt(report, evidence, outcome.instructions)
+    prompt = outcome.prompt or page.prompt(
+        report, evidence, outcome.instructions, foreseen=outcome.foreseen
+    )
     return {**report, "retry": {**report["retry"], "prompt": prompt}}
 
 

@@ -71,18 +71,27 @@ _FORESEEN = (
     "what lands or waits meanwhile may change it."
 )
 _NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
+_WOULD_BE_REFUSED = "The response would be refused now. Nothing was changed and no hook was asked."
 
 
-def prompt(report: Report, evidence: Sequence[Evidence] = (), instructions: str = "") -> str:
+def prompt(
+    report: Report,
+    evidence: Sequence[Evidence] = (),
+    instructions: str = "",
+    *,
+    foreseen: bool = False,
+) -> str:
     """What tells a model how to send a refused response again.
 
     `evidence` is what to show beside each of `problems`; together at most 200 of the files' lines
     are shown.  `instructions` tell how edits are written in the form that the response had.  The
-    errors come first; what to send is never left out.
+    errors come first; what to send is never left out.  Of one that is only `foreseen` no batch is
+    known that could be tried again.
     """
-    ending = [*_hooks(report), *_what_to_send(report, instructions)]
+    ending = [*_hooks(report), *_what_to_send(report, instructions, foreseen)]
     sections = _sections(report, evidence, MAX_PROMPT_BYTES - _bytes(ending))
-    return "\n\n".join([_NOTHING_APPLIED, *sections, *ending]) + "\n"
+    first = _WOULD_BE_REFUSED if foreseen else _NOTHING_APPLIED
+    return "\n\n".join([first, *sections, *ending]) + "\n"
 
 
 def _sections(report: Report, evidence: Sequence[Evidence], room: int) -> Iterator[str]:
@@ -271,25 +280,28 @@ def _hooks(report: Report) -> Iterator[str]:
 # ---------------------------------------------------------------- what to send
 
 
-def _what_to_send(report: Report, instructions: str) -> list[str]:
+def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str]:
     if (report["source"]["name"] or "").endswith(REQUEST) and not report["attempts"]:
         return [
             "## What to send",
             f"Correct the request, and drop it again under a name that ends in `{REQUEST}`.",
         ]
     codes = {problem["code"] for problem in report["problems"]}
-    header = ["---", f"retries: {report['id']}"]
+    retried = report["retry"]["of"] if foreseen else report["id"]
+    header = [f"retries: {retried}"] if retried else []
     if report["base"] and not codes & _BASE_IN_DOUBT:
         header.append(f"base: {report['base']['commit']}")
     good = [inline(edit["id"], 50) for edit in report["edits"] if edit["state"] == "ready"]
     parts = [
         "## What to send",
         "Send the whole response again with these problems corrected: it is applied as a whole or "
-        "not at all. Begin it with",
-        fence("\n".join([*header, "---"])),
+        "not at all." + " Begin it with" * bool(header),
     ]
+    if header:
+        parts.append(fence("\n".join(["---", *header, "---"])))
     if instructions:
-        parts += ["and then write the edits like this:", fence(instructions)]
+        and_then = "and then write" if header else "Write"
+        parts += [f"{and_then} the edits like this:", fence(instructions)]
     if good:
         more = ", …" if len(good) > _MOST_ROWS else ""
         parts.append(f"Good as they are, and to be repeated: {', '.join(good[:_MOST_ROWS])}{more}.")

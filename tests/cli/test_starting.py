@@ -23,6 +23,12 @@ ROOMS = {
     "patchq.pipeline.world", "patchq.plan", "patchq.resolve", "patchq.land",
 }  # fmt: skip
 """What decides on responses, and changes branches."""
+FOR_FEW = {
+    "concurrent.futures", "email.header", "patchq.hooks.engine", "patchq.land.landing",
+    "patchq.land.reports", "patchq.llm.certainty", "patchq.llm.corrections",
+    "patchq.llm.prompts", "patchq.plan.later_python", "tomllib",
+}  # fmt: skip
+"""What a dry run of most responses has no need of."""
 PRINTS = """
 import sys
 before = set(sys.modules)
@@ -76,3 +82,9 @@ def test_who_decides_imports_neither_a_model_client_nor_a_screen(repo: Path) -> 
     found = imported(repo, "apply", "response.md")
     assert found >= ROOMS - {"patchq.hooks"}
     assert not found & (HEAVY - {"pathspec"})
+
+
+def test_who_foresees_imports_neither_what_lands_nor_what_is_rare(repo: Path) -> None:
+    found = imported(repo, "check", "response.md")
+    assert found >= {"patchq.land.foresight", "patchq.plan", "patchq.resolve"}
+    assert not found & (HEAVY - {"pathspec"} | FOR_FEW)

@@ -234,7 +234,9 @@ class Tools:
         data = self._data(asked, {"agent": self._agent})
         with self._door.world(targeted=True) as world:
             report = check.foresee(_without_model(world), data, "response.md")
-        return _told(report, f"would be {output.line(report)}")
+        page = to_markdown({**report, "diff": ""}, foreseen=True)  # the caller wrote the edits
+        text = f"would be {output.line(report)}\n\n{page}"
+        return ToolAnswer(_value(report, ""), text, report["state"] == "rejected")
 
     async def wait(self, asked: WaitArguments) -> ToolAnswer:
         found = await self._until(partial(self._changed, asked), asked.wait_seconds)

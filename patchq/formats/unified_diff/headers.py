@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from email.errors import HeaderParseError
-from email.header import decode_header, make_header
 
 from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.marks.lines import GIT, next_line
@@ -412,6 +410,9 @@ def _fields(lines: Sequence[str], start: int) -> tuple[dict[str, str], int]:
 def _decoded(value: str) -> str:
     if "=?" not in value or len(value) > _MAX_ENCODED:
         return value.strip()
+    from email.errors import HeaderParseError  # few mails need it, and most responses are none
+    from email.header import decode_header, make_header
+
     try:
         return " ".join(str(make_header(decode_header(value))).split())
     except (HeaderParseError, LookupError, UnicodeError, ValueError):
