@@ -27,7 +27,7 @@ from bench.speed.cost.memory import memory
 from bench.speed.cost.reading import reading
 from bench.speed.cost.refs import refs
 from bench.speed.cost.refusing import refusing
-from bench.speed.cost.starting import starting
+from bench.speed.cost.starting import oracle, starting
 from bench.speed.cost.waiting import waiting
 from bench.speed.goal import Goal
 
@@ -42,6 +42,7 @@ PARTS: dict[str, Part] = {
     "reading": reading,
     "refusing": refusing,
     "starting": starting,
+    "oracle": oracle,
     "waiting": waiting,
 }
 
