@@ -181,12 +181,12 @@ def being_written(fd: int) -> bool | None:
     """
     written = lease(fd)
     if written is False:
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        end_lease(fd)
     return written
 
 
 def lease(fd: int) -> bool | None:
-    """The same, and who comes to write meanwhile waits until `fd` is closed, or for as long as the
+    """The same, and who comes to write meanwhile waits until `end_lease`, or for as long as the
     system lets a lease last; then `leased` is false."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
@@ -198,6 +198,11 @@ def lease(fd: int) -> bool | None:
     except OSError as error:
         return True if error.errno == errno.EAGAIN else None
     return False
+
+
+def end_lease(fd: int) -> None:
+    """Let writers in: closing alone does not while a forked process has the file, too."""
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 def leased(fd: int) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from patchq.git.files import being_written, flock, lease, leased, opened
+from patchq.git.files import being_written, end_lease, flock, lease, leased, opened
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
 from patchq.model.values import Generation, Source
@@ -287,10 +287,13 @@ class ClaimFiles:
                 os.fchmod(fd, 0o600 | active.grant)
                 if lease(fd) is not False:
                     return None
-                data = read_up_to(fd, self._limit + 1)
-                status = os.fstat(fd)
-                if status.st_nlink == 1 and len(data) == status.st_size and leased(fd):
-                    return Snapshot(data, len(data)), _Response(place, _content(status))
+                try:
+                    data = read_up_to(fd, self._limit + 1)
+                    status = os.fstat(fd)
+                    if status.st_nlink == 1 and len(data) == status.st_size and leased(fd):
+                        return Snapshot(data, len(data)), _Response(place, _content(status))
+                finally:
+                    end_lease(fd)
         except PermissionError:
             return None
         except OSError as error:
