@@ -126,7 +126,9 @@ def test_a_change_is_seen_at_once(opened: Opening, repo: Path) -> None:
     fresh(repo, "news", "plain\n", "plainer\n")
     tab.locator("a:text-is('news')").first.wait_for()
     patchq("discard", "news", cwd=repo)
-    tab.locator("td:nth-child(2) a:text-is('news')").wait_for(state="detached")
+    row = tab.locator("td:nth-child(2) a:text-is('news')")
+    row.wait_for(state="detached")
+    assert row.count() == 0
 
 
 def test_what_was_begun_is_not_taken_away(opened: Opening, repo: Path) -> None:
