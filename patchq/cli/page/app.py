@@ -62,9 +62,8 @@ def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
 def _look(door: Door, view: View, request: Request) -> Response:
     try:
         with door.world() as world:
-            version = live.version(
-                world.queue_root
-            )  # from before: what changes while this is made is told
+            # From before: what changes while the page is made is told.
+            version = live.version(live.places(world))
             shown = view(world, {**request.query_params, **request.path_params})
             return _html(shown, request, version)
     except Exception as error:
@@ -81,7 +80,7 @@ def _decide(
             if result is None:
                 return RedirectResponse(f"/batch/{id}", 303)
         with looking.world() as world:
-            version = live.version(world.queue_root)
+            version = live.version(live.places(world))
             shown = batch.view(world, {"id": id}, result)
             return _html(shown, request, version, 409 if result.problems else 200)
     except Exception as error:

@@ -9,25 +9,39 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from patchq.git import records
+from patchq.pipeline.world import World
 from patchq.queue.journal import EVENTS
 from patchq.service.watcher import Watcher
 
 _LOOK_SECONDS = 0.25
-"""How often the inbox is looked at: what lies in it is no event yet."""
+"""How often one looks at what is no event: the inbox, and refs."""
 _BREATH_SECONDS = 15
 """A comment line after so long shows that the connection stands."""
 
 
-def version(root: Path) -> str:
-    """Another text when batches may stand otherwise, in the queue at `root`."""
-    signs = [_sign(root / name) for name in (EVENTS, "inbox")]
+def places(world: World) -> tuple[Path, ...]:
+    """What changes when batches stand otherwise: the journal, the inbox, and the marks of what
+    waits, since a decision is told before its mark goes."""
+    refs = world.repo.commondir
+    return (
+        world.queue_root / EVENTS,
+        world.queue_root / "inbox",
+        refs / records.WAITING,
+        refs / "packed-refs",
+    )
+
+
+def version(places: Sequence[Path]) -> str:
+    """Another text when batches may stand otherwise."""
+    signs = [_sign(path) for path in places]
     return hashlib.sha256(repr(signs).encode()).hexdigest()[:16]
 
 
@@ -40,13 +54,13 @@ def _sign(path: Path) -> tuple[int, int, int] | None:
 
 
 class News:
-    """What has changed in the queue at `root`, for every browser that listens; `ending` says that
-    the server stops."""
+    """What has changed in the queue, for every browser that listens; `ending` says that the server
+    stops."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, world: World) -> None:
         self.ending: Callable[[], bool] = lambda: False
-        self._root = root
-        self._watcher = Watcher(root)
+        self._places = places(world)
+        self._watcher = Watcher(world.queue_root)
         self._wakes: set[asyncio.Event] = set()
 
     @asynccontextmanager
@@ -63,13 +77,13 @@ class News:
             self._watcher.close()
 
     async def _watch(self) -> None:
-        seen = version(self._root)
+        seen = version(self._places)
         while True:
             if self._wakes:
                 await run_in_threadpool(self._watcher.wait, _LOOK_SECONDS)
             else:
                 await asyncio.sleep(_LOOK_SECONDS)
-            if (now := version(self._root)) != seen or self.ending():
+            if (now := version(self._places)) != seen or self.ending():
                 seen = now
                 for wake in self._wakes:
                     wake.set()
@@ -84,10 +98,10 @@ class News:
         try:
             yield "retry: 1000\n\n"
             while not self.ending():
-                if (now := version(self._root)) != seen:
+                wake.clear()  # before the look: what comes behind it wakes again
+                if (now := version(self._places)) != seen:
                     seen = now
                     yield f"data: {now}\n\n"
-                wake.clear()
                 try:
                     await asyncio.wait_for(wake.wait(), _BREATH_SECONDS)
                 except TimeoutError:

@@ -21,7 +21,7 @@ def run(args: Namespace) -> int:
     for door in doors:
         args.opened.callback(door.close)
     with doors[1].world(writes=True) as world:  # what is to be watched has to be there
-        news = News(world.queue_root)
+        news = News(world)
         port = args.port if args.port is not None else world.config.review.port
     with loopback.bound(port) as own:
         port = own.getsockname()[1]

@@ -107,6 +107,10 @@ function begun() {
   return chosen() || texts.some(text => text.value !== text.defaultValue);
 }
 
+// One after the other: an answer that is late must not take the place of a newer one.
+let asked = Promise.resolve();
+function hear() { asked = asked.then(renew).catch(() => {}); }
+
 async function renew() {
   const answer = await fetch(location.href, { headers: { accept: "text/html" } });
   if (!answer.ok) return;
@@ -130,5 +134,5 @@ async function renew() {
 const version = document.documentElement.dataset.version;
 if (version) {
   const source = new EventSource(`/changes?since=${encodeURIComponent(version)}`);
-  source.onmessage = renew;
+  source.onmessage = hear;
 }
