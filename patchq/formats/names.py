@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from patchq.formats import unified_diff
 from patchq.formats.format import UnreadableEdit
@@ -22,7 +23,8 @@ _DIFF = unified_diff.FORMAT.name
 def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:
     """The edits with the paths that they mean; raises `UnreadableEdit` where a prefix may as well
     be a directory."""
-    named = [e if e.format == _DIFF else _renamed(e, known.meant) for e in edits]
+    meant = cache(known.meant)  # most edits share a few paths
+    named = [e if e.format == _DIFF else _renamed(e, meant) for e in edits]
     bare: dict[str, str] = {}
     for edit in (one for one in named if isinstance(one.op, MAKING)):
         for path in _new_paths(edit, known):

@@ -5,7 +5,7 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from patchq.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
@@ -146,27 +146,29 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
         whole.add(found, lines)
         prose += [found.prose] if isinstance(found, Reading) else []
     whole.prose = "\n\n".join(filter(None, prose))
-    whole.warnings += _ran_programs(answer, first_line)
+    whole.warnings += _not_told(answer, first_line)
     return whole
 
 
-def _ran_programs(answer: ApiAnswer, first_line: int) -> list[Problem]:
-    """The warning that programs of a session may have changed files, too, if it ran any."""
+def _not_told(answer: ApiAnswer, first_line: int) -> Iterator[Problem]:
+    """The warnings that programs and other agents of a session may have changed files, too."""
     ran = [(line, name) for line, script in answer.ran for name in programs_of(script)]
-    if not ran:
-        return []
-    named = list(dict.fromkeys(f"`{clip(name, 60)}`" for _, name in ran))
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    return [
-        Problem(
+    for who, what in (
+        (ran, "the session ran {}; what they changed"),
+        (answer.out_of_sight, "other agents, {}, worked for the session; what they changed"),
+    ):
+        if not who:
+            continue
+        named = list(dict.fromkeys(f"`{clip(name, 60)}`" for _, name in who))
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        yield Problem(
             "response.incomplete",
-            f"the session ran {', '.join(named[:_MOST_NAMED])}{more}; what they changed, if "
-            "anything, is not in its stream",
+            f"{what.format(', '.join(named[:_MOST_NAMED]) + more)}, if anything, is not in its "
+            "stream",
             "if they changed files, hand in the work tree: `patchq submit --worktree DIR`",
-            line=ran[0][0] + first_line - 1,
+            line=who[0][0] + first_line - 1,
             severity="warning",
         )
-    ]
 
 
 def _part_read(

@@ -77,6 +77,16 @@ def disk_fault(error: OSError) -> DiskFault | None:
     return DiskFault(f"{error.strerror}{where}", _AGAIN)
 
 
+class DatabaseFault(Fault):
+    """The database that has the queue refuses to work, or the connection to it was lost."""
+
+    code = "fault.database"
+
+    def __init__(self, message: str, hint: str | None = None, *, again: bool = True) -> None:
+        super().__init__(message, hint)
+        self.retryable = again
+
+
 class HookFault(Fault):
     """A hook could not be started."""
 
@@ -86,6 +96,31 @@ class HookFault(Fault):
 class Busy(Fault):
     """Somebody else holds a lock that is released sooner or later."""
 
+    retryable = True
+
+
+class Unreachable(Busy):
+    """The remote that has the branches is away, or takes nothing from this account; what waits for
+    it goes on by itself."""
+
+
+class Declined(Fault):
+    """A hook of the remote refused what was pushed; its words are the message."""
+
+    code = "hook.refused"
+    exit_status = 1
+
+
+class InDoubt(Fault):
+    """It cannot be told whether what was pushed has landed; whoever recovers it finds out."""
+
+    code = "fault.in_doubt"
+
+
+class LaneLost(Fault):
+    """Somebody else took over what this process had in hand; nothing of it was published."""
+
+    code = "fault.database"
     retryable = True
 
 

@@ -117,12 +117,6 @@ def response_name(name: str) -> str:
     return name.removesuffix(REQUEST) + ".md" if name.endswith(REQUEST) else name
 
 
-def numbered_id(id: str, number: int) -> str:
-    """`<id>-<number>`, with the id cut so that the whole stays within the limit."""
-    tail = f"-{number}"
-    return id[: MAX_ID_BYTES - len(tail)].rstrip(".-_") + tail
-
-
 def _clean_id(name: str) -> str:
     name = re.sub(r"\.{2,}", ".", name)
     # git refuses refs that end in `.lock`; `<id>.report.json` is the name of another file.
@@ -153,7 +147,8 @@ def _malformed(path: str) -> str | None:
         {
             "is empty": not path,
             "holds a NUL": "\0" in path,
-            "is not UTF-8": any(unicodedata.category(c) == "Cs" for c in path),
+            "is not UTF-8": not path.isascii()
+            and any(unicodedata.category(c) == "Cs" for c in path),
             "has an empty component": odd == "",
             "has a `.` component": odd == ".",
             "has a component that spells `.git`, which git keeps for itself": spells_git(path),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from patchq.model.hot import hot
+
 CONTEXTUAL = "contextual"
 INDEXED = "indexed"
 """The forms that decide which of two edits counts, by their names."""
@@ -15,7 +17,7 @@ DIFF = "unified_diff"
 """The form whose paths are those of the base, whatever else the batch renames."""
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class Replace:
     """Put the whole lines `new` where the lines `old` stand, each line ended by a newline (an empty
     text is no line)."""
@@ -36,9 +38,13 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """Remove the file; `old` is its text, whole lines, where the response quotes it."""
+    """Remove the file; `old` is its text, whole lines, where the response quotes it, and `before`
+    the id (hex) of what it holds, where the response says that.  With `link` it is a symbolic
+    link."""
 
     old: str | None = None
+    before: str | None = None
+    link: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Rename:
     to: str
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class ReplaceText:
     """Put `new` where the characters `old` stand, in `count` places; None: in every one.
 
@@ -127,7 +133,7 @@ class InsertAt:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class PatchHunk:
     """One hunk of a diff or chunk of a V4A patch: the lines `old` become the lines `new`.
 
@@ -166,11 +172,19 @@ class Delta:
 @dataclass(frozen=True, slots=True)
 class WriteBytes:
     """Make the file hold `data`; `before` is the id (hex) of what it holds until then, None for a
-    new file, which may be `executable`."""
+    new file, which may be `executable`.  With `link` it is a symbolic link, and the data is where
+    it leads; if it is `turned`, a file was there before that, or a link before a file."""
 
     data: bytes | Delta
     before: str | None
     executable: bool = False
+    link: bool = False
+    turned: bool = False
+
+    @property
+    def from_link(self) -> bool:
+        """Whether what is there before is a symbolic link."""
+        return self.link != self.turned
 
 
 @dataclass(frozen=True, slots=True)

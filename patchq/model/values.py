@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
+from patchq.model.hot import hot
 from patchq.model.listing import Listing
 from patchq.model.ops import Op
 
@@ -68,7 +69,7 @@ class Envelope:
     first_line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class Edit:
     """One edit as it stands in the response; `at` are its first and last line there."""
 
@@ -98,7 +99,7 @@ class Edit:
         called: bool = False,
     ) -> Edit:
         """The same with another id, place or section, or as a call.  Every edit of a response gets
-        one, and `replace` takes three times as long."""
+        one, and `replace` takes ten times as long."""
         return Edit(
             self.id if id is None else id,
             self.format,
@@ -238,7 +239,7 @@ class Problem:
             object.__setattr__(self, "message", self.message[:4000] + " …")
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class Hunk:
     """Put `new` in place of the bytes `start:end` of a text."""
 
@@ -255,7 +256,7 @@ LineHunk = tuple[int, int, int, int]
 """`a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class EditOutcome:
     """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
 
@@ -276,7 +277,8 @@ class EditOutcome:
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """One path's change from base to result; None for `before` is a creation, for `after` a
-    deletion.  A rename is the deletion of `renamed_from` together with this change."""
+    deletion.  A rename is the deletion of `renamed_from` together with this change.  What a link
+    holds is where it leads."""
 
     path: str
     before: bytes | None
@@ -288,6 +290,15 @@ class FileChange:
     hunks: tuple[LineHunk, ...] | None = field(default=None, compare=False)
     """The changed runs of lines, in order, with an unchanged line between any two; None where they
     are not known without a diff."""
+    link: bool = False
+    """Whether it is a symbolic link, or was one before it went."""
+    was_link: bool | None = None
+    """Whether it was one, where that changes; None where it does not."""
+
+    @property
+    def from_link(self) -> bool:
+        """Whether what was there before is a symbolic link."""
+        return self.link if self.was_link is None else self.was_link
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +416,14 @@ class ResponseVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class StandsOn:
+    """The batch on whose proposal another one's branch is built, and the commit of it (hex)."""
+
+    batch: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome(ResponseVerdict):
     """Everything that a report tells of one response; see `report.py` for the JSON."""
 
@@ -413,6 +432,7 @@ class Outcome(ResponseVerdict):
     commit: str | None = None
     tree: str | None = None
     branch: str | None = None
+    stands_on: StandsOn | None = None
     subject: str = ""
     received: float | None = None
     decided: float | None = None

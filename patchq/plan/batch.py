@@ -43,6 +43,7 @@ from patchq.model.values import (  # fmt: skip
 from patchq.plan import conflicts, elision, guards, selection
 from patchq.plan.chains import WithFile, chains, taken_back
 from patchq.plan.deeds import Deeds
+from patchq.plan.downwards import Downwards
 from patchq.plan.files import File, Files, clash, outcome
 from patchq.plan.patches import Footprint
 from patchq.plan.proofs import Proofs, Since
@@ -130,6 +131,7 @@ class _Batch:
         self.rules = rules
         self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
         self.deeds = Deeds(tree, rules, self.files)
+        self.downwards = Downwards(self.files.by_path, rules)
         self.effort = Effort()
         self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
@@ -169,11 +171,11 @@ class _Batch:
         return BatchReading(plan, self.meets, self.followed, self.barred)
 
     def made_by_chains(self, done: Plan) -> set[str]:
-        """The edits (by id) that build on each other and come to what is there already."""
+        """The edits (by id) that build on each other, or meet at one point, and come to what is
+        there already."""
         states = {outcome.id: outcome.state for outcome in done.edits}
-        there = "already_applied" in states.values()
-        files = [file for file in self.files if file.origin and (there or file.folded)]
-        if done.refused or not files:
+        files = [file for file in self.files if file.origin]
+        if done.refused or len(self.edits) < 2:
             return set()
         by_path: dict[str, list[Edit]] = {}
         for edit in self.edits:
@@ -182,7 +184,7 @@ class _Batch:
             edit.id
             for file in files
             if file.stays and file.stated_by is None
-            for chain in chains(by_path[file.path], states)
+            for chain in chains(by_path.get(file.path, ()), states, file.text.data)
             if self._comes_to(file, chain)
             for edit in chain
         }
@@ -254,13 +256,17 @@ class _Batch:
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
         file = self._file(edit, op)
         hints = self.hints.get(edit.path) or self._hints(edit.path)
-        if "deleted" in file.by or ("written" in file.by and not self.files.in_order):
+        written = "written" in file.by and not self.files.in_order
+        if "deleted" in file.by or written or file.stated is not None:
             raise clash(edit, file, "what another edit does to the file that this one edits")
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
+            self.downwards.look(edit.path, file)
         if self.proofs.made and edit.id in self.proofs.made:
             return outcome(edit, "already_applied")
+        if done := self.downwards.put(edit, file, self.meaning[id(edit)]):
+            return done
         if problem := elision.stated(edit, self.rules, file.text):
             raise Refused(problem)
         missed = _NOWHERE
@@ -395,6 +401,8 @@ class _Batch:
         self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
     ) -> Found | Missed:
         """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
+        if on_base and (plain := self.downwards.found(edit, file)):
+            return plain
         if isinstance(op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:

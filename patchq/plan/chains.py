@@ -1,8 +1,10 @@
-"""Edits of one file that build on each other, and are there already for what they come to.
+"""Edits of one file that build on each other, or meet at one point, and are there already for what
+they come to.
 
-Each of them alone shows nothing of it: the first may write what the next takes away again.  But
-where all of them, the last one first, can be taken back in the text as it is, and they make this
-very text of what is left, then it is what they come to, and a second delivery of them.
+Each of them alone shows nothing of it: the first may write what the next takes away again, and of
+two that put lines at one point each parts what the other quotes and writes.  But where all of them,
+the last one first, can be taken back in the text as it is, and they make this very text of what is
+left, then it is what they come to, and a second delivery of them.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchq.model.listing import Listing
-from patchq.model.ops import InContext, Occurrences, PatchHunk, Replace, ReplaceText, halves
+from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
 from patchq.model.values import Edit, Entry, Tree
 from patchq.resolve.ladder import Found, replaced
 from patchq.resolve.match import Hints, match
 from patchq.text.lines import Text
 
 _WORD = re.compile(r"\w+")
+_MOST_AT_ONCE = 100
+"""Of a file with more edits only those are taken back together that speak of the same lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,34 @@ class WithFile:
         return self.tree.filtered(path)
 
 
-def chains(edits: Sequence[Edit], states: Mapping[str, str]) -> Iterator[list[Edit]]:
+def chains(edits: Sequence[Edit], states: Mapping[str, str], text: bytes) -> Iterator[list[Edit]]:
     """The edits of one file that speak of the same lines, in their order, if some of them would be
-    applied: two at least."""
+    applied: two at least.  At last all of them: those that put lines at one point need not speak
+    of each other's."""
+    if len(edits) < 2 or not _shows(edits, states, text):
+        return
+    groups = [group for group in _groups(edits) if len(group) > 1]
+    if len(edits) <= _MOST_AT_ONCE and [len(group) for group in groups] != [len(edits)]:
+        groups.append(list(edits))
+    for chain in groups:
+        if any(states.get(edit.id) == "applied" for edit in chain):
+            yield chain
+
+
+def _shows(edits: Sequence[Edit], states: Mapping[str, str], text: bytes) -> bool:
+    """Whether some of the edits would be applied, and a line that one adds is in the text, without
+    which it holds nothing of what they come to."""
+    return any(states.get(edit.id) == "applied" for edit in edits) and any(
+        line.encode("utf-8", "surrogateescape") in text
+        for edit in edits
+        for old, new in [halves(edit.op)]
+        for line in map(str.strip, new.split("\n"))
+        if _WORD.search(line) and line not in old
+    )
+
+
+def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
+    """The edits that speak of the same lines, each in one group."""
     groups: list[list[int]] = []
     group_of: list[int] = []
     by_line: dict[str, int] = {}
@@ -67,9 +96,8 @@ def chains(edits: Sequence[Edit], states: Mapping[str, str]) -> Iterator[list[Ed
                 groups[large] += groups[small]
                 groups[small], own = [], large
     for group in groups:
-        chain = [edits[at] for at in sorted(group)]
-        if len(chain) > 1 and any(states.get(edit.id) == "applied" for edit in chain):
-            yield chain
+        if group:
+            yield [edits[at] for at in sorted(group)]
 
 
 def _spoken_of(edit: Edit) -> set[str]:
@@ -82,20 +110,46 @@ def _spoken_of(edit: Edit) -> set[str]:
 
 def taken_back(text: Text, chain: Sequence[Edit], rungs: Sequence[str]) -> bytes | None:
     """The text without what the edits write, taken back in this order; None where one of them has
-    no one place."""
+    no one place.
+
+    What others put beside it at the same point parts new lines from those that were kept with them:
+    then they are taken back alone.
+    """
     for edit in chain:
-        match edit.op:
-            case Replace(old, new) | PatchHunk(old, new) if old and new:
-                back: Replace | ReplaceText = Replace(new, old)
-            case ReplaceText(old, new, 1) if old and new:
-                back = ReplaceText(new, old)
-            case Occurrences(at=None) | InContext(every=False):
-                old, new = halves(edit.op)
-                back = ReplaceText(new, old)
-            case _:
-                return None
-        found = match(text, back, Hints(rungs, edit.path, asked=False))
-        if not isinstance(found, Found):
+        hints = Hints(rungs, edit.path, asked=False)
+        backs = (match(text, back, hints) for back in _backwards(edit.op))
+        found = next((one for one in backs if isinstance(one, Found)), None)
+        if found is None:
             return None
         text = Text(replaced(text.whole, found.hunks, 0, len(text.whole)))
     return text.data
+
+
+def _backwards(op: Op) -> Iterator[Replace | ReplaceText]:
+    """What undoes an operation, the most certain first."""
+    match op:
+        case Replace(old, new) | PatchHunk(old, new) if old and new:
+            yield Replace(new, old)
+            before, after = _apart(old.splitlines(True), new.splitlines(True))
+            if after and len(after) < new.count("\n"):
+                yield Replace("".join(after), "".join(before))
+        case ReplaceText(old, new, 1) if old and new:
+            yield from _characters(old, new)
+        case Occurrences(at=None) | InContext(every=False):
+            yield from _characters(*halves(op))
+
+
+def _characters(old: str, new: str) -> Iterator[ReplaceText]:
+    yield ReplaceText(new, old)
+    before, after = _apart(old, new)
+    if _WORD.search("".join(after)) and len(after) < len(new):
+        yield ReplaceText("".join(after), "".join(before))
+
+
+def _apart(old: Sequence[str], new: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Both without what they begin and end with alike."""
+    most = min(len(old), len(new))
+    first = next((at for at in range(most) if old[at] != new[at]), most)
+    most -= first
+    last = next((at for at in range(most) if old[-1 - at] != new[-1 - at]), most)
+    return old[first : len(old) - last], new[first : len(new) - last]

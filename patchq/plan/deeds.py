@@ -53,7 +53,7 @@ class Deeds:
         free = files.is_free(path)
         if not free and (other := files.seen(path)):
             raise clash(edit, other, "another edit of the batch")
-        entry = targets.check_new(self._tree, path, self._rules)
+        entry = files.check_new(path)
         if entry is None and op.quoting:
             targets.check_twin(self._tree, path, files.leaving)
         there = None if entry is None else self._tree.read(path)
@@ -96,12 +96,15 @@ class Deeds:
 
     def delete(self, edit: Edit, op: DeleteFile) -> None:
         """Raises `Refused`, also if the edit quotes the file and it holds something else."""
-        file = self._files.named(edit.path)[0]
-        if op.old is not None and not self._is_whole(file, op.old):
+        files = self._files
+        file = files.of_base(edit.path, link=True) if op.link else files.named(edit.path)[0]
+        other = op.before is not None and op.before != blob_id(file.before or b"")
+        if other or (op.old is not None and not self._is_whole(file, op.old)):
+            what = "names other bytes" if other else "quotes other lines"
             raise Refused(
                 Problem(
                     "match.none",
-                    f"edit {edit.id} deletes {edit.path} and quotes other lines than it has",
+                    f"edit {edit.id} deletes {edit.path} and {what} than it has",
                     "read the file again; it has changed or was misremembered",
                     path=edit.path,
                 )
@@ -117,13 +120,13 @@ class Deeds:
         self._overwrite(file, edit.id, file.text)
         file.by["deleted"] = edit.id
         self._files.placed.pop(edit.path, None)
-        if op.old is None and file.origin is not None:
+        if op.old is None and op.before is None and file.origin is not None:
             self.blind.append(edit.path)
 
     def rename(self, edit: Edit, to: str) -> None:
         """Raises `Refused`."""
         files, file = self._files, self._files.named(edit.path)[0]
-        there = targets.check_new(self._tree, to, self._rules)
+        there = files.check_new(to)
         if there is not None and (to == edit.path or not files.is_free(to)):
             raise _exists(to, f"{edit.path} cannot be renamed: {to} exists")
         made = "made" in file.by and not files.in_order
@@ -138,40 +141,50 @@ class Deeds:
         files.place(file, to)
 
     def put(self, edit: Edit, op: WriteBytes) -> bool:
-        """Give the file other bytes, whatever they are; whether that changes anything.  Raises
-        `Refused`, also if it holds something else than was meant."""
+        """Give the file other bytes, whatever they are, or the link another target; whether that
+        changes anything.  Raises `Refused`, also if it holds something else than was meant."""
         path, files = edit.path, self._files
-        if path in files.placed or path in files.renames or files.seen(path):
-            raise clash(edit, files.placed.get(path) or files.seen(path), "another edit")
+        there = files.seen(path)
+        taken = there is not None and set(there.by) != {"renamed"}
+        if taken or path in files.placed or path in files.renames:
+            raise clash(edit, files.placed.get(path) or there, "another edit")
         if op.before is None:
-            entry = targets.check_new(self._tree, path, self._rules)
-            there = None if entry is None else self._tree.read(path)
-            data = self._bytes(edit, op, b"")
-            if there == data:
-                return False
-            if there is not None:
-                raise _exists(path, f"{path} exists")
-            file = File(path, Text(data), None, op.executable, stated=data)
-            file.by["made"] = edit.id
-            files.place(file, path)
-        else:
-            file = files.of_base(path)
-            there = file.before
-            if there is not None and blob_id(there) == _id_of(op):
-                return False
-            if there is None or blob_id(there) != op.before:
-                raise Refused(
-                    Problem(
-                        "match.none",
-                        f"edit {edit.id} gives {path} other bytes, and it does not hold those "
-                        f"that it was made for ({op.before[:12]})",
-                        "make the change anew on the file as it is",
-                        path=path,
-                    )
+            return self._put_new(edit, op)
+        file = files.of_base(path, link=op.from_link)
+        before = file.before or b""
+        if blob_id(before) == _id_of(op) and not op.turned:
+            return False
+        if blob_id(before) != op.before:
+            raise Refused(
+                Problem(
+                    "match.none",
+                    f"edit {edit.id} gives {path} other bytes, and it does not hold those "
+                    f"that it was made for ({op.before[:12]})",
+                    "make the change anew on the file as it is",
+                    path=path,
                 )
-            file.stated = self._bytes(edit, op, there)
-            file.by["written"] = edit.id
+            )
+        file.stated = self._bytes(edit, op, before)
+        file.link = op.link
+        if op.turned:
+            file.executable = op.executable
+        file.by["written"] = edit.id
         file.edits.append(edit.id)
+        return True
+
+    def _put_new(self, edit: Edit, op: WriteBytes) -> bool:
+        path, files = edit.path, self._files
+        entry = files.check_new(path)
+        there = None if entry is None else self._tree.read(path)
+        data = self._bytes(edit, op, b"")
+        if there == data and not op.link:
+            return False
+        if there is not None:
+            raise _exists(path, f"{path} exists")
+        file = File(path, Text(data), None, op.executable, link=op.link, stated=data)
+        file.by["made"] = edit.id
+        file.edits.append(edit.id)
+        files.place(file, path)
         return True
 
     def _bytes(self, edit: Edit, op: WriteBytes, there: bytes) -> bytes:

@@ -152,6 +152,12 @@ def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Pro
     return None
 
 
+def may_leave_out(new: str, written: bytes) -> bool:
+    """Whether an edit of a file that there is, or one of several, could have a line that stands for
+    others; `written` is what it brings of its new half."""
+    return _has_dots(new) or _may_say(written.decode("utf-8", "surrogateescape"))
+
+
 @lru_cache(maxsize=8)
 def _may_say(text: str) -> bool:
     """Whether any line of a text could; asked more than once of each edit."""

@@ -8,7 +8,6 @@ comes.  Calls do one thing after the other: a path names the file that has it by
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -73,6 +72,10 @@ class File:
     """The path that it has on the base; None for one that the batch makes."""
     was_executable: bool | None = None
     """What the base says of it; None for one that the batch makes."""
+    link: bool = False
+    """Whether it is, or becomes, a symbolic link."""
+    was_link: bool = False
+    """Whether the base has one there."""
     stated: bytes | None = None
     """All that it is to hold, where an edit says it in bytes."""
     by: dict[Deed, str] = field(default_factory=dict)
@@ -96,6 +99,12 @@ class File:
     def mode_before(self) -> bool | None:
         """Whether it was executable, where the batch changes that."""
         return self.was_executable if self.was_executable != self.executable else None
+
+    @property
+    def link_before(self) -> bool | None:
+        """Whether it was a link, where the batch changes that."""
+        turned = self.before is not None and self.link != self.was_link
+        return self.was_link if turned else None
 
     @property
     def stated_by(self) -> str | None:
@@ -164,7 +173,10 @@ class Files:
                 self.renamed.setdefault(edit.path, edit)
             if isinstance(edit.op, Rename | DeleteFile):
                 self.leaving.add(edit.path)
-        self._named = Counter([edit.path for edit in edits])
+        self.by_path: dict[str, list[Edit]] = {}
+        """All edits by the path that they name."""
+        for edit in edits:
+            self.by_path.setdefault(edit.path, []).append(edit)
         self._base: dict[str, File] = {}
         """The files of the base, by their paths there."""
         self.placed: dict[str, File] = {}
@@ -185,27 +197,30 @@ class Files:
         if self.in_order and placed is not None:
             return (placed,)
         if placed is None and path in self._base and path not in self.renames:
-            return (self._base[path],)
+            return (self.of_base(path),)
         files = [self.of_base(path)] if self.tree.entry(path) is not None else []
         coming = placed or self._coming(path)
         if coming is not None and coming not in files:
             files.append(coming)
         return tuple(files) or (self.of_base(path),)
 
-    def of_base(self, path: str) -> File:
-        """The file that the base has there; raises `Refused`."""
-        if path not in self._base:
-            data, entry = self._existing(path)
+    def of_base(self, path: str, *, link: bool = False) -> File:
+        """The file, or the symbolic link, that the base has there; raises `Refused`."""
+        if path not in self._base or self._base[path].was_link != link:
+            data, entry = self._existing(path, link=link)
             bit = entry.executable
             text = Text(data)
-            text.expect(self._named[path])
-            self._base[path] = File(path, text, data, bit, path, was_executable=bit)
+            text.expect(len(self.by_path.get(path, ())))
+            self._base[path] = File(
+                path, text, data, bit, path, was_executable=bit, link=link, was_link=link
+            )
             self._all[id(self._base[path])] = self._base[path]
         return self._base[path]
 
-    def _existing(self, path: str) -> tuple[bytes, Entry]:
+    def _existing(self, path: str, *, link: bool) -> tuple[bytes, Entry]:
+        suggests = self._suggestions > 0
         try:
-            return targets.existing(self.tree, path, self._rules, suggests=self._suggestions > 0)
+            return targets.existing(self.tree, path, self._rules, suggests=suggests, link=link)
         except Refused as refused:
             self._suggestions -= refused.problem.code == "path.not_found"
             raise
@@ -229,6 +244,11 @@ class Files:
         if self.in_order:
             return path in self._base and not self._base[path].stays
         return path in self.leaving and self.tree.entry(path) is not None
+
+    def check_new(self, path: str) -> Entry | None:
+        """As `targets.check_new`: what the text says goes makes room, wherever it says so."""
+        leaving = () if self.in_order else self.leaving
+        return targets.check_new(self.tree, path, self._rules, leaving)
 
     def place(self, file: File, path: str) -> None:
         """Put a file where it was not; raises `Refused`."""
@@ -254,13 +274,20 @@ class Files:
         left = origin is not None and origin not in ends
         if after is None:
             if origin is not None and left:
-                yield FileChange(origin, file.before, None, file.executable)
+                yield FileChange(origin, file.before, None, file.executable, link=file.link)
             return
         change = FileChange(
-            file.path, file.before, after, file.executable, was_executable=file.mode_before
+            file.path,
+            file.before,
+            after,
+            file.executable,
+            was_executable=file.mode_before if file.link_before is None else None,
+            link=file.link,
+            was_link=file.link_before,
         )
         if origin in (None, file.path):
-            if after != file.before or file.mode_before is not None:
+            turned = (file.mode_before, file.link_before) != (None, None)
+            if after != file.before or turned:
                 yield replace(change, hunks=file.hunks(after))
         elif left and self.tree.entry(file.path) is None:
             yield replace(change, renamed_from=origin, hunks=file.hunks(after))

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, chain
 from operator import add, attrgetter
 
+from patchq.model.hot import hot
 from patchq.model.values import Hunk
 from patchq.plan.patches import MOST_NAMED, Footprint, Joint, Patch, agreed, joined, names_of
+from patchq.plan.written import WrittenLines, begins_line
 from patchq.resolve.ladder import replaced
 from patchq.text.draft import Draft
-from patchq.text.lines import Text, plain_typography
+from patchq.text.lines import Text
 
 _END = attrgetter("end")
 _START = attrgetter("start")
 _GROWTH = attrgetter("growth")
 _FOOTPRINTS = attrgetter("footprints")
 
-_LONG_LINE = 1000
-"""Of a longer line that is changed inside, it is not remembered what it is now."""
 _RUN = 64
 
 
 _Meaning = tuple[object, tuple[Hunk, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class _Island:
     """A stretch of the base that is under footprints, which agree wherever they overlap."""
 
@@ -59,19 +59,12 @@ class Overlay:
         self._meanings: set[_Meaning] = set()
         self._meant: dict[str, list[_Meaning]] = {}
         """The same by the edits."""
+        self._unmeant: list[Footprint] = []
+        """Footprints whose meanings are not among them yet; most are never asked for."""
         self._patches: list[Patch] = []
         self._begins: list[int] = []
         """The offsets in `text()` at which the first patches begin."""
-        self._written: set[bytes] = set()
-        """The lines that replacements wrote, as whole as they stand now, without blanks round
-        them."""
-        self._letters = bytearray()
-        """The same lines, one behind the other."""
-        self._unread: list[Hunk] = []
-        """Replacements of the base whose lines are not among them yet; most are never asked for."""
-        self._mingled = False
-        """Whether two replacements met on one line, or one changed a long one, so that not all
-        such lines are known."""
+        self._lines = WrittenLines(self._based)
         self._now = self._based
         self._later: list[Patch] = []
         """The replacements that `_now` lacks."""
@@ -146,6 +139,18 @@ class Overlay:
                 self._replace(hunk, footprint.edit)
         return None
 
+    def is_behind_all(self, start: int) -> bool:
+        """Whether an offset of the base lies behind all that edits made, and borders on none."""
+        if self._patches and self._patches[-1].hunk.end >= start:
+            return False
+        return self._is_behind_all(start)
+
+    def append(self, footprint: Footprint) -> None:
+        """Make the replacements of an edit that is behind all others: what `add` does."""
+        self._occupy(footprint)
+        for hunk in footprint.hunks:
+            self._replace(hunk, footprint.edit)
+
     def collides(self, footprints: Sequence[Footprint]) -> bool:
         """Whether an earlier footprint keeps them from being added."""
         return isinstance(self._additions(footprints), Footprint)
@@ -158,7 +163,7 @@ class Overlay:
         additions: list[tuple[Footprint, tuple[Hunk, ...]]] = []
         for footprint in footprints:
             meaning = footprint.meaning
-            if meaning in self._said and (meaning, footprint.hunks) in self._meanings:
+            if meaning in self._said and self._means(meaning, footprint.hunks):
                 continue
             if self._is_behind_all(footprint.start):
                 additions.append((footprint, footprint.hunks))
@@ -200,13 +205,7 @@ class Overlay:
     def may_hold(self, quote: bytes, *, lines: bool) -> bool:
         """Whether a place of the quote, of whole `lines` or of characters, could reach into what
         was written; no means no."""
-        self._read()
-        sought = [line for line in map(_bare, quote.split(b"\n")) if line]
-        if self._mingled or not sought:
-            return bool(self._patches)
-        if lines:
-            return not self._written.isdisjoint(sought)
-        return any(line in self._letters for line in sought)
+        return not self.is_bare and self._lines.may_hold(quote, self._between, lines=lines)
 
     def last_writer(self, start: int, end: int) -> str | None:
         """The last of the edits that wrote some of the bytes `start:end` of `text()`, or took some
@@ -228,7 +227,7 @@ class Overlay:
             return patch.start < end and start < patch.end
         if not start <= patch.start <= end or not patch.size:
             return False
-        if _begins_line(self._based, patch.start):
+        if begins_line(self._based, patch.start):
             return not patch.ends and patch.start < end
         return not (patch.breaks and self.base.startswith((b"\n", b"\r\n"), patch.start))
 
@@ -247,38 +246,6 @@ class Overlay:
         if not self._patches[at].size:
             return False
         return self._begin(at) >= quoted.end or quoted.start >= self._end(at)
-
-    def _read(self) -> None:
-        """Note the lines of the replacements that were made since."""
-        for hunk in self._unread:
-            if self._mingled:
-                break
-            first, last = self._remember(self._based, hunk.start, hunk.new, hunk.end)
-            self._mingled |= (first, last) != (hunk.start, hunk.end) and any(
-                other.start < hunk.start or hunk.end < other.end
-                for other in self._between(first, last)
-            )
-        self._unread.clear()
-
-    def _remember(self, text: Text, start: int, new: bytes, end: int) -> tuple[int, int]:
-        """Note the lines that stand now where the bytes `start:end` of `text` become `new`; returns
-        the bytes of the text that are parts of them."""
-        first, last = start, end
-        if not _begins_line(text, first):
-            near = max(start - _LONG_LINE, 0)
-            first = text.part(near, start).rfind(b"\n") + 1
-            first += near if first else 0
-        if not (_begins_line(text, last) and new.endswith(b"\n")):
-            last = text.part(end, min(end + _LONG_LINE, text.size)).find(b"\n") + 1
-            last = end + last if last else text.size
-        if max(start - first, last - end) > _LONG_LINE:
-            self._mingled = True
-        else:
-            lines = (text.part(first, start) + new + text.part(end, last)).split(b"\n")
-            bare = [_bare(line) for line in lines]
-            self._written.update(bare)
-            self._letters += b"\n".join([*bare, b""])
-        return first, last
 
     # ------------------------------------------------------------ footprints
 
@@ -300,6 +267,19 @@ class Overlay:
         for point in self._points[first : bisect_left(self._points, footprint.end)]:
             for footprints in self._inserted[point].values():
                 yield from (other for other in footprints.values() if other.start == other.end)
+
+    def _means(self, meaning: object, hunks: tuple[Hunk, ...]) -> bool:
+        """Whether an earlier footprint means the same there."""
+        self._note_meanings()
+        return (meaning, hunks) in self._meanings
+
+    def _note_meanings(self) -> None:
+        """Note what was meant since."""
+        for footprint in self._unmeant:
+            meaning = footprint.meaning, footprint.hunks
+            self._meanings.add(meaning)
+            self._meant.setdefault(footprint.edit, []).append(meaning)
+        self._unmeant.clear()
 
     def _touching(self, footprint: Footprint) -> slice:
         """The islands that overlap the footprint's hull."""
@@ -333,10 +313,8 @@ class Overlay:
 
     def _occupy(self, footprint: Footprint) -> None:
         if footprint.meaning is not None:
-            meaning = footprint.meaning, footprint.hunks
             self._said.add(footprint.meaning)
-            self._meanings.add(meaning)
-            self._meant.setdefault(footprint.edit, []).append(meaning)
+            self._unmeant.append(footprint)
         for hunk in footprint.hunks:
             if hunk.start == hunk.end:
                 if hunk.start not in self._inserted:
@@ -384,7 +362,7 @@ class Overlay:
         else:
             at = bisect_right(self._patches, (hunk.start, hunk.end), key=_span)
             self._insert(at, at, patch)
-        self._unread.append(hunk)
+        self._lines.note(hunk)
         self._later.append(patch)
         self._note(edit)
 
@@ -456,12 +434,9 @@ class Overlay:
 
     def _fold_one(self, edit: str, format: str, hunk: Hunk, needs: Sequence[str]) -> None:
         """Make one patch of the hunk and all patches that it touches."""
-        self._read()
-        current = self.now()
+        self._lines.fold(self.now(), hunk, self._between)
         first, last = self._touched(hunk)
         met = self._patches[first:last]
-        if not self._mingled:
-            self._remember(current, hunk.start, hunk.new, hunk.end)
         self._splice(hunk.start, hunk.end, hunk.new)
         self._is_folded = True
         if met:
@@ -485,6 +460,7 @@ class Overlay:
         start = patches[0].start - (self._begin(first) - left)
         end = patches[-1].end + (right - self._end(last))
         size = right - left + len(hunk.new) - (hunk.end - hunk.start)
+        self._note_meanings()
         for patch in patches:
             if patch.joint is None:
                 for name in patch.edits:
@@ -502,14 +478,5 @@ class Overlay:
         return Patch(hunk, joined(names_of(patches), edit, needs), joint)
 
 
-def _begins_line(text: Text, at: int) -> bool:
-    return at in (0, text.offset) or text.part(at - 1, at) == b"\n"
-
-
 def _span(patch: Patch) -> tuple[int, int]:
     return patch.start, patch.end
-
-
-def _bare(line: bytes) -> bytes:
-    """A line as every reading may see it."""
-    return plain_typography(line).strip()

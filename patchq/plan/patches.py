@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
+from patchq.model.hot import hot
 from patchq.model.values import Hunk
 
 _EDITS = attrgetter("edits")
@@ -14,7 +15,7 @@ MOST_NAMED = 50
 """Of more edits than these that another one needs, those go unnamed that the named ones need."""
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class Footprint:
     """What one edit has claimed of the base: `hunks`, at least one, in a run of lines that it
     quotes, and so the hull `start:end` round them.  `meaning` is equal for edits that mean one;
@@ -46,7 +47,7 @@ class Joint:
     ends: bool
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class Patch:
     """One replacement of the base's bytes, and the edits that it comes from; the hunk of several
     that met has no bytes of its own."""

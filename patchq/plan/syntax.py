@@ -44,8 +44,10 @@ class Flaw:
 def unparsable(change: FileChange) -> Problem | None:
     """The problem with a change that leaves its file unreadable: a warning where that is in doubt;
     None if it is fine or unknown."""
-    before, after = change.before, change.after
-    if after is None or after == before or max(len(after), len(before or b"")) > MAX_BYTES:
+    before, after = None if change.from_link else change.before, change.after
+    if change.link or after is None or after == before:
+        return None
+    if max(len(after), len(before or b"")) > MAX_BYTES:
         return None
     flaw = _flaw(change.path, after)
     if flaw is None or _is_template(change.path, before or b"", after, flaw):

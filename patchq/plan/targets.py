@@ -27,7 +27,9 @@ _PATHS_TO = frozenset(
 )  # fmt: skip
 _EXAMPLES = ("mathweb",)
 """The directories of the examples in prompts that many models were given."""
-_WHAT = {"link": "a symbolic link", "tree": "a directory", "submodule": "a submodule"}
+_WHAT = {
+    "file": "a file", "link": "a symbolic link", "tree": "a directory", "submodule": "a submodule"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,11 @@ def _spelled(path: str) -> str:
     return f"write it as {likely}"
 
 
-def existing(tree: Tree, path: str, rules: Rules, *, suggests: bool = True) -> tuple[bytes, Entry]:
-    """The file at `path` and its bytes, whatever they are; raises `Refused`, which names the file
-    that a wrong path may mean where it is to `suggest` one."""
+def existing(
+    tree: Tree, path: str, rules: Rules, *, suggests: bool = True, link: bool = False
+) -> tuple[bytes, Entry]:
+    """The file, or the symbolic `link`, at `path` and its bytes, whatever they are; raises
+    `Refused`, which names the file that a wrong path may mean where it is to `suggest` one."""
     check_spelling(path, rules, exists=True)
     entry = tree.entry(path)
     if entry is None:
@@ -99,29 +103,33 @@ def existing(tree: Tree, path: str, rules: Rules, *, suggests: bool = True) -> t
             more = f" (written out: {apart})" if apart != likely else ""
             hint = f"did you mean {likely}?{more}"
         raise _refuse("path.not_found", path, f"there is no file {named} in the base", hint)
-    _check_file(tree, path, entry)
+    _check_kind(tree, path, entry, link=link)
     return tree.read(path), entry
 
 
-def check_change(tree: Tree, path: str, rules: Rules) -> None:
-    """Raise `Refused` unless what stands at `path`, or nothing, may be changed, whoever asks."""
+def check_change(
+    tree: Tree, path: str, rules: Rules, *, link: bool = False, leaving: Collection[str] = ()
+) -> None:
+    """Raise `Refused` unless the file that stands at `path`, or the symbolic `link`, or nothing,
+    may be changed, whoever asks; those that are `leaving` make room."""
     entry = tree.entry(path)
-    if entry is None:
-        check_new(tree, path, rules)
+    if entry is None or (entry.kind == "tree" and leaving):
+        check_new(tree, path, rules, leaving)
     else:
         check_spelling(path, rules, exists=True)
-        _check_file(tree, path, entry)
+        _check_kind(tree, path, entry, link=link)
 
 
-def _check_file(tree: Tree, path: str, entry: Entry) -> None:
-    if entry.kind != "file":
+def _check_kind(tree: Tree, path: str, entry: Entry, *, link: bool) -> None:
+    if entry.kind != ("link" if link else "file"):
         raise _refuse(
             "path.not_a_file",
             path,
-            f"{path} is {_WHAT[entry.kind]}, not a file",
-            "edit a regular file",
+            f"{path} is {_WHAT[entry.kind]}, not a {'symbolic link' if link else 'file'}",
+            "edit a regular file; links go with a commit that is handed in: `patchq submit`",
         )
-    _check_filter(tree, path)
+    if not link:
+        _check_filter(tree, path)
 
 
 def _check_filter(tree: Tree, path: str) -> None:
@@ -149,11 +157,14 @@ def check_text(path: str, data: bytes, rules: Rules) -> None:
         )
 
 
-def check_new(tree: Tree, path: str, rules: Rules) -> Entry | None:
-    """Raise `Refused` unless a file may be made at `path`; the file that stands there already."""
+def check_new(tree: Tree, path: str, rules: Rules, leaving: Collection[str] = ()) -> Entry | None:
+    """Raise `Refused` unless a file may be made at `path`; the file that stands there already.  A
+    directory of which all files are `leaving` makes room, and so does a file above."""
     check_spelling(path, rules, exists=False)
     _check_filter(tree, path)
     entry = tree.entry(path)
+    if entry is not None and entry.kind == "tree" and _leaves(tree, path, leaving):
+        return None
     if entry is not None:
         if entry.kind != "file":
             raise _refuse(
@@ -163,7 +174,7 @@ def check_new(tree: Tree, path: str, rules: Rules) -> Entry | None:
                 "choose another path for the new file",
             )
         return entry
-    _check_ancestors(tree, path)
+    _check_ancestors(tree, path, leaving)
     _check_collisions(tree, path)
     if placeholder := _placeholder(tree, path):
         raise _refuse(
@@ -216,17 +227,26 @@ def _placeholder(tree: Tree, path: str) -> str | None:
     return parts[0] if parts[0] in _EXAMPLES and tree.entry(parts[0]) is None else None
 
 
-def _check_ancestors(tree: Tree, path: str) -> None:
+def _leaves(tree: Tree, directory: str, leaving: Collection[str]) -> bool:
+    """Whether everything goes that the base has in the directory."""
+    below = (f"{directory}/{name}" for name in tree.names(directory))
+    return bool(leaving) and all(
+        path in leaving
+        or ((entry := tree.entry(path)) and entry.kind == "tree" and _leaves(tree, path, leaving))
+        for path in below
+    )
+
+
+def _check_ancestors(tree: Tree, path: str, leaving: Collection[str] = ()) -> None:
     for parent in _parents(path):
         entry = tree.entry(parent)
-        if entry is None:
+        if entry is None or (entry.kind in ("file", "link") and parent in leaving):
             return
         if entry.kind != "tree":
-            what = "a file" if entry.kind == "file" else _WHAT[entry.kind]
             raise _refuse(
                 "path.not_a_file",
                 path,
-                f"{parent} is {what}, so nothing can stand below it",
+                f"{parent} is {_WHAT[entry.kind]}, so nothing can stand below it",
                 "choose a path below a directory",
             )
 

@@ -12,9 +12,9 @@ place only is certain wherever that is, unless a looser reading of it would stan
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -24,7 +24,7 @@ from patchq.model.ops import PatchHunk, Replace
 from patchq.resolve import ladder
 from patchq.resolve.ladder import Found, Missed, Standing, inserted
 from patchq.resolve.readings import Quote, lines_of, stripped
-from patchq.resolve.search import MOST_PLACES, Chain, Place
+from patchq.resolve.search import MOST_PLACES, Chain, Place, first_lines
 from patchq.text.lines import BLANKS, Text
 
 _START = attrgetter("start")
@@ -92,10 +92,16 @@ class _Many(Sequence[_Stretch]):
     """Places of one kind, from the file's start to its end: those that other hunks with the same
     quote have as well."""
 
-    def __init__(self, ways: Sequence[Chain], quote: Quote, context: tuple[int, int]) -> None:
+    def __init__(
+        self, ways: Sequence[Chain], starts: Sequence[int], quote: Quote, context: tuple[int, int]
+    ) -> None:
         self._ways = ways
+        self._starts = starts
         self._quote = quote
-        self._context = context
+        self._lead = context[0]
+        size = ways[0][0].end - ways[0][0].start if ways else 0
+        self._reach = max(size - context[1], context[0])
+        """How far behind its start a place ends to change lines."""
 
     def __len__(self) -> int:
         return len(self._ways)
@@ -109,14 +115,24 @@ class _Many(Sequence[_Stretch]):
     def __getitem__(self, key: int | slice) -> _Stretch | list[_Stretch]:
         if isinstance(key, slice):
             return [self[k] for k in range(*key.indices(len(self)))]
-        place, (lead, tail) = self._ways[key][0], self._context
-        way = (replace(place, old=self._quote.old, new=self._quote.new),)
-        first = place.start + lead
-        return _Stretch(place.start, first, max(place.end - tail, first), way)
+        place, start = self._ways[key][0], self._starts[key]
+        way = (Place(start, place.end, self._quote.old, self._quote.new, place.shift),)
+        return _Stretch(start, start + self._lead, start + self._reach, way)
+
+    def behind(self, other: _Stretch) -> int:
+        """How many of the places may not follow `other`: none of those after them."""
+        low = other.last - self._lead
+        return bisect_left(self._starts, low if other.is_point else max(low, other.start + 1))
+
+    def before(self, other: _Stretch) -> int:
+        """How many of the places `other` may follow: the first ones."""
+        high = other.first - self._reach
+        return bisect_right(self._starts, high if other.is_point else min(high, other.start - 1))
 
 
-Shared = dict[tuple[object, ...], Sequence[Chain]]
-"""The ways in which quotes stand that stand in many, by what tells them apart."""
+Shared = dict[tuple[object, ...], tuple[Sequence[Chain], Sequence[int]]]
+"""The ways in which quotes stand that stand in many, and where they begin, by what tells the quotes
+apart."""
 
 
 class _Sought:
@@ -189,9 +205,10 @@ class _Sought:
         key = self.op.old, self.op.scopes, self.op.at_end, level
         if key not in self._shared:
             every = self._stand(None)
-            self._shared[key] = every.ways if every else []
+            ways = every.ways if every else []
+            self._shared[key] = ways, first_lines(ways)
         claims = self.op.old == self.op.new
-        return _Many(self._shared[key], quote, (0, 0) if claims else self._context)
+        return _Many(*self._shared[key], quote, (0, 0) if claims else self._context)
 
     @cached_property
     def present(self) -> Found | None:
@@ -331,10 +348,10 @@ def _between(own: Sequence[_Stretch], before: _Stretch, behind: _Stretch | None)
     """The places behind one and before another; of many only enough, and the last of them."""
     if not isinstance(own, _Many):
         return [s for s in own if s.is_behind(before) and (not behind or behind.is_behind(s))]
-    first, end = bisect_left(own, True, key=lambda s: s.is_behind(before)), len(own)
+    first = own.behind(before)
     if behind is None:
         return own[first : first + 1]
-    end = bisect_left(own, True, key=lambda s: not behind.is_behind(s))
+    end = own.before(behind)
     assert first < end
     return [*own[first : min(end - 1, first + MOST_PLACES)], *own[max(end - 1, first) : end]]
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
+from patchq.model.hot import hot
 from patchq.model.ops import Replace
 from patchq.model.values import Hunk
 from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, quoted_lines, rewritten
@@ -37,7 +38,7 @@ from patchq.text.line_diff import line_diff
 from patchq.text.lines import BLANKS, BOM, TYPOGRAPHIC, Text, content, plain_typography
 
 
-@dataclass(frozen=True, slots=True)
+@hot
 class Found:
     """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
     hunks of each run of lines that it quotes without a gap.
@@ -99,17 +100,26 @@ def _plain(text: Text, op: Replace) -> Found | None:
     if "\r" in op.old or "\r" in op.new or text.offset:
         return None
     old, new, view = quoted_lines(op.old), quoted_lines(op.new), text.view()
-    there = list(islice(view.find(old), 2)) if old and old != new else ()
+    there = list(islice(view.find(old), 2)) if old else ()
     if len(there) != 1 or (new and next(view.find(new), None) is not None):
         return None
+    hunk = only_change(text, there[0], old, new)
+    return Found("exact", there[0], there[0] + len(old), ((hunk,),)) if hunk else None
+
+
+def only_change(text: Text, start: int, old: Lines, new: Lines) -> Hunk | None:
+    """What a quote writes that stands exactly at line `start` (0-based), and nowhere else, where
+    nothing shows that it is there already; None unless it changes one run of lines into new
+    ones."""
     blocks = line_diff(old, new)
-    a0, a1, b0, b1 = blocks[0]
-    if len(blocks) > 1 or not set(old).isdisjoint(new[b0:b1]):
+    if len(blocks) != 1:
         return None
-    start, end = there[0], text.line_end
+    a0, a1, b0, b1 = blocks[0]
+    if not set(old).isdisjoint(new[b0:b1]):
+        return None
+    end, starts = text.line_end, text.starts
     data = b"".join([line + end for line in new[b0:b1]])
-    hunk = Hunk(text.starts[start + a0], text.starts[start + a1], data)
-    return Found("exact", start, start + len(old), ((hunk,),))
+    return Hunk(starts[start + a0], starts[start + a1], data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from patchq.model.names import nearest
 from patchq.model.ops import (
@@ -446,6 +447,20 @@ def _as_quoted(lines: Lines, shift: Shift) -> str | None:
 
 def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
     """The definitions that enclose a line, outermost first (`Login.check`), told by indentation."""
+    known = _SYMBOLS.setdefault(text, {})
+    if index not in known:
+        known[index] = _symbol_at(text, index)
+    symbol, steps = known[index]
+    effort.spend(steps)  # whoever asks first, so that no order makes a difference
+    return symbol
+
+
+_SYMBOLS: WeakKeyDictionary[Text, dict[int, tuple[str | None, int]]] = WeakKeyDictionary()
+"""What encloses the lines that were asked for, and the steps that it took to tell: many edits that
+are missed may mean the same lines."""
+
+
+def _symbol_at(text: Text, index: int) -> tuple[str | None, int]:
     names: list[str] = []
     depth = sys.maxsize
     at = index
@@ -456,8 +471,7 @@ def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
         depth = _depth(line)
         if match := _SYMBOL.match(decode(line)):
             names.append(match[1])
-    effort.spend(2 * (index - at))
-    return ".".join(reversed(names)) or None
+    return ".".join(reversed(names)) or None, 2 * (index - at)
 
 
 def _depth(line: bytes) -> int:

@@ -65,15 +65,15 @@ Chain = tuple[Place, ...]
 
 
 class Places(Sequence[Place]):
-    """The places of one quote, by their first lines, each made when it is asked for: thousands of
-    quotes may have many."""
+    """The places of one quote, by their first lines (`starts`), each made when it is asked for:
+    thousands of quotes may have many."""
 
     def __init__(self, starts: Sequence[int], old: Lines, new: Lines) -> None:
-        self._starts = starts
+        self.starts = starts
         self._halves = old, new
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self.starts)
 
     @overload
     def __getitem__(self, key: int) -> Place: ...
@@ -85,7 +85,7 @@ class Places(Sequence[Place]):
         if isinstance(key, slice):
             return [self[k] for k in range(*key.indices(len(self)))]
         old, new = self._halves
-        return Place(self._starts[key], self._starts[key] + len(old), old, new)
+        return Place(self.starts[key], self.starts[key] + len(old), old, new)
 
 
 class _Chains(Sequence[Chain]):
@@ -116,6 +116,13 @@ def first_pieces(chains: Sequence[Chain]) -> Sequence[Place]:
     return tuple({chain[0].start: chain[0] for chain in chains}.values())
 
 
+def first_lines(chains: Sequence[Chain]) -> Sequence[int]:
+    """The lines at which the chains begin."""
+    if isinstance(chains, _Chains):
+        return chains.places.starts
+    return [chain[0].start for chain in chains]
+
+
 def ways(
     text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1
 ) -> Sequence[Chain]:
@@ -126,9 +133,15 @@ def ways(
         if quote.rung == "elided":
             found = list(islice(_chains(text, old, new, level), most))
         else:
-            size, there = len(old), list(islice(find(text, old, level), most))
-            if len(there) > 1 and not level.shifts:
-                return _Chains(Places([start for start, _ in there], old, new))
+            size = len(old)
+            if old and not level.shifts:
+                wanted = level.normalise(old) if level.normalise else old
+                starts = list(islice(text.view(level.normalise).find(wanted), most))
+                if len(starts) > 1:
+                    return _Chains(Places(starts, old, new))
+                there = [(start, NO_SHIFT) for start in starts]
+            else:
+                there = list(islice(find(text, old, level), most))
             found = [(Place(start, start + size, old, new, shift),) for start, shift in there]
         if found:
             return found

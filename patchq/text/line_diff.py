@@ -202,7 +202,7 @@ def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[Lin
         else:
             spans.append((start, end, new_start, end + shift))
     end, new_end = (spans[-1][1], spans[-1][3]) if spans else (0, 0)
-    if end >= len(before) or before[end:] != after[new_end:]:
+    if end >= len(before) or not _ends_alike(before, end, after, new_end):
         start, new_start = len(before), len(before) + shift
         if spans and end >= len(before):
             start, _, new_start, _ = spans.pop()
@@ -211,6 +211,11 @@ def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[Lin
             start, new_start = line, new_start - (start - line)
         _append(spans, (start, len(before), new_start, len(after)))
     return tuple(_in_lines(before, after, spans))
+
+
+def _ends_alike(one: bytes, start: int, other: bytes, other_start: int) -> bool:
+    """Whether the rest of a text, from an offset on, is that of another one."""
+    return len(one) - start == len(other) - other_start and other.endswith(one[start:])
 
 
 def _begins_line(text: bytes, at: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from patchq.model.report import SizeEntry
 from patchq.model.values import FileChange, LineHunk
@@ -17,8 +18,10 @@ from patchq.text.lines import split_lines
 
 _CONTEXT = 3
 _BINARY_PROBE = 8000
+_LINK = "120000"
 _RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
-_FILE = re.compile(r"^diff --git ", re.MULTILINE)
+_FILE = re.compile(r"^diff --git .*$", re.MULTILINE)
+_USUAL = re.compile(r"[\w./ -]*", re.ASCII)
 _ESCAPES = {
     7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
     ord('"'): '\\"', ord("\\"): "\\\\",
@@ -29,7 +32,8 @@ def unified(changes: Sequence[FileChange], as_bytes: Collection[str] = ()) -> st
     """The changes as one git-style diff, in the order of their paths; no change, no text.
 
     The files at the paths `as_bytes` are told by their bytes, whatever they hold.  Of another one
-    that is binary the diff only says that it differs.
+    that is binary the diff only says that it differs.  A file that becomes a link, or was one, is
+    one that goes and one that comes; only told by its bytes it is one that changes its mode.
     """
     in_order = sorted(changes, key=lambda change: change.path)
     return "".join(_file(change, change.path in as_bytes) for change in in_order)
@@ -46,13 +50,17 @@ def size(diff: str) -> SizeEntry | None:
     ranges = [(int(old or 1), int(new or 1)) for old, new in _RANGES.findall(diff)]
     context = diff.count("\n ")
     return {
-        "files": len(_FILE.findall(diff)),
+        "files": len(set(_FILE.findall(diff))),
         "added": sum(new for _, new in ranges) - context,
         "deleted": sum(old for old, _ in ranges) - context,
     }
 
 
 def _file(change: FileChange, as_bytes: bool) -> str:
+    if change.was_link is not None and not as_bytes:  # two files, as git has it
+        came = replace(change, before=None, was_link=None)
+        went = replace(change, after=None, link=change.from_link, was_link=None)
+        return _file(replace(went, executable=False), False) + _file(came, False)
     before, after = change.before or b"", change.after or b""
     old, new = f"a/{change.renamed_from or change.path}", f"b/{change.path}"
     header = _extended(change)
@@ -67,29 +75,35 @@ def _file(change: FileChange, as_bytes: bool) -> str:
         if b"\0" in before[:_BINARY_PROBE] + after[:_BINARY_PROBE]:  # git's own test
             parts.append(f"Binary files {_quoted(old)} and {_quoted(new)} differ\n")
         else:
+            if change.link and None not in (change.before, change.after):
+                ids = (binary_patch.blob_id(side) for side in (before, after))
+                parts.append(f"index {'..'.join(ids)} {_LINK}\n")
             parts.append(f"--- {_named(old)}\n+++ {_named(new)}\n")
             parts += _hunks(split_lines(before), split_lines(after), change.hunks)
     return "".join(parts)
 
 
 def _literal(change: FileChange) -> Iterator[str]:
-    """What the file is to hold; nothing of one that goes, or keeps its bytes."""
-    made = change.before is None
-    if change.after is None or (change.before == change.after and not made):
+    """What the file is to hold; nothing of one that keeps its bytes."""
+    if change.before == change.after and change.was_link is None:
         return
-    before = "0" * 40 if change.before is None else binary_patch.blob_id(change.before)
-    yield f"index {before}..{binary_patch.blob_id(change.after)}\n{binary_patch.HEADER}\n"
-    yield binary_patch.encode(change.after)
+    sides = (change.before, change.after)
+    ids = (binary_patch.blob_id(side) if side is not None else "0" * 40 for side in sides)
+    stays = change.link and None not in sides and change.was_link is None
+    mode = f" {_LINK}" if stays else ""
+    yield f"index {'..'.join(ids)}{mode}\n{binary_patch.HEADER}\n"
+    yield binary_patch.encode(change.after or b"")
 
 
 def _extended(change: FileChange) -> list[str]:
     """The header lines that say what happened to the file as a whole."""
-    mode = _mode(change.executable)
+    mode = _mode(change.executable, change.link)
     if change.after is None:
         return [f"deleted file mode {mode}\n"]
     modes = list[str]()
-    if change.was_executable is not None:
-        modes = [f"old mode {_mode(change.was_executable)}\n", f"new mode {mode}\n"]
+    if change.was_executable is not None or change.was_link is not None:
+        was = _mode(bool(change.was_executable), change.from_link)
+        modes = [f"old mode {was}\n", f"new mode {mode}\n"]
     if change.renamed_from is not None:
         alike = ["similarity index 100%\n"] if change.before == change.after else []
         source, path = _quoted(change.renamed_from), _quoted(change.path)
@@ -97,8 +111,8 @@ def _extended(change: FileChange) -> list[str]:
     return [f"new file mode {mode}\n"] if change.before is None else modes
 
 
-def _mode(executable: bool) -> str:
-    return "100755" if executable else "100644"
+def _mode(executable: bool, link: bool) -> str:
+    return _LINK if link else "100755" if executable else "100644"
 
 
 def _hunks(a: list[bytes], b: list[bytes], known: Sequence[LineHunk] | None) -> Iterator[str]:
@@ -147,6 +161,8 @@ def _named(path: str) -> str:
 
 def _quoted(path: str) -> str:
     """The path as git prints it: in double quotes with octal escapes if it is unusual."""
+    if _USUAL.fullmatch(path):
+        return path
     quoted = "".join(
         _ESCAPES.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
         for byte in path.encode("utf-8", "surrogateescape")

@@ -76,6 +76,26 @@ def step(id: str, status: str = "success", **words: Any) -> tuple[dict[str, Any]
 
 GEMINI = {"type": "init", "timestamp": "t", "session_id": "s", "model": "g"}
 GEMINI_END = {"type": "result", "timestamp": "t", "status": "success", "stats": {}}
+
+
+def inner(*events: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """What another agent does, for the call `agent`."""
+    return tuple({**event, "parent_tool_use_id": "agent"} for event in events)
+
+
+def system(subtype: str, **members: Any) -> dict[str, Any]:
+    return {"type": "system", "subtype": subtype, "session_id": "s", "uuid": "u", **members}
+
+
+def done(**members: Any) -> dict[str, Any]:
+    """A result with what the tool itself says of it."""
+    told = {"filePath": "/repo/src/a.py", "originalFile": "x = 1\n", "userModified": False}
+    return {**result("t1"), "tool_use_result": {**told, **members}}
+
+
+AGENT = said(use("agent", "Agent", description="Fix it", prompt="Fix src/a.py",
+                 subagent_type="general-purpose"))  # fmt: skip
+HIDDEN = "other agents, `general-purpose`, worked for the session"
 MADE = (said(use("t1")), result("t1"))
 DENIED = {**END, "permission_denials": [{"tool_name": "Edit", "tool_use_id": "t1"}]}
 
@@ -120,6 +140,63 @@ DENIED = {**END, "permission_denials": [{"tool_name": "Edit", "tool_use_id": "t1
                      ["src/a.py"], id="words of Gemini in pieces"),
         pytest.param(({"session_id": "s", "response": f"So:\n\n{BLOCK}", "stats": {}},),
                      ["src/a.py"], id="words of Gemini at once"),
+        pytest.param((INIT, AGENT, *inner({"type": "user", "message": {"content": [text("Fix")]}},
+                      *MADE), result("agent", says=[text("Done.")]), END), ["src/a.py"],
+                     id="another agent"),
+        pytest.param((INIT, AGENT, *inner(said(use("t1")), result("t1", error=True),
+                      said(use("t2", **OTHER)), result("t2")), said(use("t3")), result("t3"),
+                      result("agent"), END), ["src/b.py", "src/a.py"],
+                     id="another agent's, in their order"),
+        pytest.param((INIT, AGENT, *inner(said(text(BLOCK)), *MADE), result("agent"), END),
+                     ["src/a.py"], id="another agent's words"),
+        pytest.param((INIT, said(use("look", "Task", subagent_type="Explore", prompt=BLOCK)),
+                      result("look"), *MADE, END), ["src/a.py"], id="an agent that looks"),
+        pytest.param((INIT, AGENT, result("agent", error=True), *MADE, END), ["src/a.py"],
+                     id="an agent that was refused"),
+        pytest.param((INIT, said(use("t1")),
+                      result("t1", says="<tool_use_error>File has not been read</tool_use_error>"),
+                      said(use("t2", **OTHER)),
+                      result("t2", says=[text("<tool_use_error>no</tool_use_error>")]),
+                      said(use("t3")), result("t3"), END), ["src/a.py"], id="failed, in words"),
+        pytest.param((INIT, said(use("t1")), system("permission_denied", tool_name="Edit",
+                      tool_use_id="t1", decision_reason_type="workingDir"),
+                      said(use("t2", **OTHER)), result("t2"), END), ["src/b.py"],
+                     id="denied, as it tells at once"),
+        pytest.param((INIT, said(use("t1", "NotebookEdit", notebook_path="/repo/n.ipynb",
+                      new_source="x", edit_mode="replace")), result("t1", error=True),
+                      said(use("t2")), result("t2"), END), ["src/a.py"], id="a notebook, failed"),
+        pytest.param((INIT, *MADE, system("status", status="compacting"),
+                      system("compact_boundary", compact_metadata={"trigger": "auto"}),
+                      {"type": "user", "isSynthetic": True, "session_id": "s",
+                       "message": {"role": "user", "content": f"So far: {BLOCK}"}},
+                      said(use("t2", **OTHER)), result("t2"), END), ["src/a.py", "src/b.py"],
+                     id="compacted"),
+        pytest.param((INIT, {"type": "user", "isReplay": True, "session_id": "s",
+                      "message": {"role": "user", "content": [text(BLOCK)]}}, *MADE, END),
+                     ["src/a.py"], id="a prompt told again"),
+        pytest.param((INIT, *MADE, END, {**INIT, "uuid": "v"}, said(use("t2", **OTHER)),
+                      result("t2"), END), ["src/a.py", "src/b.py"], id="resumed"),
+        pytest.param((INIT, {"type": "stream_event", "parent_tool_use_id": None, "session_id": "s",
+                      "event": {"type": "content_block_start", "index": 0,
+                                "content_block": use("t1")}}, *MADE, END), ["src/a.py"],
+                     id="partial messages"),
+        pytest.param((INIT, said(use("t1")), {"type": "tool_progress", "tool_use_id": "t1",
+                      "tool_name": "Edit", "parent_tool_use_id": None, "session_id": "s",
+                      "elapsed_time_seconds": 30}, result("t1"), END), ["src/a.py"], id="progress"),
+        pytest.param((INIT, {"type": "control_request", "request_id": "1", "request":
+                      {"subtype": "can_use_tool", "tool_name": "Edit", "input": OTHER}},
+                      *MADE, END), ["src/a.py"], id="asked for leave"),
+        pytest.param((INIT, said(use("p", "ExitPlanMode", plan=f"# Plan\n\n{BLOCK}")), result("p"),
+                      said(use("m", "SendMessage", recipient="lead", content="done")), result("m"),
+                      *MADE, END), ["src/a.py"], id="tools that talk"),
+        pytest.param((INIT, said(use("t1")), done(oldString="x = 1\n", newString="x = 2\n"), END),
+                     ["src/a.py"], id="done as asked"),
+        pytest.param((INIT, said(use("t1", file_path="src/a.py", old_string="x = \u2018a\u2019",
+                      new_string="x = 2  \ny")), done(oldString="x = 'a'", newString="x = 2\ny"),
+                      END), ["src/a.py"], id="done as the tool tidies it"),
+        pytest.param((INIT, said(use("t1")), {**result("t1", error=True),
+                      "tool_use_result": "Error: x"}, said(use("t2")), result("t2"), END),
+                     ["src/a.py"], id="an error, told as text"),
         pytest.param((hook(),), ["src/a.py"], id="hook"),
         pytest.param((hook(**OTHER),), ["src/b.py"], id="hook, relative"),
         pytest.param((hook(), hook(kind="PostToolUse")), ["src/a.py"], id="before and after"),
@@ -161,6 +238,15 @@ def test_what_was_done(events: tuple[Any, ...], paths: list[str]) -> None:
         ((hook(kind="Stop"),), "unreadable_edit", "'Stop'"),
         ((INIT, said(use("t1")), {**result("t1"), "tool_use_result": {"filePath": "/repo/src/a.py",
           "userModified": True}}, END), "unreadable_edit", "a person changed an edit"),
+        ((INIT, said(use("t1")), done(oldString="x = 1\n", newString="x = 99\n"), END),
+         "unreadable_edit", "its `new_string` was another"),
+        ((INIT, said(use("t1", "Write", file_path="/repo/src/c.py", content="x\n")),
+          done(type="create", filePath="/repo/src/c.py", content="y\n"), END), "unreadable_edit",
+         "its `content` was another"),
+        ((INIT, said(use("t1")), done(filePath="/repo/src/b.py"), END), "unreadable_edit",
+         "its `file_path` was another"),
+        ((INIT, said(use("n", "NotebookEdit", notebook_path="/repo/n.ipynb", new_source="x",
+          edit_mode="replace")), result("n"), *MADE, END), "unreadable_edit", "may change a file"),
         (({"response": BLOCK, "stats": {}, "error": {"type": "ApiError", "message": "quota"}},),
          "truncated", "'error'"),
         (({"type": "thread.started", "thread_id": "t"}, {"type": "turn.completed"}),
@@ -184,6 +270,20 @@ def test_what_refuses(events: tuple[Any, ...], code: str, words: str) -> None:
     assert words in parsed.problems[0].message
     assert parsed.problems[0].hint
     assert parsed.edits == ()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [(AGENT, result("agent"), *MADE), (*MADE, AGENT), (*MADE, AGENT, result("agent"))],
+    ids=["before", "still at work", "behind"],
+)
+def test_what_another_agent_did_out_of_sight_is_doubted(events: tuple[Any, ...]) -> None:
+    parsed = read(INIT, *events, END)
+    assert [edit.path for edit in parsed.edits] == ["src/a.py"]
+    (warning,) = parsed.problems
+    assert (warning.code, warning.severity) == ("response.incomplete", "warning")
+    assert warning.message.startswith(HIDDEN)
+    assert "--worktree" in (warning.hint or "")
 
 
 @pytest.mark.parametrize(

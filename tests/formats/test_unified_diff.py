@@ -455,16 +455,16 @@ def test_right_counts_are_believed(lines: list[tuple[str, str]], fenced: bool) -
 
 
 LONG = {
-    "one hunk": HEADS + "@@ -1,60000 +1,60000 @@\n" + "-a\n+b\n" * 60_000,
-    "wrong counts": HEADS + "@@ -1,9 +1,9 @@\n" + "-a\n+b\n\n" * 40_000,
-    "many hunks": HEADS + "@@ -1 +1 @@\n-a\n+b\n" * 30_000,
-    "many files": fence((HEADS + "@@\n-a\n+b\n\n") * 20_000),
-    "many fences": fence(HEADS + HUNK) * 10_000,
-    "fences without a diff": "```diff\n" * 60_000,
-    "open fences": "````diff\n```\n" * 30_000,
-    "many diffs": (HEADS + "@@ -1 +1 @@\n-a\n+b\n\nx\n") * 10_000,
+    "one hunk": HEADS + "@@ -1,15000 +1,15000 @@\n" + "-a\n+b\n" * 15_000,
+    "wrong counts": HEADS + "@@ -1,9 +1,9 @@\n" + "-a\n+b\n\n" * 10_000,
+    "many hunks": HEADS + "@@ -1 +1 @@\n-a\n+b\n" * 7_500,
+    "many files": fence((HEADS + "@@\n-a\n+b\n\n") * 5_000),
+    "many fences": fence(HEADS + HUNK) * 2_500,
+    "fences without a diff": "```diff\n" * 15_000,
+    "open fences": "````diff\n```\n" * 7_500,
+    "many diffs": (HEADS + "@@ -1 +1 @@\n-a\n+b\n\nx\n") * 2_500,
     "a long line": "--- " + "a " * 300_000 + " 2024\n+++ " + " " * 600_000 + "b\n@@\n-a\n",
-    "headers of mails": "From: a\n" * 20_000,
+    "headers of mails": "From: a\n" * 5_000,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,19 @@ def test_every_search_finds_what_a_naive_one_finds(
         patch.setattr(text, "_FEW", few)
         assert list(View.of_lines(lines).find(quote)) == expected
         assert list(Text(b"".join(line + b"\n" for line in lines)).view().find(quote)) == expected
+
+
+@given(LINES, st.lists(st.tuples(LINES.filter(bool), st.integers(0, 4)), max_size=9))
+def test_a_quote_is_found_again_however_far_it_was_followed_before(
+    lines: list[bytes], sought: list[tuple[list[bytes], int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "SCANS", 0)
+        patch.setattr(text, "_MOST_KNOWN", 2)
+        view = View.of_lines(lines)
+        for quote, most in sought * 2:
+            expected = [i for i in range(len(lines)) if lines[i : i + len(quote)] == quote]
+            assert list(islice(view.find(quote), most)) == expected[:most]
 
 
 def test_overlapping_runs_are_all_found() -> None:

@@ -78,6 +78,9 @@ class ApiAnswer:
     ran: tuple[tuple[int, str], ...] = ()
     """The scripts that the agent ran, with their lines."""
     unreadable: Unopened | None = None
+    out_of_sight: tuple[tuple[int, str], ...] = ()
+    """Other agents that worked for this one, with the lines of the calls, whose own calls are not
+    told."""
 
 
 def open_api(values: Iterable[Node], *, listed: bool) -> ApiAnswer | None:

@@ -35,7 +35,9 @@ from patchq.text.jsonish import Node
 _CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
 _FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
 _EVENTS = frozenset({"system", "assistant", "user", "result"})
-_REPEATS = frozenset({"stream_event", "control_request", "control_response", "rate_limit_event"})
+_REPEATS = frozenset(
+    {"stream_event", "control_request", "control_response", "rate_limit_event", "tool_progress"}
+)
 """Events that say nothing of their own."""
 _ARGUMENTS = ("input", "args", "arguments", "parameters", "tool_input")
 _NAMES_FILES = re.compile(r"(?:thread|turn|item|session)\.[a-z_]+")
@@ -45,6 +47,13 @@ _CODEX = (
     "this is what `codex exec --json` prints, which names the changed files without their text",
     _BY_TREE,
 )
+_AGENTS = frozenset({"Agent", "Task"})
+"""The tools by which an agent of Claude Code has another one work."""
+_LOOKERS = frozenset({"Explore", "Plan"})
+"""Those of the others that only look."""
+_TALK = _AGENTS | {"ExitPlanMode", "SendMessage", "LSP"}
+"""Tools of Claude Code that change no file, whatever their words look like."""
+_FAILED_WORDS = "<tool_use_error>"
 _SHELL = re.compile(r"bash|shell|terminal|command|exec", re.IGNORECASE).search
 WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
 
@@ -79,6 +88,8 @@ class _Stream:
     calls: dict[str, ToolCall] = field(default_factory=dict)
     made: dict[str, bool] = field(default_factory=dict)
     """Whether the call of that id was made, as its result says."""
+    parents: set[str] = field(default_factory=set)
+    """The ids of calls whose agents' own events are here, too."""
     denied: set[str] = field(default_factory=set)
     """The ids of calls that nobody let the agent make."""
     said: set[tuple[str, str]] = field(default_factory=set)
@@ -107,10 +118,14 @@ class _Stream:
         if kind not in _EVENTS:
             return self._other(event, kind)
         self.session = True
-        message = event.get("message")
+        message, parent = event.get("message"), event.text("parent_tool_use_id")
+        if parent:
+            self.parents.add(parent)
         if kind == "system":
             self.cwd = event.text("cwd") or self.cwd
             self.model = self.model or event.text("model")
+            if event.text("subtype") == "permission_denied":
+                self._deny(event)
         elif kind == "result":
             self._result(event)
         elif message is not None and kind == "user":
@@ -118,9 +133,9 @@ class _Stream:
             changed = told.get("userModified") if told is not None else None
             if changed is not None and changed.value is True:
                 return _unreadable(event, "a person changed an edit of this stream", _BY_TREE)
-            self._results(message)
+            return self._results(message, told)
         elif message is not None:
-            return self._message(message)
+            return self._message(message, of_another=parent is not None)
         return None
 
     def _hook(self, event: Node) -> Unopened | None:
@@ -136,12 +151,15 @@ class _Stream:
         call = ToolCall(name, given, (event.line, event.last), key)
         return self._call(replace(call, arguments=_below(given, event.text("cwd"))), key, event)
 
-    def _message(self, message: Node) -> Unopened | None:
-        """What the model said and called; a message may come in pieces, and again with the next."""
+    def _message(self, message: Node, *, of_another: bool) -> Unopened | None:
+        """What the model said and called; a message may come in pieces, and again with the next.
+        What another agent says that it has work is told to it, and is no part of the answer."""
         self.ended, self.failed = False, None
         self.model = self.model or message.text("model")
         self.cut = cut_of(message.get("stop_reason")) or self.cut
         for part in parts_of_message(message):
+            if isinstance(part, ApiText) and of_another:
+                continue
             if isinstance(part, ApiText):
                 said = message.text("id") or "", part.text
                 if not (said[0] and said in self.said):
@@ -167,12 +185,28 @@ class _Stream:
             return _unreadable(node, f"two different calls have the id {key!r}", WHOLE)
         return None
 
-    def _results(self, message: Node) -> None:
-        for item in items_of(message.get("content")):
-            key, error = item.text("tool_use_id"), item.get("is_error")
-            if item.text("type") == "tool_result" and key:
-                failed = error is not None and bool(error.value)
-                self.made[key] = self.made.get(key, True) and not failed
+    def _results(self, message: Node, told: Node | None) -> Unopened | None:
+        """What became of calls; `told` is what the tool itself says of the only one."""
+        items = [
+            (key, item)
+            for item in items_of(message.get("content"))
+            if item.text("type") == "tool_result" and (key := item.text("tool_use_id"))
+        ]
+        for key, item in items:
+            error = item.get("is_error")
+            failed = (error is not None and bool(error.value)) or _says_error(item)
+            self.made[key] = self.made.get(key, True) and not failed
+        if told is not None and len(items) == 1 and self.made[key := items[0][0]]:
+            call = self.calls.get(key)
+            if call is not None and (what := _done_otherwise(call, told)):
+                why = f"what was done is not what this call says: its `{what}` was another"
+                return _unreadable(items[0][1], why, _BY_TREE)
+        return None
+
+    def _deny(self, event: Node) -> None:
+        key = event.text("tool_use_id") or ""
+        self.denied.add(key)
+        self.made[key] = False
 
     def _result(self, event: Node) -> None:
         """The end of a turn; its text repeats the last message."""
@@ -182,8 +216,7 @@ class _Stream:
         self.cut = cut_of(event.get("stop_reason")) or self.cut
         self.failed = how if how != "success" else "an error" if failed else None
         for denied in items_of(event.get("permission_denials")):
-            self.denied.add(denied.text("tool_use_id") or "")
-            self.made[denied.text("tool_use_id") or ""] = False
+            self._deny(denied)
         if not (self.said or self.calls) and (text := event.text("result")):
             self.parts.append(ApiText(text, (event.line, event.last)))
 
@@ -215,7 +248,11 @@ class _Stream:
         if back := _taken_back(parts):
             return ApiAnswer((), unreadable=back)
         cwd = self.cwd if self.session else None
-        return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd=cwd, ran=self._ran())
+        ran, out_of_sight = self._ran(), self._out_of_sight()
+        parts = [part for part in parts if not (self.session and _is_talk(part))]
+        return ApiAnswer(
+            tuple(joined(parts)), self.cut, self.model, cwd, ran, out_of_sight=out_of_sight
+        )
 
     def _ran(self) -> tuple[tuple[int, str], ...]:
         """The scripts that were run, those that failed among them."""
@@ -228,12 +265,54 @@ class _Stream:
         )
         return tuple(scripts)
 
+    def _out_of_sight(self) -> tuple[tuple[int, str], ...]:
+        """The other agents that may have changed files, and whose own calls are not here."""
+        return tuple(
+            (call.at[0], call.arguments.text("subagent_type", "description") or call.name)
+            for call in self.parts
+            if isinstance(call, ToolCall) and self.session and call.name in _AGENTS
+            if call.id not in self.parents and self.made.get(call.id or "", True)
+            if call.arguments.text("subagent_type") not in _LOOKERS
+        )
+
     def _told(self, part: ApiPart) -> ApiPart | None:
         """The part, with what became of a call; None for one that was not made."""
         if isinstance(part, ApiText) or part.id is None:
             return part
         made = self.made.get(part.id)
         return None if made is False else replace(part, told=bool(made) or not self.session)
+
+
+def _is_talk(part: ApiPart) -> bool:
+    return isinstance(part, ToolCall) and part.name in _TALK
+
+
+def _says_error(result: Node) -> bool:
+    """Whether the words of a result are those by which a tool says that it failed."""
+    content = result.get("content")
+    words = result.text("content") or next((i.text("text") for i in items_of(content)), None)
+    return (words or "").startswith(_FAILED_WORDS)
+
+
+_DONE = {"oldString": "old_string", "newString": "new_string", "content": "content"}
+"""What the results of Claude Code's tools say that was done, and which arguments asked for it."""
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+
+
+def _done_otherwise(call: ToolCall, told: Node) -> str | None:
+    """The argument that somebody, a hook, changed before the call was carried out; the tool itself
+    only straightens quotation marks and takes blanks from the ends of lines."""
+    for done, asked in _DONE.items():
+        was, wanted = told.text(done), call.arguments.text(asked)
+        if was is not None and wanted is not None and _loose(was) != _loose(wanted):
+            return asked
+    was, wanted = told.text("filePath"), call.arguments.text("file_path")
+    other = was and wanted and was.rpartition("/")[2] != wanted.strip().rpartition("/")[2]
+    return "file_path" if other else None
+
+
+def _loose(text: str) -> str:
+    return re.sub(r"[ \t\r]+(?=\n|\Z)", "", text.translate(_QUOTES)).rstrip("\n")
 
 
 def cut(line: int, how: str) -> Unopened:

@@ -41,7 +41,7 @@ _PAIRS = {"<": ">", "-": "+"}
 _OPENERS = frozenset(5 * kind for kind in _PAIRS)
 _CLOSERS = frozenset(5 * kind for kind in _PAIRS.values())
 _DIVIDES = 5 * "="
-_HEADS = _OPENERS | _CLOSERS | {_DIVIDES}
+MARKER_HEADS = _OPENERS | _CLOSERS | {_DIVIDES}
 """How the markers begin."""
 _SHORT = 40
 _BLANKS = " \t\r"
@@ -57,6 +57,16 @@ class BlockMarker:
     kind: str
     length: int
     word: str
+
+    @property
+    def opening(self) -> str:
+        """This marker, with nothing beside it."""
+        return f"{self.kind * self.length} {self.word}"
+
+    @property
+    def divider(self) -> str:
+        """The line between the two halves of its block."""
+        return "=" * self.length
 
     @property
     def closing(self) -> str:
@@ -174,7 +184,7 @@ def _scan(lines: list[str], start: int, marker: BlockMarker, inner: FenceSkip | 
             continue
         line = lines[i]
         head = line[:5]
-        if head not in _HEADS:
+        if head not in MARKER_HEADS:
             continue
         if head == _DIVIDES and _DIVIDER.fullmatch(line.rstrip(_BLANKS)):
             scan.dividers.append(i)

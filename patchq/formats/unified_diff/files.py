@@ -21,6 +21,7 @@ from patchq.formats.marks.lines import Signed, halves, is_blank, joined
 from patchq.formats.marks.paths import Known
 from patchq.formats.unified_diff.headers import (
     HUNK,
+    LINK,
     DiffRegion,
     Headers,
     headers_at,
@@ -42,7 +43,8 @@ is_fence = re.compile(r"`{3}|~{3}").match
 _BYTES = re.compile(r"(literal|delta) (\d{1,12})")
 _MOST_BYTES = 256 << 20
 """What the binary files of a diff may hold together: they are written deflated."""
-_IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: \d+)?")
+_IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?")
+_NO_ID = "0" * 40
 _EXECUTABLE = "100755"
 _MODES = ("100644", _EXECUTABLE)
 
@@ -173,6 +175,11 @@ def _body(lines: Sequence[str], start: int, last: int, end: int, *, exact: bool)
 # ---------------------------------------------------------------- files
 
 
+def _id_of(data: bytes, headers: Headers) -> str:
+    """What the `index` line calls these bytes: nothing is left of a file that goes."""
+    return _NO_ID if headers.deletes and not data else binary_patch.blob_id(data)
+
+
 @dataclass(frozen=True, slots=True)
 class _Hunk:
     """`first` is the index of its first line, the header if it has one; `start` of its body."""
@@ -232,7 +239,7 @@ class FileReader:
 
     def _bytes(self, headers: Headers) -> int:
         """Read a file's bytes, `literal` or by `delta`, and what git writes below them for the way
-        back; returns the index behind them."""
+        back, which says nothing; returns the index behind them."""
         region, lines, first = self.region, self.region.lines, headers.end + 1
         stated = _BYTES.fullmatch(lines[first]) if first < len(lines) else None
         ids = _IDS.fullmatch(headers.extended.get("index", ""))
@@ -249,18 +256,30 @@ class FileReader:
             raise region.unreadable(headers.end, f"more than {_MOST_BYTES} bytes of binary files")
         data = binary_patch.decode(lines[first + 1 : end], int(stated[2]))
         told = data if data is None or stated[1] == "literal" else Delta(data, ids[2])
-        if told is None or (isinstance(told, bytes) and binary_patch.blob_id(told) != ids[2]):
+        if told is None or (isinstance(told, bytes) and _id_of(told, headers) != ids[2]):
             raise region.missing(headers.end, "these are not the bytes that `index` names", end)
         if end + 1 < len(lines) and _BYTES.fullmatch(lines[end + 1]):
             end = _to_blank(lines, end + 2)
-        if headers.renames or headers.deletes:
-            raise region.unreadable(headers.start, "a binary file is renamed or deleted whole")
-        before = None if headers.creates else ids[1]
-        op = WriteBytes(told, before, headers.mode == _EXECUTABLE)
-        self.edits.append(self._edit(headers, headers.start, end, op))
-        if not headers.creates:
-            self._set_mode(headers)
+        self._add_bytes(headers, told, ids, end)
         return end
+
+    def _add_bytes(
+        self, headers: Headers, told: bytes | Delta, ids: re.Match[str], end: int
+    ) -> None:
+        """The edits of a file that is told by its bytes."""
+        mode, said = headers.mode or ids[3], headers.extended
+        link, was_link = (one == LINK for one in (mode, said.get("old mode") or ids[3]))
+        if headers.deletes:
+            op: Op = DeleteFile(before=ids[1], link=said.get("deleted file mode") == LINK)
+            self.edits.append(self._edit(headers, headers.start, end, op))
+            return
+        if headers.renames:
+            self.edits.append(self._edit(headers, headers.start, headers.end, Rename(headers.new)))
+        before, turned = (None, False) if headers.creates else (ids[1], link != was_link)
+        op = WriteBytes(told, before, headers.mode == _EXECUTABLE, link, turned)
+        self.edits.append(self._edit(headers, headers.start, end, op))
+        if not (headers.creates or link or turned):
+            self._set_mode(headers)
 
     # ------------------------------------------------------------ hunks
 

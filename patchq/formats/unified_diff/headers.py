@@ -2,8 +2,10 @@
 mail as `git format-patch` writes it: who wrote the change, and what it is about.
 
 git's own headers, `---` and `+++` lines, or both.  What a diff can say and nobody here can do
-(links, submodules, copies, binary files without their bytes) refuses it.  Paths are quoted as git
-quotes them, with prefixes and dates, or not.
+(submodules, copies, binary files without their bytes) refuses it.  So does a symbolic link whose
+target is told as lines, which no edit of text may change; one that is told by its bytes, with both
+ids, is what the doors for commits make.  Paths are quoted as git quotes them, with prefixes and
+dates, or not.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from patchq.formats.marks.paths import (
     has_directory,
     is_path,
 )
+from patchq.text import binary_patch
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 
@@ -31,7 +34,8 @@ _EXTENDED = re.compile(
     re.DOTALL,
 )
 _BINARY = re.compile(r"Binary files ")
-_SPECIAL_MODES = ("120000", "160000")
+LINK, _SUBMODULE = "120000", "160000"
+_MODES = ("old mode", "new mode", "new file mode", "deleted file mode")
 _EMPTY_BLOB = "e69de29"
 HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
 """A hunk's header."""
@@ -100,6 +104,12 @@ class Headers:
     def mode(self) -> str | None:
         """The file mode that the change asks for, if it asks for one."""
         return self.extended.get("new mode") or self.extended.get("new file mode")
+
+    @property
+    def states_links(self) -> bool:
+        """Whether one of its modes is a symbolic link's."""
+        stated = {*(self.extended.get(key) for key in _MODES), self.extended.get("index", "")[-6:]}
+        return LINK in stated
 
     @property
     def complete(self) -> bool:
@@ -229,14 +239,19 @@ def _sides_named(
 def _check(region: DiffRegion, headers: Headers) -> None:
     """Refuse what is no change of text."""
     extended, end, what = headers.extended, headers.end, None
-    if end < len(region.lines) and _BINARY.match(region.lines[end]):
+    hint = "send a text file's whole text in another form; see `patchq formats`"
+    below = region.lines[end] if end < len(region.lines) else ""
+    if _BINARY.match(below) and headers.deletes and below.endswith(f" and {NOWHERE} differ"):
+        headers.end += 1  # that says all
+    elif _BINARY.match(below):
         what = "a binary file's change without its bytes (`git diff --binary` shows them)"
     elif "copy to" in extended:
         what = "a copy"
-    elif {extended.get("new file mode"), extended.get("new mode")}.intersection(_SPECIAL_MODES):
-        what = "a symbolic link or submodule"
+    elif _SUBMODULE in {extended.get(key) for key in _MODES}:
+        what = "a submodule"
+    elif headers.states_links and below != binary_patch.HEADER:
+        what, hint = "a symbolic link", "hand the commit in: `patchq submit --branch NAME`"
     if what:
-        hint = "send a text file's whole text in another form; see `patchq formats`"
         raise region.unreadable(headers.start, f"{what} cannot be read", hint)
 
 

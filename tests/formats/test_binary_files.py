@@ -1,0 +1,179 @@
+"""Whole binary files in responses: what `git diff --binary` and other forms say of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+
+NOISE = random.Random(1).randbytes(6000)
+FILES: dict[str, bytes | str] = {
+    "x.bin": b"\0one" + NOISE,
+    "y.bin": b"\0two",
+    "empty": "",
+    "a.txt": "a\n",
+    "tool": b"\0\x7fELF",
+}
+ONE = "5626abf0f72e58d7a153368ba57db4c673c0e171"
+"""The id of a file that holds `one`."""
+CONFIG = "version: 1\nmode: auto\ntarget: main\n"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository in auto mode; `work` is checked out."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    (repo / "tool").chmod(0o755)
+    commit_files(repo, {".patchq.yaml": CONFIG})
+    patchq("init", cwd=repo)
+    git("checkout", "-q", "-b", "work", cwd=repo)
+    return repo
+
+
+def deleted(repo: Path) -> None:
+    (repo / "x.bin").unlink()
+    (repo / "y.bin").unlink()
+
+
+def deleted_program(repo: Path) -> None:
+    (repo / "tool").unlink()
+
+
+def deleted_empty(repo: Path) -> None:
+    (repo / "empty").unlink()
+
+
+def renamed(repo: Path) -> None:
+    git("mv", "x.bin", "dir.bin", cwd=repo)
+
+
+def renamed_and_changed(repo: Path) -> None:
+    (repo / "dir").mkdir()
+    git("mv", "x.bin", "dir/z.bin", cwd=repo)
+    (repo / "dir/z.bin").write_bytes(b"\0other" + NOISE + b"end")
+
+
+def renamed_and_made_plain(repo: Path) -> None:
+    git("mv", "tool", "tool2", cwd=repo)
+    (repo / "tool2").chmod(0o644)
+
+
+def emptied(repo: Path) -> None:
+    write_files(repo, {"x.bin": b"", "y.bin": b""})
+
+
+def filled(repo: Path) -> None:
+    write_files(repo, {"empty": b"\0\1\2"})
+
+
+def made_empty(repo: Path) -> None:
+    write_files(repo, {"new": b""})
+
+
+def all_at_once(repo: Path) -> None:
+    renamed_and_changed(repo)
+    write_files(repo, {"y.bin": b"\0three", "new.bin": bytes(range(256)), "a.txt": "b\n"})
+    (repo / "tool").unlink()
+
+
+CHANGES = (
+    deleted, deleted_program, deleted_empty, renamed, renamed_and_changed, renamed_and_made_plain,
+    emptied, filled, made_empty, all_at_once,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fenced", [False, True], ids=["bare", "fenced"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_diff_of_bytes_is_read(repo: Path, change: Callable[[Path], None], fenced: bool) -> None:
+    change(repo)
+    tip = commit_files(repo, {})
+    diff = git("diff", "--binary", "-M", "main", "work", cwd=repo) + "\n"
+    base = git("rev-parse", "main", cwd=repo)
+    text = f"```diff\n{diff}```\n" if fenced else diff
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\nIt goes.\n\n{text}")
+    told = report(repo / ".patchq", "x")
+    assert (told["state"], told["problems"]) == ("applied", [])
+    assert git("diff", "main", tip, cwd=repo) == ""
+
+
+def test_a_diff_without_bytes_still_says_that_a_file_goes(repo: Path) -> None:
+    deleted(repo)
+    tip = commit_files(repo, {"a.txt": "b\n"})
+    diff = git("diff", "main", "work", cwd=repo) + "\n"
+    base = git("rev-parse", "main", cwd=repo)
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\n{diff}")
+    assert git("diff", "main", tip, cwd=repo) == ""
+
+
+def test_a_file_that_is_another_by_now_is_not_deleted(repo: Path) -> None:
+    deleted(repo)
+    commit_files(repo, {})
+    diff = git("diff", "--binary", "main", "work", cwd=repo) + "\n"
+    git("checkout", "-q", "main", cwd=repo)
+    commit_files(repo, {"x.bin": b"\0other"})
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{diff}", code=1)
+    told = report(repo / ".patchq", "x")
+    assert [problem["code"] for problem in told["problems"]] == ["conflict.base"]
+
+
+OTHERS = {
+    "search_replace, delete": "x.bin\n<<<<<<< DELETE\n>>>>>>> DELETE\n",
+    "search_replace, rename": "x.bin\n<<<<<<< RENAME\nz.bin\n>>>>>>> RENAME\n",
+    "v4a, delete": "*** Begin Patch\n*** Delete File: x.bin\n*** End Patch\n",
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_other_forms_delete_and_rename_binary_files(repo: Path, text: str) -> None:
+    base = git("rev-parse", "main", cwd=repo)
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\n{text}")
+    names = git("ls-tree", "--name-only", "main", cwd=repo).split()
+    assert ("x.bin" in names, "z.bin" in names) == (False, "RENAME" in text)
+    if "RENAME" in text:
+        assert git("rev-parse", "main:z.bin", cwd=repo) == git("rev-parse", "work:x.bin", cwd=repo)
+
+
+# ---------------------------------------------------------------- damage
+
+NO_ID, BROKEN = "0" * 40, "response.unreadable_edit"
+FOUR_BYTES = "literal 4\nLc${M>DbEK00=)rS\n"
+NO_BYTES = "literal 0\nHcmV?d00001\n"
+DAMAGE: dict[str, tuple[tuple[str, str], str]] = {
+    "another file's id": (("index ", "another"), "match.none"),
+    "bytes are left": ((NO_BYTES, FOUR_BYTES), BROKEN),
+    "an abbreviated id": ((f"..{NO_ID}", "..0000000"), BROKEN),
+    "no bytes": (("HcmV?d00001\n", ""), BROKEN),
+    "a size that is wrong": (("literal 0", "literal 1"), BROKEN),
+    "something is made of it": ((NO_ID, "1" * 40), BROKEN),
+}
+
+
+@pytest.mark.parametrize(("damage", "code"), DAMAGE.values(), ids=DAMAGE)
+def test_what_contradicts_itself_is_refused(repo: Path, damage: tuple[str, str], code: str) -> None:
+    old, base = (git("rev-parse", name, cwd=repo) for name in ("main:y.bin", "main"))
+    text = f"diff --git a/y.bin b/y.bin\ndeleted file mode 100644\nindex {old}..{NO_ID}\n"
+    text += f"GIT binary patch\n{NO_BYTES}\n{FOUR_BYTES}\n"
+    wrong = text.replace(*damage)
+    if damage[0] == "index ":
+        wrong = text.replace(old, "1234567890" + old[10:])
+    assert wrong != text
+    head = f"---\nid: x\nbase: {base}\n---\n"
+    patchq("apply", "-", cwd=repo, stdin=head + wrong, code=1)
+    told = report(repo / ".patchq", "x")
+    assert told["problems"][0]["code"] == code
+    patchq("apply", "-", cwd=repo, stdin=head + text)
+    assert "y.bin" not in git("ls-tree", "--name-only", "main", cwd=repo).split()
+
+
+def test_lines_of_a_file_that_is_told_by_its_bytes_are_not_lost(repo: Path) -> None:
+    body = "literal 4\nLc$~}6OXUIp1Kt5m\n\n"
+    made = f"diff --git a/n.txt b/n.txt\nnew file mode 100644\nindex {'0' * 40}..{ONE}\n"
+    more = "n.txt\n<<<<<<< SEARCH\none\n=======\ntwo\n>>>>>>> REPLACE\n"
+    diff = f"```diff\n{made}GIT binary patch\n{body}```\n"
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{diff}\n{more}", code=1)
+    assert report(repo / ".patchq", "x")["problems"][0]["code"] == "conflict.overlap"
