@@ -1,7 +1,8 @@
 """The queue's protocol: how responses come in and verdicts go out.
 
-The shipped engines are `directory.DirectoryQueue` (files) and `memory.MemoryQueue` (tests, and
-proof that nothing depends on files); one contract test covers both.
+The shipped engines are `directory.DirectoryQueue` (files), `postgres.engine.PostgresQueue` (many
+machines) and `memory.MemoryQueue` (tests, and proof that nothing depends on files); one contract
+test covers all.
 
 A claim's life: waiting -> `claim` -> `reserve` an id -> (`intend` before any ref moves) ->
 `publish`.  A claim whose owner dies comes back from `recover`, with the intended report if it had
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from patchq.model.errors import Fault
@@ -46,6 +48,8 @@ class Claim:
     """Whether the bytes ask for a response, and a model has still to be asked."""
     generation: Generation | None = None
     """What came of that, once it has; the bytes are then the answer, if there is one."""
+    deaths: int = 0
+    """How many processes the queue itself knows of that ended with it in hand."""
     choice: Mapping[str, Any] | None = None
     """How a person wants the response taken (`Choice`), where that differs from what it says."""
 
@@ -121,13 +125,17 @@ class QueueEngine(Protocol):
         It needs no lock: of two who publish the same held claim, one gets `errors.Busy`.
         """
 
+    def serves(self, claim: Claim) -> bool:
+        """Whether it is for this process to decide on a held claim; others may serve its lane."""
+
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
         """A claim for a response that does not come through the inbox (`apply`).  It works beside
         the holder of the lock: `recover` leaves it alone while this process lives, and then gives
         it back with the same `choice`."""
 
-    def sync(self) -> None:
-        """Make everything done so far durable: one flush, however many claims."""
+    def sync(self, *places: Path) -> None:
+        """Make everything done so far durable, with what stands on the file systems of `places`:
+        one flush, however many claims."""
 
     def load(self, id: str) -> Report | None:
         """The report of a batch, wherever it stands."""

@@ -104,12 +104,13 @@ class ClaimFiles:
 
     @contextlib.contextmanager
     def locked(self, token: str) -> Iterator[bool]:
-        """Hold the claim's own lock; False when its owner lives."""
+        """Whether the claim's owner is dead, for as long as nobody else becomes its owner.  Any
+        number of processes may look at once."""
         with contextlib.ExitStack() as stack:
             free = True
             with contextlib.suppress(FileNotFoundError):
                 folder = opened(token, spool.DIRECTORY, self._active.fd)
-                free = flock(stack.enter_context(folder))
+                free = flock(stack.enter_context(folder), shared=True)
             yield free
 
     def put(

@@ -363,6 +363,9 @@ class DirectoryQueue:
             claims += [claim] if claim is not None and claim.held else []
         return claims
 
+    def serves(self, claim: Claim) -> bool:
+        return True
+
     @disk_faults
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
         token, lock = self._claims.lock()
@@ -374,8 +377,11 @@ class DirectoryQueue:
         return claim_of(token, name, Snapshot(data, len(data)), request=False, choice=choice)
 
     @disk_faults
-    def sync(self) -> None:
-        files.syncfs(self._base.fd)
+    def sync(self, *places: Path) -> None:
+        if places:
+            files.barrier(*places, self.root)
+        else:
+            files.syncfs(self._base.fd)
 
     @disk_faults
     def load(self, id: str) -> Report | None:
@@ -489,7 +495,13 @@ class DirectoryQueue:
 
     @disk_faults
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        return self._inbox.submit(data, name, flush=flush)
+        try:
+            return self._inbox.submit(data, name, flush=flush)
+        except OSError as error:
+            told = spool.fault(error)
+            cure = (told.hint or "").partition(", then")[0]
+            told.hint = f"{cure}, then hand the response in again: it was not taken"
+            raise told from error
 
     @disk_faults
     def pending(self, id: str) -> Pending | None:

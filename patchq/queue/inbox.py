@@ -91,15 +91,21 @@ class Inbox:
         return max(0.01, first + self._settle_seconds - time.monotonic())
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        """Add a response under that name, or a free one like it, which is returned."""
+        """Add a response under that name, or a free one like it, which is returned; of what cannot
+        be added nothing stays."""
         inbox, token = self.folder.fd, self._tokens.next()
         temporary = f".{token}.tmp"
-        self.folder.write(temporary, data, flush=flush)
-        for free in free_names(name, token):
-            with contextlib.suppress(FileExistsError):
-                rename_noreplace(inbox, temporary, free)
-                return free
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        try:
+            self.folder.write(temporary, data, flush=flush)
+            for free in free_names(name, token):
+                with contextlib.suppress(FileExistsError):
+                    rename_noreplace(inbox, temporary, free)
+                    return free
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=inbox)
+            raise
 
     def _scan(self) -> None:
         ages: list[tuple[int, str]] = []

@@ -9,8 +9,10 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from patchq.git import files
 from patchq.model.errors import Busy, DiskFault, Fault, QueueLocked
 from patchq.model.report import Report
 from patchq.model.values import Generation
@@ -140,14 +142,17 @@ class MemoryQueue:
             if claim.held and token not in foreign
         ]
 
+    def serves(self, claim: Claim) -> bool:
+        return True
+
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
         claim = replace(self._take(data, name), choice=choice)
         self.store.active[claim.token] = claim
         self.store.adopters[claim.token] = self
         return replace(claim, request=False)
 
-    def sync(self) -> None:
-        pass  # memory has nothing behind it
+    def sync(self, *places: Path) -> None:
+        files.barrier(*places)  # memory has nothing behind it
 
     def load(self, id: str) -> Report | None:
         return self.store.reports.get(id)

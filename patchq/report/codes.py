@@ -31,8 +31,8 @@ response.truncated
     The response ends in the middle: the model's stop reason or an unclosed block says so.
     Send the whole response again, in smaller edits or in several responses.
 response.incomplete
-    The file is empty, or not as its `bytes` and `sha256` say; a warning: an agent ran programs.
-    Write it as `NAME.tmp`, then rename it; hand in the work tree that programs changed.
+    The file is empty, or not as its `bytes` and `sha256` say; a warning: others worked, too.
+    Write it as `NAME.tmp`, then rename it; hand in the work tree that they changed.
 response.too_large
     The response exceeds a limit of the configuration (`limits`).
     Split it into several responses; `depends_on` keeps their order.
@@ -58,7 +58,7 @@ path.invalid
     No git tree can hold the path safely on every system, or a prefix of it may be a directory.
     Name the file by its plain path from the repository's root, with `/` between the parts.
 path.outside
-    The path climbs out, or is absolute and leads to no file that this repository keeps.
+    The path, or a link, climbs out, or is absolute and leads to no file of this repository.
     Name a file inside the repository, by its path from the root.
 path.denied
     The path is one that no response may change (secrets, git's and patchq's own files).
@@ -74,7 +74,7 @@ path.exists
     Quote the lines to change in SEARCH, or choose another path.
 path.not_a_file
     The path, or a part of it, is a directory, a symbolic link or a submodule.
-    Name a regular file, below directories only.
+    Name a regular file, below directories only; links go with a commit that is handed in.
 path.new_directory
     The file to create lies in a directory that does not exist, and none may be added.
     Put the file into a directory that exists; do not invent `src/`, `lib/` or `app/`.
@@ -145,7 +145,7 @@ result.syntax
     The file with the edits does not parse, though it did before or is new; as a warning: it may.
     Correct the edit so that the whole file parses; if it does, have a person accept the batch.
 hook.refused
-    A hook of the repository refused the batch.
+    A hook of the repository, or of the remote that it lands on, refused the batch.
     Do what the hook's output asks for, then send the whole response again.
 hook.timeout
     A hook did not end in time and was stopped.
@@ -160,11 +160,11 @@ target.moved
     The target moved and the batch cannot follow, or its branch was changed, not by patchq.
     Send the response again, made on the new tip; accept or discard a branch changed by hand.
 target.busy
-    The target is being rebased, bisected, merged, cherry-picked or reverted.
-    Finish or abort that; the batch then goes on by itself.
+    The target is being rebased, bisected, merged, picked or reverted; or its remote takes nothing.
+    Finish or abort that, or mend the remote; the batch then goes on by itself.
 depends.failed
-    A batch that this one depends on was refused, discarded or reverted, or never came.
-    Send that batch again, then this one.
+    A batch that this one depends on was refused, discarded or reverted, never came, or waits.
+    Send that batch again, then this one; `patchq accept --stack` lands both where both wait.
 review.changes
     A person asks for changes of the proposal, or is to see the answer to that before it lands.
     Answer the comments by a new response with `retries: ID`, made on the base that it names.
@@ -192,6 +192,9 @@ fault.repository
 fault.disk
     The disk is full or fails.
     Make room or repair it; what waits goes on by itself.
+fault.database
+    The database that carries the queue refuses to work, or the connection to it was lost.
+    Look at the server, the role and PATCHQ_DATABASE; what waits goes on by itself.
 fault.crashed
     Patchq failed on this response, or a process died with it in hand; a held batch is tried again.
     If it was refused: keep it for a bug report, send it in smaller parts. If it is held: nothing.

@@ -30,22 +30,28 @@ class Open(Protocol):
     def __call__(self, is_known: Known = ...) -> QueueEngine: ...
 
 
-def directory(root: Path) -> Open:
+def directory(root: Path, request: pytest.FixtureRequest) -> Open:
     create(root)
     return partial(DirectoryQueue, root, settle_seconds=0, response_bytes=LIMIT)
 
 
-def memory(root: Path) -> Open:
+def memory(root: Path, request: pytest.FixtureRequest) -> Open:
     return partial(MemoryQueue, Store(), response_bytes=LIMIT)
 
 
-ENGINES = [directory, memory]
+def postgres(root: Path, request: pytest.FixtureRequest) -> Open:
+    from patchq.queue.postgres.engine import PostgresQueue  # its driver is an extra
+
+    return partial(PostgresQueue, request.getfixturevalue("database"), response_bytes=LIMIT)
+
+
+ENGINES = [directory, memory, postgres]
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
 def again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     opened: list[QueueEngine] = []
-    engine: Open = request.param(tmp_path / "queue")
+    engine: Open = request.param(tmp_path / "queue", request)
 
     def another(is_known: Known = lambda id: False) -> QueueEngine:
         opened.append(engine(is_known=is_known))

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -454,6 +455,22 @@ def test_a_batch_that_is_held_has_a_copy_beside_what_came(
     assert tree(root) == ["done/x.md", "done/x.report.json", "done/x.report.md"]
 
 
+def test_any_number_may_look_at_what_is_held(root: Path, queue: DirectoryQueue) -> None:
+    """Who looks must not take a claim for one in somebody's hands since another one looks too."""
+    drop(root, "x.md")
+    [claim] = queue.claim(1)
+    queue.hold(claim, report(claim, queue.reserve(claim, "x"), "held"), "# held\n")
+
+    def looks(_: int) -> set[int]:
+        with contextlib.closing(DirectoryQueue(root)) as other:
+            return {len(other.held()) for _ in range(200)}
+
+    with ThreadPoolExecutor(4) as threads:
+        assert set().union(*threads.map(looks, range(4))) == {1}
+    [held] = queue.held()
+    finish(queue, held, "x")
+
+
 def test_what_an_earlier_version_left_is_recovered(root: Path, queue: DirectoryQueue) -> None:
     """A directory for the response, and a copy beside it, or none yet."""
     for number, data in enumerate((None, b"copied")):
@@ -684,6 +701,20 @@ def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: DirectoryQu
     assert "EFBIG" in caught.value.message
     claims = queue.recover() + queue.claim(9)
     assert sorted(claim.data for claim in claims) == [b"%d" % number * 600 for number in range(3)]
+
+
+def test_what_a_full_disk_does_not_take_leaves_nothing(root: Path, queue: DirectoryQueue) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+    try:
+        with pytest.raises(DiskFault) as caught:
+            queue.submit(b"x" * 600, "a.md")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "hand the response in again: it was not taken" in (caught.value.hint or "")
+    assert os.listdir(root / "inbox") == []
 
 
 def test_what_a_full_disk_is_told_to_do() -> None:

@@ -1,0 +1,593 @@
+"""The queue's protocol on PostgreSQL's tables.
+
+    waiting -> claimed -> (held -> ending ->) ended
+
+Each step is one statement, and each says in its condition that the response is still this session's
+(`session`): a process whose claims were taken over changes nothing.  No statement waits for the
+disk (`synchronous_commit = off`) but `sync`, which flushes everything before it, whoever wrote it;
+so a group of verdicts shares one flush, as in a directory.
+
+A lane is a target branch, and each has one owner at a time (`lanes`).  Whoever claims takes at most
+one lane more than it has each time, and lets go of those in which it has nothing left before it
+waits: so busy lanes spread over the workers by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from psycopg.rows import TupleRow
+
+from patchq.git import files
+from patchq.model.errors import Busy, Fault, LaneLost, QueueLocked
+from patchq.model.report import Report
+from patchq.model.values import Generation, Problem
+from patchq.queue import Claim, spool
+from patchq.queue.claims import claim_of
+from patchq.queue.inbox import Snapshot, free_names, too_large
+from patchq.queue.postgres.archive import Archive
+from patchq.queue.postgres.database import Database
+from patchq.queue.postgres.lanes import Beat, Lanes, drop_claims
+from patchq.queue.register import numbered
+
+CHANNEL = "patchq"
+_COLUMNS = "number, name, data, size, id, intended, state, extract(epoch from held_since)::float8"
+_MORE = "answer, choice, deaths, problem"
+_MINE_TO_END = """
+    state in ('claimed', 'ending') and session = %(me)s
+    or state = 'held' and (session is null or session = %(me)s or not alive(session))
+"""
+"""Which rows this session may give a verdict: what it has in hand, and what is held and nobody
+alive means to end."""
+_KNOWN = """
+    insert into sources (sha256, id) select %(sha256)s, id from done
+    where %(size)s > 0 on conflict do nothing
+"""
+_NAMES = 64
+
+
+class PostgresQueue(Archive):
+    """The queue in the database to which the connection string leads.
+
+    `name` is this process's for people; `lanes` are patterns of those that it may own, `lane_of`
+    tells the lane of a response by its bytes and its name.  Who `beats` for longer than
+    `takeover_seconds` not is taken for frozen.  The others are those of `DirectoryQueue`.
+    """
+
+    def __init__(
+        self,
+        database: str,
+        *,
+        name: str = "patchq",
+        lanes: Sequence[str] = ("*",),
+        lane_of: Callable[[bytes, str], str] = lambda data, name: "",
+        takeover_seconds: float = 10.0,
+        beats: bool = False,
+        response_bytes: int = 2 * 1024 * 1024,
+        is_known: Callable[[str], bool] = lambda id: False,
+    ) -> None:
+        super().__init__(Database(database, name))
+        self._lanes = Lanes(self._database, lanes, takeover_seconds)
+        self._lane_of = lane_of
+        self._takeover = takeover_seconds
+        self._beats = beats
+        self._limit = response_bytes
+        self._is_known = is_known
+        self._beat: Beat | None = None
+        self._pinned: set[str] = set()
+        self._own: set[int] = set()
+        self._session: int | None = None
+        self._listens: int | None = None
+        self._news: deque[str] = deque()
+        self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._ahead: float | None = None
+
+    # Who it is.
+
+    def _me(self) -> int:
+        """This session; a new one has nothing in hand."""
+        session = self._database.session
+        if session != self._session:
+            if self._session is not None and self._own and not self._database.forked:
+                self._survive(self._session)
+            self._session = session
+            self._own.clear()
+            self._database.run("delete from sessions where id <> %s and not alive(id)", session)
+            if self._beat is not None:
+                self._beat.stop()
+            if self._beats:
+                self._beat = Beat(self._database, self._takeover)
+        return session
+
+    def _survive(self, before: int) -> None:
+        """It lost its connection and lives: that was no death of what it had in hand, also where
+        somebody has taken that over meanwhile and counted one."""
+        self._database.run(
+            """
+            update responses set
+                deaths = greatest(0, deaths - (session is distinct from %(before)s)::integer),
+                session = nullif(session, %(before)s)
+            where number = any(%(own)s) and state in ('claimed', 'ending') and not adopted
+            """,
+            before=before,
+            own=list(self._own),
+        )
+
+    @property
+    def name(self) -> str:
+        return self._database.name
+
+    def open(self) -> None:
+        """Connect now, so that what keeps it from that is told at once."""
+        self._me()
+
+    def acquire(self, target: str | None = None) -> None:
+        """Own the lane of what names no branch, and keep it."""
+        lane = target or ""
+        self._me()
+        if not self._lanes.take(lane):
+            raise QueueLocked(
+                f"another process works on the lane {lane!r} already", "let it do the work"
+            )
+        self._pinned.add(lane)
+
+    def release(self, fault: Fault | None = None) -> None:
+        self._pinned.clear()
+        if not self._database.lost and self._session is not None:
+            drop_claims(self._database, self._session)
+            self._lanes.leave(self._lanes.own)
+        self._own.clear()
+
+    def close(self) -> None:
+        if self._beat is not None:
+            self._beat.close()
+            self._beat = None
+        if not self._database.lost:
+            with suppress(Fault):  # whoever looks next is to see it at once
+                self._database.run("select pg_advisory_unlock_all()")
+        self._database.close()
+        self._own.clear()
+        for fd in (self._rung, self._bell):
+            with suppress(OSError):
+                os.close(fd)
+        self._rung = self._bell = -1
+
+    def recover(self) -> list[Claim]:
+        me = self._me()
+        for lane in self._lanes.wanted(
+            self._database.column(
+                "select distinct lane from responses where state in ('claimed', 'held', 'ending')"
+                " and session is distinct from %s and gone(session, %s)",
+                me,
+                self._takeover,
+            )
+        ):
+            self._lanes.take(lane)
+        rows = self._database.all(
+            f"""
+            with dead as (
+                update responses set
+                    state = case state when 'ending' then 'held' else state end,
+                    session = case state when 'claimed' then %(me)s end,
+                    adopted = false, deaths = deaths + (session is not null)::integer
+                where lane = any(%(lanes)s) and state in ('claimed', 'held', 'ending')
+                  and number <> all(%(own)s) and session is distinct from %(me)s
+                  and not alive(session)
+                returning {_COLUMNS}, {_MORE}
+            ) select * from dead order by number
+            """,
+            me=me,
+            lanes=self._lanes.own,
+            own=list(self._own),
+        )
+        self._own.update(row[0] for row in rows)
+        return list(map(self._claim, rows))
+
+    def claim(self, limit: int) -> list[Claim]:
+        if limit <= 0:
+            return []
+        me = self._me()
+        self._take_one_more()
+        rows = self._database.all(
+            f"""
+            with taken as (
+                update responses set state = 'claimed', session = %(me)s
+                where number in (
+                    select number from responses
+                    where state = 'waiting' and lane = any(%(lanes)s)
+                    order by number limit %(limit)s
+                )
+                returning {_COLUMNS}, {_MORE}
+            ) select * from taken order by number
+            """,
+            me=me,
+            lanes=self._lanes.own,
+            limit=limit,
+        )
+        self._own.update(row[0] for row in rows)
+        return list(map(self._claim, rows))
+
+    def _take_one_more(self) -> None:
+        waiting = self._database.column(
+            """
+            select l.name from lanes l, lateral (
+                (select came from responses
+                where lane = l.name and state = 'waiting' order by number limit 1)
+                union all
+                (select asked from errands
+                where lane = l.name and answer is null order by number limit 1)
+            ) first (since)
+            where not exists (
+                select from (
+                    select distinct session from responses
+                    where lane = l.name and state in ('claimed', 'ending')
+                      and session is distinct from %s
+                    offset 0
+                ) others where gone(session, %s)
+            )
+            order by first.since
+            """,
+            self._session,
+            self._takeover,
+        )
+        for lane in self._lanes.wanted(dict.fromkeys(waiting)):
+            if self._lanes.take(lane):
+                return
+
+    def orphaned(self) -> bool:
+        """Whether somebody left claims that this process may recover, or held ones alone in a lane
+        that nobody looks at any more."""
+        me = self._me()
+        lanes = self._database.column(
+            """
+            select lane from (
+                select distinct lane, session from responses
+                where state in ('claimed', 'ending') and session is distinct from %s
+                offset 0
+            ) others where gone(session, %s)
+            union
+            select l.name from lanes l
+            where exists (select from responses where lane = l.name and state = 'held')
+              and (holder(lane_key(l.name)) is null or gone(l.session, %s))
+            """,
+            me,
+            self._takeover,
+            self._takeover,
+        )
+        own = self._lanes.own
+        return any(lane in own for lane in lanes) or bool(self._lanes.wanted(lanes))
+
+    def serves(self, claim: Claim) -> bool:
+        """Whether this process decides on it once it is held."""
+        return self._lane(claim) in self._lanes.own
+
+    def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]:
+        """What people want done in the lanes that this process owns; what it takes it answers.
+        Each with whether somebody has begun it before."""
+        me = self._me()
+        rows = self._database.all(
+            """
+            with free as (
+                select number, session is not null as again from errands
+                where lane = any(%(lanes)s) and answer is null
+                  and session is distinct from %(me)s and not coalesce(alive(session), false)
+            ), taken as (
+                update errands d set session = %(me)s from free where d.number = free.number
+                returning d.number, d.words, free.again
+            ) select number, words, again from taken order by number
+            """,
+            me=me,
+            lanes=self._lanes.own,
+        )
+        return [(number, spool.decode(words) or {}, again) for number, words, again in rows]
+
+    def done(self, number: int, answer: Mapping[str, Any]) -> None:
+        """Tell who asked what came of it, once that is durable."""
+        self.sync()
+        self._database.run(
+            """
+            with done as (
+                update errands set answer = %s where number = %s and session = %s returning lane
+            ) select pg_notify('patchq', 'answer ' || lane) from done
+            """,
+            spool.encode(answer),
+            number,
+            self._me(),
+        )
+
+    # Waiting.
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something may have changed, or `ring` is called, for so long at most; lanes in
+        which nothing is left are free for others meanwhile.  Whether something was told."""
+        me = self._me()
+        self._leave_idle()
+        connection = self._database.connection
+        if self._listens != me:
+            self._database.run(f"listen {CHANNEL}")
+            connection.add_notify_handler(lambda notify: self._news.append(notify.payload))
+            self._listens = me
+            return True
+        if not self._news:
+            select.select([connection.fileno(), self._rung], [], [], max(0.0, seconds))
+        with suppress(BlockingIOError):
+            os.read(self._rung, 4096)
+        self._database.run("select")  # takes in what was sent, and finds out who is gone
+        told = bool(self._news)
+        self._news.clear()
+        return told
+
+    def ring(self) -> None:
+        """End a wait; from any thread, and from handlers of signals."""
+        with suppress(BlockingIOError, OSError):
+            os.write(self._bell, b".")
+
+    def _leave_idle(self) -> None:
+        own = [lane for lane in self._lanes.own if lane not in self._pinned]
+        if own:
+            self._lanes.leave(
+                self._database.column(
+                    "select lane from unnest(%s::text[]) lane where not exists (select"
+                    " from responses r where r.lane = lane.lane"
+                    " and state in ('claimed', 'held', 'ending'))",
+                    own,
+                )
+            )
+
+    def clock(self) -> float:
+        """Seconds since the epoch by the database's clock."""
+        if self._ahead is None:
+            row = self._database.one("select extract(epoch from clock_timestamp())::float8")
+            self._ahead = (row[0] if row else time.time()) - time.time()
+        return time.time() + self._ahead
+
+    def depth(self) -> int:
+        row = self._database.one("select count(*) from responses where state = 'waiting'")
+        return int(row[0]) if row else 0
+
+    def unsettled(self) -> float | None:
+        return None
+
+    # A claim's life.
+
+    def reserve(self, claim: Claim, wanted: str) -> str:
+        number = _number(claim)
+        row = self._database.one("select id from responses where number = %s", number)
+        if row and row[0]:
+            return str(row[0])
+        names = (numbered(wanted, n) for n in count(1))
+        free = (id for id in names if not id.endswith(".report") and not self._is_known(id))
+        most = 1
+        while True:
+            some = [next(free) for _ in range(most)]
+            known = set(self._database.column("select id from ids where id = any(%s)", some))
+            for id in some:
+                if id not in known and self._reserved(number, id):
+                    return id
+            most = _NAMES
+
+    def _reserved(self, number: int, id: str) -> bool:
+        return bool(
+            self._database.one(
+                """
+                with new as (
+                    insert into ids (id, number) values (%(id)s, %(number)s)
+                    on conflict do nothing returning id
+                ) update responses set id = new.id from new where responses.number = %(number)s
+                returning responses.id
+                """,
+                id=id,
+                number=number,
+            )
+        )
+
+    def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
+        self._changed(
+            claim,
+            """
+            update responses set data = %(data)s, size = %(size)s, answer = %(answer)s
+            where number = %(number)s and session = %(me)s returning number
+            """,
+            data=data,
+            size=len(data),
+            answer=spool.encode(generation.to_json()),
+        )
+        self.sync()
+        return claim.answered(data, generation)
+
+    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+        self._changed(
+            claim,
+            f"""
+            update responses set intended = %(report)s, id = %(id)s, session = %(me)s,
+                state = case state when 'held' then 'ending' else state end
+            where number = %(number)s and ({_MINE_TO_END}) returning number
+            """,
+            report=spool.encode(report),
+            id=report["id"],
+        )
+
+    def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
+        pass  # `publish` does it: the order is that of the transactions
+
+    def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+        self._changed(
+            claim,
+            f"""
+            with done as (
+                update responses set state = 'ended', session = null, intended = null,
+                    report = %(report)s, page = %(page)s, id = %(id)s, held_since = null,
+                    ended = clock_timestamp(), verdict = nextval('verdicts'),
+                    change = nextval('changes')
+                where number = %(number)s and ({_MINE_TO_END})
+                returning number, id, verdict, lane
+            ), known as (
+                insert into ids (id, number, verdict) select id, number, verdict from done
+                on conflict (id) do update set verdict = excluded.verdict
+            ), noted as ({_KNOWN}) select number, pg_notify('patchq', 'verdict ' || lane) from done
+            """,
+            report=spool.encode(report),
+            page=markdown.encode("utf-8", "replace"),
+            id=report["id"],
+            sha256=claim.source.sha256,
+            size=len(claim.data),
+        )
+        self._own.discard(_number(claim))
+
+    def tell(self) -> None:
+        pass  # each verdict was told of when it was published
+
+    def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+        self._changed(
+            claim,
+            f"""
+            with done as (
+                update responses set state = 'held', intended = null, report = %(report)s,
+                    page = %(page)s, id = %(id)s, change = nextval('changes'), deaths = 0,
+                    session = case when adopted then session end,
+                    held_since = coalesce(held_since, clock_timestamp())
+                where number = %(number)s and ({_MINE_TO_END})
+                returning number, id, lane
+            ), noted as ({_KNOWN}) select number, pg_notify('patchq', 'held ' || lane) from done
+            """,
+            report=spool.encode(report),
+            page=markdown.encode("utf-8", "replace"),
+            id=report["id"],
+            sha256=claim.source.sha256,
+            size=len(claim.data),
+        )
+
+    def held(self) -> list[Claim]:
+        rows = self._database.all(
+            f"""
+            select {_COLUMNS}, {_MORE} from responses
+            where state in ('held', 'ending')
+              and (not adopted or session = %s or not alive(session))
+            order by number
+            """,
+            self._me(),
+        )
+        return list(map(self._claim, rows))
+
+    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
+        me, lane = self._me(), self._lane_of(data, name)
+        self._lanes.enter(lane)
+        row = self._database.one(
+            """
+            insert into responses (lane, name, data, size, state, session, adopted, choice)
+            values (%s, %s, %s, %s, 'claimed', %s, true, %s) returning number
+            """,
+            lane,
+            os.fsencode(name),
+            data,
+            len(data),
+            me,
+            None if choice is None else spool.encode(choice),
+        )
+        assert row
+        self._own.add(row[0])
+        self.sync()
+        body = Snapshot(data, len(data))
+        return claim_of(_token(row[0]), name, body, request=False, choice=choice)
+
+    def sync(self, *places: Path) -> None:
+        """See `QueueEngine.sync`: one commit that waits for the disk, with something to flush."""
+        if places:
+            files.barrier(*places)
+        with self._database.transaction():
+            self._database.run("set local synchronous_commit = on")
+            self._database.run("select pg_logical_emit_message(true, 'patchq', '')")
+
+    def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
+        lane, size = self._lane_of(data, name), len(data)
+        self._lanes.enter(lane)
+        free = self._free(name)
+        self._database.run(
+            """
+            with new as (
+                insert into responses (lane, name, data, size) values (%s, %s, %s, %s)
+                returning lane
+            ) select pg_notify('patchq', 'came ' || lane) from new
+            """,
+            lane,
+            os.fsencode(free),
+            data if size <= self._limit else b"",
+            size,
+        )
+        if flush:
+            self.sync()
+        return free
+
+    def _free(self, name: str) -> str:
+        """A name that nothing has which waits; two who ask at once may get the same one, and then
+        two responses have it, as when one came after the other."""
+        taken = {
+            os.fsdecode(row)
+            for row in self._database.column("select name from responses where state = 'waiting'")
+        }
+        names = free_names(name, spool.Tokens().next())
+        return next(name for name in names if name not in taken)
+
+    # How a row is said.
+
+    def _claim(self, row: TupleRow) -> Claim:
+        number, name, data, size, id, intended, state, since, answer, choice, deaths, why = row
+        body = Snapshot(data, size)
+        if size > len(data):
+            body = Snapshot(b"", size, too_large(size, self._limit))
+        if problem := spool.decode(why):
+            body = Snapshot(b"", size, Problem(**problem))
+        asked = spool.decode(answer)
+        report = spool.report(intended)
+        held = state in ("held", "ending")
+        return claim_of(
+            _token(number),
+            os.fsdecode(name),
+            body,
+            id=report["id"] if report else id if held else None,
+            intended=report,
+            held=held,
+            held_since=since if held else None,
+            generation=Generation.from_json(asked) if asked is not None else None,
+            choice=spool.decode(choice),
+            deaths=deaths,
+        )
+
+    def _lane(self, claim: Claim) -> str | None:
+        row = self._database.one("select lane from responses where number = %s", _number(claim))
+        return row[0] if row else None
+
+    def _changed(self, claim: Claim, statement: Any, **values: object) -> None:
+        """Change the claim's row; raises where it is not this process's (any more)."""
+        if self._database.lost and self._session is not None and not claim.held:
+            raise _lost(claim)
+        row = self._database.one(statement, number=_number(claim), me=self._me(), **values)
+        if row is not None:
+            return
+        if claim.held:
+            raise Busy(f"another process gives {claim.id} its verdict", f"patchq show {claim.id}")
+        raise _lost(claim)
+
+
+def _lost(claim: Claim) -> LaneLost:
+    return LaneLost(
+        f"the response {claim.source.name!r} is not in hand any more: the connection was lost, or "
+        "another worker took it over",
+        "nothing to do: whoever has it gives it its verdict",
+    )
+
+
+def _token(number: int) -> str:
+    return f"{number:016x}"
+
+
+def _number(claim: Claim) -> int:
+    return int(claim.token, 16)

@@ -1,0 +1,93 @@
+"""What a cluster does now: its lanes with their owners and what waits, and its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from patchq.queue.postgres.database import Database, whereabouts
+from patchq.queue.postgres.schema import VERSION
+
+_LANES = """
+    select l.name, s.name, s.host, s.pid,
+        extract(epoch from clock_timestamp() - s.beat)::float8,
+        count(r) filter (where r.state = 'waiting'),
+        count(r) filter (where r.state in ('claimed', 'ending')),
+        count(r) filter (where r.state = 'held'),
+        extract(epoch from clock_timestamp()
+            - min(r.came) filter (where r.state = 'waiting'))::float8
+    from lanes l
+    left join sessions s on holder(session_key(s.id)) = holder(lane_key(l.name))
+    left join responses r on r.lane = l.name and r.state <> 'ended'
+    group by l.name, s.id order by l.name
+"""
+_WORKERS = """
+    select id, name, host, pid, extract(epoch from clock_timestamp() - began)::float8,
+        extract(epoch from clock_timestamp() - beat)::float8
+    from sessions where beat is not null and alive(id) order by host, name, id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """A lane: its owner in words, or None; how many responses are where; seconds since the owner's
+    last beat, and since the oldest that waits came."""
+
+    lane: str
+    owner: str | None
+    beat: float | None
+    waiting: int
+    claimed: int
+    held: int
+    oldest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """A worker: seconds since it began, and since its last beat."""
+
+    name: str
+    host: str
+    pid: int
+    began: float
+    beat: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """All of it; `database` has nothing secret."""
+
+    database: str
+    version: int
+    lanes: tuple[LaneState, ...]
+    workers: tuple[WorkerState, ...]
+
+    def unserved(self, seconds: float) -> list[LaneState]:
+        """The lanes in which something has waited for so long and nobody works."""
+        return [
+            lane
+            for lane in self.lanes
+            if lane.owner is None and lane.oldest is not None and lane.oldest > seconds
+        ]
+
+    def to_json(self) -> Mapping[str, Any]:
+        return asdict(self)
+
+
+def look(database: str) -> ClusterState:
+    """Ask the database; raises the fault that keeps it from answering."""
+    connection = Database(database, "status")
+    try:
+        lanes = [
+            LaneState(
+                row[0],
+                None if row[1] is None else f"{row[1]} on {row[2]} (process {row[3]})",
+                *row[4:],
+            )
+            for row in connection.all(_LANES)
+        ]
+        workers = [WorkerState(*row[1:]) for row in connection.all(_WORKERS)]
+        return ClusterState(whereabouts(database), VERSION, tuple(lanes), tuple(workers))
+    finally:
+        connection.close()

@@ -1,0 +1,103 @@
+"""Several machines on one cluster: clones of a shared remote, with workers and feeders as
+processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import git, make_repo
+
+SECONDS = 60.0
+_DYING = """
+import os, sys
+from importlib import import_module
+from patchq.cli import main
+place, when, number = sys.argv[1:4]
+module, _, name = place.partition(":")
+owner, _, method = name.partition(".")
+owner = getattr(import_module(module), owner)
+real = getattr(owner, method)
+met = False
+def end():
+    global met
+    if not met:
+        met = True
+        os.kill(os.getpid(), int(number))
+def dying(*args, **named):
+    if when == "before":
+        end()
+    done = real(*args, **named)
+    if when == "behind":
+        end()
+    return done
+setattr(owner, method, dying)
+sys.exit(main(sys.argv[4:]))
+"""
+
+
+class Machines:
+    """Below `root`, with `hub.git` as the remote that all share."""
+
+    def __init__(self, root: Path, database: str, files: Mapping[str, str], config: str) -> None:
+        self.root, self.database, self.config = root, database, config
+        make_repo(root / "seed", files)
+        git("clone", "-q", "--bare", "seed", "hub.git", cwd=root)
+        self.hub = root / "hub.git"
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def clone(self, name: str) -> Path:
+        place = self.root / name
+        if not place.exists():
+            git("clone", "-q", "hub.git", name, cwd=self.root)
+            (place / ".patchq.yaml").write_text(f"version: 1\ntarget: main\n{self.config}")
+            patchq("init", cwd=place)
+        return place
+
+    def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        """A process of `patchq` in the clone; what it says is in the clone's `log`."""
+        return self._start(name, "-m", "patchq", *words)
+
+    def start_dying(
+        self, name: str, point: str, when: str, number: signal.Signals
+    ) -> subprocess.Popen[bytes]:
+        """A worker that sends itself the signal at the first call of a method, before or behind."""
+        words = ("worker", "--name", name)
+        return self._start(name, "-c", _DYING, point, when, str(int(number)), *words)
+
+    def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        place = self.clone(name)
+        with (place / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, *words],
+                cwd=place,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PATCHQ_DATABASE": self.database},
+            )
+        self.running.append(process)
+        return process
+
+    def log(self, name: str) -> str:
+        return (self.root / name / "log").read_text()
+
+    def soon(self, holds: Callable[[], object]) -> None:
+        until = time.monotonic() + SECONDS
+        while not holds():
+            logs = [f"{log}:\n{log.read_text()[-3000:]}" for log in self.root.glob("*/log")]
+            assert time.monotonic() < until, "\n".join(logs)
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        for process in self.running:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.wait()
