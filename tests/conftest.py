@@ -6,20 +6,43 @@ gets an empty home before that import, and each test then points libgit2 to its 
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.helpers import command
 
-_SESSION_HOME = tempfile.mkdtemp(prefix="patchq-tests-home-")
+if TYPE_CHECKING:
+    from tests.helpers import postgres
 
+_MEMORY, _ENOUGH = "/dev/shm", 2 << 30
+
+
+def _is_fit(place: str) -> bool:
+    """Whether the tests may write there: they start scripts, and a few write much."""
+    if not os.access(place, os.W_OK | os.X_OK):
+        return False
+    found = os.statvfs(place)
+    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= _ENOUGH
+
+
+# Every landing is flushed, and a disk takes a quarter of the whole run for that.  Who names a
+# directory gets that one; `.ci/run` names a disk in one of its two runs.
+if "TMPDIR" not in os.environ and _is_fit(_MEMORY):
+    os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
+_SESSION_HOME = tempfile.mkdtemp(prefix="patchq-tests-home-")
+_numbers = count()
+
+_GIVEN_DATABASE = os.environ.get("PATCHQ_TEST_DATABASE")
 for _name in [name for name in os.environ if name.startswith(("GIT_", "XDG_", "PATCHQ_"))]:
     del os.environ[_name]
 # The tests start some thousand commands; each would compile the whole package anew.
@@ -30,23 +53,7 @@ os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 import pygit2  # noqa: E402  (only after the home is set, see above)
 from pygit2.enums import ConfigLevel  # noqa: E402
 
-GITCONFIG = """\
-[user]
-    name = Ada Tester
-    email = ada@example.org
-[init]
-    defaultBranch = main
-    defaultObjectFormat = sha1
-    defaultRefFormat = files
-[core]
-    autocrlf = false
-[gc]
-    auto = 0
-[maintenance]
-    auto = false
-[advice]
-    detachedHead = false
-"""
+from tests.helpers.gitrepo import GITCONFIG  # noqa: E402  (it imports pygit2)
 
 # The same examples on every run, however long; `HYPOTHESIS_PROFILE=explore` looks for new ones.
 settings.register_profile("repeat", deadline=None, derandomize=True, database=None)
@@ -54,18 +61,26 @@ settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
-def _point_libgit2_to(home: str) -> None:
-    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
-        pygit2.settings.search_path[level] = ""
-    pygit2.settings.search_path[ConfigLevel.GLOBAL] = home
-
-
-_point_libgit2_to(_SESSION_HOME)
+for _level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
+    pygit2.settings.search_path[_level] = ""
+pygit2.settings.search_path[ConfigLevel.GLOBAL] = _SESSION_HOME
 
 
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: many tests wait for a process, a clock or a disk."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collecting makes a million values that all stay: looking for garbage among them again and
+    again takes half of its time, and a share of every later search."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -80,11 +95,10 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The test's own home, with a git identity; processes that it starts see the same."""
-    home = tmp_path_factory.mktemp("home")
+    home = Path(_SESSION_HOME, str(next(_numbers)))
+    home.mkdir()
     gitconfig = home / ".gitconfig"
     gitconfig.write_text(GITCONFIG)
     for name in [name for name in os.environ if name.startswith(("GIT_", "XDG_", "PATCHQ_"))]:
@@ -95,14 +109,53 @@ def home(
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("TZ", "UTC")
-    _point_libgit2_to(str(home))
+    pygit2.settings.search_path[ConfigLevel.GLOBAL] = str(home)
     yield home
-    _point_libgit2_to(_SESSION_HOME)
+    pygit2.settings.search_path[ConfigLevel.GLOBAL] = _SESSION_HOME
     shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Shared]:
+    """The session's one server, which all of its processes share."""
+    from tests.helpers import postgres
+
+    own = tmp_path_factory.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    shared = postgres.Shared(folder, _GIVEN_DATABASE)
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def bare(_postgres: postgres.Shared) -> Iterator[str]:
+    """The connection string of a test's own schema in a real server, without tables."""
+    with _postgres.schema() as conninfo:
+        yield conninfo
+
+
+@pytest.fixture
+def database(bare: str) -> str:
+    """The same with the queue's tables."""
+    import psycopg
+
+    from patchq.queue.postgres.schema import migrate
+
+    with psycopg.connect(bare) as connection:
+        migrate(connection)
+    return bare
 
 
 # The extras are tested where they are installed; `.ci/run` installs them.
 collect_ignore = [
     *([] if find_spec("tree_sitter") else ["text/test_grammars.py"]),
     *([] if find_spec("mcp") else ["cli/mcp"]),
+    *(
+        []
+        if find_spec("psycopg")
+        else [
+            *("queue/test_postgres.py", "cli/test_cluster.py"),
+            *(f"service/test_cluster{part}.py" for part in ("", "_faults", "_scenarios", "_verbs")),
+        ]
+    ),
 ]

@@ -15,6 +15,7 @@ ARGUMENTS = (arguments.RESPONSE,)
 
 def run(args: Namespace) -> int:
     world = opening.open_world(args)
+    world.check_that_it_decides()
     data, name = arguments.read_response(args.file)
     choice = None
     if args.file != "-" and confirm.possible(args, world.config):

@@ -25,6 +25,7 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict."""
     world = opening.open_world(args)
+    world.check_that_it_decides()
     question = request.write(prompt.question(args, world.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)

@@ -4,6 +4,7 @@ no hook is asked."""
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
@@ -12,6 +13,7 @@ from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put
 from patchq.formats.envelope.opening import open_response
 from patchq.land import foresight
+from patchq.model.errors import Unreachable
 from patchq.model.report import Report
 from patchq.model.values import Envelope, Problem, Source
 from patchq.pipeline.process import process
@@ -42,6 +44,8 @@ def run(args: Namespace) -> int:
 
 def foresee(world: World, data: bytes, name: str) -> Report:
     """The report that a response would get now, with what waits or is held and collides with it."""
+    with suppress(Unreachable):  # then it would be held for that
+        world.branches.refresh(within=world.config.landing.poll_seconds)
     decision = preview(world, unread(world, data, name))
     return document.to_json(foresight.foreseen(decision, world).outcome())
 

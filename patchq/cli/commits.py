@@ -53,12 +53,12 @@ def _named(args: Namespace, world: World) -> tuple[Range, str]:
     repo = world.repo
     target = args.target or world.target
     if args.branch is not None:
-        return ranges.of_branch(repo, args.branch, target), batch_id(args.branch)
+        return ranges.of_branch(world, args.branch, target), batch_id(args.branch)
     if args.range is not None:
         found = ranges.of_range(repo, args.range)
         return found, batch_id(subject(repo.message(found.result)) or found.result[:12])
     place = Path(args.directory, args.worktree)
-    return ranges.of_worktree(repo, place, target), batch_id(place.resolve().name)
+    return ranges.of_worktree(world, place, target), batch_id(place.resolve().name)
 
 
 def _response(args: Namespace, world: World, change: Range, more: dict[str, object]) -> bytes:

@@ -13,6 +13,7 @@ from patchq.git.signing import Signer
 from patchq.hooks.trial import Trial
 from patchq.model.errors import CannotSign
 from patchq.pipeline.world import NOBODY
+from patchq.service.doctor import landing
 
 ARGUMENTS = (arguments.Argument("what", choices=("check", "sample", "schema")),)
 
@@ -27,13 +28,17 @@ def run(args: Namespace) -> int:
         site = places.find(args)
         path, config = site.config_path, site.load_config()
         trial = Trial(site.repo.commondir, site.home, site.home / config.queue.path)
-        wrong = [f"{config_file.place(path, *loc)}: {why}" for loc, why in trial.flaws(config)]
+        flaws, notes = trial.tried(config)
+        flaws = [*flaws, *landing.flaws(site.repo, config)]
+        wrong = [f"{config_file.place(path, *loc)}: {why}" for loc, why in flaws]
         if wrong := [*wrong, *_unsigned(site, config)]:
             raise config_file.ConfigError(wrong)
+        not_tried = [f"{config_file.place(path, *loc)}: {why}" for loc, why in notes]
         output.emit(
             args,
-            {"config": str(path), "exists": path.exists()},
+            {"config": str(path), "exists": path.exists(), "not_tried": not_tried},
             f"{path}: {'ok' if path.exists() else 'not there; defaults'}",
+            *(f"not tried: {note}" for note in not_tried),
         )
     return 0
 

@@ -53,7 +53,8 @@ class Asker:
         while True:
             decision = check.preview(self.world, claim, choice)
             stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
-            if decision.state != "proposed" or stuck:  # a work tree keeps it from landing
+            # A work tree keeps it from landing, or what it stands on, which waits.
+            if decision.state != "proposed" or stuck or decision.on:
                 if choice is None:
                     return None
                 self._say(*(f"{p.code}: {p.message}" for p in decision.problems))

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from patchq.cli import opening, places
-from patchq.model.errors import Fault
+from patchq.model.errors import Fault, RepositoryFault
 from patchq.pipeline.world import World
 from patchq.queue.directory import PUBLIC, REPORT, DirectoryQueue
 from patchq.queue.journal import EVENTS
@@ -78,12 +78,15 @@ class Door:
 
     def _signs(self) -> object:
         """What tells whether the world is still the one that was opened."""
-        there = self.root is not None and self.root.is_dir()
-        return (
-            _stamp(self._site.config_path),
-            self._site.repo.head_branch(self._site.repo.commondir),
-            there,
-        )
+        there, common = self.root is not None and self.root.is_dir(), self._site.repo.commondir
+        try:
+            branch = self._site.repo.head_branch(common)
+        except (FileNotFoundError, NotADirectoryError):
+            raise RepositoryFault(
+                f"there is no repository in {common} any more",
+                "put it back, or start the server again where the repository is",
+            ) from None
+        return _stamp(self._site.config_path), branch, there
 
 
 def directory_queue(world: World) -> DirectoryQueue:

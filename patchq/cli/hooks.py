@@ -147,16 +147,22 @@ def _wire(args: Namespace, site: Site) -> int:
     if missing := wiring.to_set_up(site.repo.commondir):
         _record(site, "settings", {**missing, **_recorded(site).get("settings", {})})
         wiring.set_up(site.repo.commondir, missing)
-    kept = [place for place in installed if place.before.exists()]
+    kept, shut = [place for place in installed if place.before.exists()], wiring.shut()
+    left_out = sorted(wiring.PUSH_DOOR) if shut else []
     answer = {
         "installed": [str(place.file) for place in installed],
         "kept": [str(place.before) for place in kept],
+        "left_out": left_out,
+        "note": shut and f"{shut.why}; {shut.cure}",
     }
     lines = [
         str(place.file) + (f"  (runs {place.before.name} first)" if place in kept else "")
         for place in installed
     ]
-    return output.emit(args, answer, *(lines or ["git's hooks are wired already"]))
+    lines = lines or ["git's hooks are wired already"]
+    if shut:
+        lines += [f"left out: {', '.join(left_out)}", f"  {shut.why}", f"  {shut.cure}"]
+    return output.emit(args, answer, *lines)
 
 
 def _uninstall(args: Namespace, site: Site) -> int:

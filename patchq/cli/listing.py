@@ -189,8 +189,11 @@ def heading(report: Report) -> Iterator[str]:
     ]
     named = paths(report)
     size = size_of(report, named) if named or report["size"] else ""
+    on = report["stands_on"]
+    below = f"{on['batch']}, at {on['commit'][:12]}" if on else None
     for what, text in (
         ("what", report["message"]), ("who", by), ("when", ", ".join(times)), ("size", size),
+        ("stands on", below),
         ("checks", checks_of(facts(report)).removeprefix("checked by ")),
     ):  # fmt: skip
         if text:

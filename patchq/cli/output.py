@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from argparse import Namespace
 
 from patchq.cli.streams import put
@@ -10,6 +11,8 @@ from patchq.queue.hand import Pending
 from patchq.report.document import printed
 from patchq.report.page import to_markdown
 from patchq.text.quote import visible
+
+_LOG = logging.getLogger("patchq")
 
 
 def line(report: Report) -> str:
@@ -43,6 +46,19 @@ def say(args: Namespace, report: Report) -> None:
         put(printed(report))
     elif not args.quiet or report["state"] == "rejected":
         put(line(report))
+
+
+def log(report: Report) -> None:
+    """One line for a verdict, with what a program that reads the log wants of it."""
+    about = {
+        "batch": report["id"],
+        "state": report["state"],
+        "target": report["target"],
+        "commit": report["commit"],
+        "codes": [problem["code"] for problem in report["problems"]],
+    }
+    say = _LOG.warning if report["state"] == "rejected" else _LOG.info
+    say("%s", line(report), extra=about)
 
 
 class Verdicts:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
 from contextlib import suppress
 from dataclasses import dataclass
 from grp import getgrnam
 from pathlib import Path
+from urllib.parse import unquote
 
 from patchq.config import config_file
 from patchq.config.schema import Config
 from patchq.git import backup, records, sharing
+from patchq.git.branches import Branches
 from patchq.git.repository import Repository
 from patchq.model.errors import DiskFault, ObjectDamaged, UsageError
-from patchq.pipeline.ground import Ground
+from patchq.pipeline.ground import Ground, branches_of
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.lock import lock_owner
 from patchq.queue.memory import MemoryQueue
 from patchq.report import logs
+
+DATABASE = "PATCHQ_DATABASE"
+_PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ class Site:
             named = config.queue.group
             problem = f"{where}: expected a group of this machine, got `{named}`"
             raise config_file.ConfigError([problem])
-        return config
+        return clustered(config)
 
     def _not_a_queue(self, config: Config) -> str | None:
         """Why the queue cannot be where the configuration has it, though a directory is there."""
@@ -70,6 +76,18 @@ class Site:
         if self.workdir is not None and queue.is_relative_to(self.workdir):
             queue = queue.relative_to(self.workdir)
             backup.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
+
+
+def clustered(config: Config) -> Config:
+    """The configuration, where there is a cluster with what follows from that: batches land on its
+    remote."""
+    if "cluster" not in config.given:
+        return config
+    shared = config.cluster
+    landing = config.landing.but(
+        remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
+    )
+    return config.but(landing=landing)
 
 
 def _group(config: Config) -> int | None:
@@ -99,11 +117,16 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
         site.keep_out_of_status(root)
     sharers = site.repo.commondir.stat().st_gid if sharing.is_on() else None
     directory.create(root, _group(config), sharers)
+    prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
     queue = DirectoryQueue(
         root,
         response_bytes=config.limits.response_bytes,
         settle_seconds=config.queue.settle_seconds,
-        is_known=lambda id: site.repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
+        # In a cluster the database gives the ids, and a worker may have records here of its own.
+        is_known=lambda id: (
+            "cluster" not in config.given
+            and site.repo.has_ref(*(prefix + id for prefix in prefixes))
+        ),
     )
     args.opened.callback(queue.close)
     return queue
@@ -121,10 +144,11 @@ def open_ground(args: Namespace, *, targeted: bool = False, writes: bool = False
     setup_log(args, config)
     repo, root = site.repo, site.home / config.queue.path
     target = default_target(repo, config, root)
-    target = _checked(repo, target) if targeted else target or ""
+    branches = branches_of(repo, root, config, target or "")
+    target = _checked(branches, target) if targeted else target or ""
     looks = not writes and not root.is_dir()
     queue = MemoryQueue() if looks else open_queue(args, site, config)
-    return Ground(repo, queue, root, config, target)
+    return Ground(repo, queue, root, config, target, branches=branches)
 
 
 def default_target(repo: Repository, config: Config, queue: Path) -> str | None:
@@ -138,14 +162,14 @@ def default_target(repo: Repository, config: Config, queue: Path) -> str | None:
     return config.target or (daemon and daemon.target) or repo.head_branch(repo.commondir)
 
 
-def _checked(repo: Repository, target: str | None) -> str:
+def _checked(branches: Branches, target: str | None) -> str:
     """The same branch; raises `UsageError` where batches cannot be for it."""
     if target is None:
         raise UsageError(
             "HEAD is on no branch that has a commit, so there is no default target",
             "check out a branch, or set `target` in .patchq.yaml",
         )
-    if _is_missing(repo, target):
+    if _is_missing(branches, target):
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )
@@ -157,11 +181,13 @@ def _checked(repo: Repository, target: str | None) -> str:
     return target
 
 
-def _is_missing(repo: Repository, target: str) -> bool:
+def _is_missing(branches: Branches, target: str) -> bool:
     """Whether there is no such branch; one whose commit cannot be read is there, and holds what is
     for it."""
     try:
-        return repo.branch_tip(target) is None
+        if branches.tip(target) is None and branches.remote:
+            branches.refresh()
+        return branches.tip(target) is None
     except ObjectDamaged:
         return False
 
@@ -170,4 +196,11 @@ def setup_log(args: Namespace, config: Config, file: Path | None = None) -> None
     """Send the log to standard error or to the file, in the configured form."""
     level = "debug" if args.verbose else "error" if args.quiet else config.log.level
     key = os.environ.get(config.llm.api_key_env or "", "")
-    logs.setup(level, config.log.format, file, [key])
+    found = _PASSWORD.search(database(config))
+    password = next(filter(None, found.groups()), "") if found else ""
+    logs.setup(level, config.log.format, file, [key, password, unquote(password)])
+
+
+def database(config: Config) -> str:
+    """The connection string of the cluster's database; empty where none is named."""
+    return config.cluster.database or os.environ.get(DATABASE, "")

@@ -124,7 +124,7 @@ def _response(args: Namespace, command: Command, target: str, said: Said) -> tup
     allowed = [world.target, *world.config.targets]
     if problem := stages.not_a_target(target, allowed):
         raise _refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
-    change = ranges.of_commit(world.repo, command.new, target)
+    change = ranges.of_commit(world, command.new, target)
     if not change.commits:
         raise UsageError(f"{target} has all of it already", "commit something, then push")
     if problem := handed_in.outsized(world, change):

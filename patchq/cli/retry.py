@@ -26,6 +26,7 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     several.only_one(args, "without")
     world = opening.open_world(args, targeted=False)
+    world.check_that_it_decides()
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)

@@ -14,6 +14,7 @@ from patchq.service.serve import drain
 
 def run(args: Namespace) -> int:
     world = opening.open_world(args)
+    world.check_that_it_decides()
     session = Session(args, world, partial(output.say, args), lasting=False)
     places.setup_log(args, world.config)
     with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run

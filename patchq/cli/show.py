@@ -33,11 +33,11 @@ def run(args: Namespace) -> int:
         return output.emit(args, pending.to_json(), output.pending(pending))
     report, note = batches.seen(ground, *batches.find(ground, args.id))
     if args.split:
-        files = comparison.rows_of(ground, report)
+        files, changes = comparison.rows_of(ground, report)
         if args.json:
             return output.emit(args, {"id": report["id"], "files": [asdict(one) for one in files]})
         if files:
-            screen.show(split.lines(files), ground.repo)
+            screen.show(split.lines(files, changes), ground.repo)
         else:
             _print(report["diff"], ground.repo)
     elif args.diff:

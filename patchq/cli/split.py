@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from shutil import get_terminal_size
 from unicodedata import east_asian_width
 
+from patchq.cli import syntax
 from patchq.cli.screen import Line, Styled, is_terminal, plain
+from patchq.model.values import FileChange
 from patchq.review.rows import Cell, FileRows, Row
-from patchq.text.quote import clip, visible
+from patchq.text.quote import clip, decode, visible
 
 _IN_A_PIPE = 160
 _LEAST = 60
 _NUMBER = 5
 _EDITS = 6
 _OLD, _NEW = "red", "green"
+_Runs = Sequence[Sequence[syntax.Run]]
+_Code = tuple[_Runs, _Runs]
+"""The runs of the lines of both sides."""
+_PLAIN: _Code = ((), ())
 
 
-def lines(files: Iterable[FileRows]) -> Iterator[Line]:
-    """The files, one after the other, as wide as the terminal is."""
+def lines(files: Iterable[FileRows], changes: Iterable[FileChange] = ()) -> Iterator[Line]:
+    """The files, one after the other, as wide as the terminal is; there the code of the `changes`
+    has its colours, where the extra `review` is installed."""
+    sides = {change.path: change for change in changes} if is_terminal() else {}
+    coloured = bool(sides) and syntax.offered()
     columns = get_terminal_size().columns if is_terminal() else _IN_A_PIPE
     width = (max(columns, _LEAST) - 2 * (_NUMBER + 1) - _EDITS) // 2
     for number, file in enumerate(files):
         yield from [plain("")] if number else []
         yield plain(_title(file), "bold")
+        code = _code(file, sides[file.path]) if coloured and file.path in sides else _PLAIN
         for row in file.rows:
-            yield from [_fold(row, width)] if row.kind == "fold" else _row(row, width)
+            yield from [_fold(row, width)] if row.kind == "fold" else _row(row, width, code)
+
+
+def _code(file: FileRows, change: FileChange) -> _Code:
+    old = syntax.lines(file.renamed_from or file.path, decode(change.before or b""))
+    return old, syntax.lines(file.path, decode(change.after or b""))
 
 
 def _title(file: FileRows) -> str:
     what = f"renamed from {file.renamed_from}" if file.renamed_from else file.what
     count = "binary" if file.binary else f"+{file.added} -{file.deleted}"
     edits = f"  edit {', '.join(file.edits)}" if file.edits else ""
-    return visible(f"{file.path}  {what}  {count}{edits}")
+    link = f"  {file.link}" if file.link else ""
+    return visible(f"{file.path}  {what}{link}  {count}{edits}")
 
 
 def _fold(row: Row, width: int) -> Line:
@@ -42,30 +58,34 @@ def _fold(row: Row, width: int) -> Line:
     return plain(f"{'':{_NUMBER}} {text}", "cyan")
 
 
-def _row(row: Row, width: int) -> Iterator[Line]:
-    old, new = _pieces(row, row.old, width, _OLD), _pieces(row, row.new, width, _NEW)
+def _row(row: Row, width: int, code: _Code) -> Iterator[Line]:
+    old = _pieces(row, row.old, width, _OLD, code[0])
+    new = _pieces(row, row.new, width, _NEW, code[1])
+    sides = (_OLD, _NEW) if row.kind != "same" and code != _PLAIN else ("dim", "dim")
     edits = clip(visible(",".join(row.edits)), _EDITS - 3)
     for number, (left, right) in enumerate(zip_longest(old, new)):
         between = f" {'' if number else edits:^{_EDITS - 2}} "
         yield (
-            _number(None if number else row.old),
+            _number(None if number else row.old, sides[0]),
             *(left or (Styled(" " * width),)),
             Styled(between, "cyan"),
-            _number(None if number else row.new),
+            _number(None if number else row.new, sides[1]),
             *_stripped(right or ()),
         )
 
 
-def _number(cell: Cell | None) -> Styled:
-    return Styled(f"{cell.line if cell else '':>{_NUMBER}} ", "dim")
+def _number(cell: Cell | None, style: str) -> Styled:
+    return Styled(f"{cell.line if cell else '':>{_NUMBER}} ", style)
 
 
-def _pieces(row: Row, cell: Cell | None, width: int, style: str) -> list[Line]:
+def _pieces(row: Row, cell: Cell | None, width: int, style: str, code: _Runs) -> list[Line]:
     """The cell's text in lines of `width` columns, with what only this side has marked."""
     if cell is None:
         return []
     style = style if row.kind != "same" else ""
     marked = {at for first, end in cell.marks for at in range(first, end)}
+    runs = code[cell.line - 1] if cell.line <= len(code) else ()
+    styles = syntax.styles(cell.text, runs)
     text = cell.text + ("" if cell.ended else " (no line end)")
     found: list[Line] = []
     line: list[Styled] = []
@@ -75,7 +95,8 @@ def _pieces(row: Row, cell: Cell | None, width: int, style: str) -> list[Line]:
         if used + columns > width:
             found.append(tuple(line))
             line, used = [], 0
-        line.append(Styled(char, f"{style} reverse".strip() if at in marked else style))
+        own = (styles[at] if at < len(styles) else "") or style
+        line.append(Styled(char, f"{own} reverse".strip() if at in marked else own))
         used += columns
     found.append((*line, Styled(" " * (width - used))))
     return [_joined(some) for some in found]

@@ -17,13 +17,14 @@ from patchq.text.quote import clip, visible
 _KINDS = {
     "verdict": "verdicts",
     "decision": "decisions",
+    "revert": "reverts",
     "match": "matches",
     "edit": "edits",
     "reason": "refusals",
     "correction": "corrections",
     "attempt": "attempts",
 }
-_OF_EDITS = ("match", "edit", "correction")
+_OF_EDITS = ("match", "edit", "correction", "revert")
 """What is counted for each format; the rest is of whole responses."""
 
 

@@ -13,7 +13,6 @@ from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
 from patchq.git import records
-from patchq.git.checkout import busy
 from patchq.model.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.model.report import (
     PENDING_CONFLICT,
@@ -23,7 +22,7 @@ from patchq.model.report import (
     has_commit,
     waits_for_its_agent,
 )
-from patchq.pipeline import dependencies, traces
+from patchq.pipeline import dependencies, stacks, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.rebase.lines import in_words
 from patchq.pipeline.traces import Sighting
@@ -96,7 +95,7 @@ def overview(
     """How the queue stands, as `status --json` has it: of what is held and of what waits for
     review those of this state that are wanted, at most `limit` of each, and how many there are."""
     owner = lock_owner(ground.queue_root)
-    doing = busy(ground.repo, ground.target) if ground.target else None
+    doing = ground.branches.busy(ground.target) if ground.target else None
     needs = dependencies.held(ground)
     held = [claim.id for claim in ground.queue.held() if claim.id]
     if wanted.reads_all:
@@ -110,6 +109,7 @@ def overview(
     counts.update({"proposed": others} if others else {})
     return {
         "target": ground.target or None,
+        "remote": ground.branches.remote,
         "mode": ground.config.mode,
         "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)}
         if owner
@@ -122,7 +122,7 @@ def overview(
             for found in (
                 *beside.ended(ground.queue_root),
                 *beside.short(ground.repo.commondir, ground.queue_root),
-                *beside.work_trees(ground.repo),
+                *(beside.work_trees(ground.repo) if ground.branches.remote is None else ()),
                 *beside.noted(ground.queue_root, ground.config),
             )
         ],
@@ -130,13 +130,7 @@ def overview(
         "left_out": {"held": len(held[limit:]) if limit else 0, "waiting": others},
         "branches": _branches(ground),
         "held": [_held(id, needs, ground) for id in held[:limit]],
-        "waiting": sorted(
-            (
-                _waiting(report, seen, proposals, needs, comparison.risk_of(ground, report))
-                for report, seen in waiting
-            ),
-            key=lambda one: one["waits_for"] == "agent",
-        ),
+        "waiting": _all_waiting(waiting, proposals, needs, ground),
     }
 
 
@@ -235,8 +229,33 @@ def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
     }
 
 
+def _all_waiting(
+    waiting: Sequence[tuple[Report, Sighting]], there: _Proposals, needs: Needs, ground: Ground
+) -> list[dict[str, Any]]:
+    """What waits, those of a stack together; what waits for its agent comes last."""
+    sightings = {report["id"]: seen for report, seen in waiting}
+    carries: dict[str, list[str]] = {}
+    for report, _ in waiting:
+        if on := _on(report):
+            carries.setdefault(on, []).append(report["id"])
+    found = []
+    for report in stacks.in_order(report for report, _ in waiting):
+        id, risk = report["id"], comparison.risk_of(ground, report)
+        found.append(_waiting(report, sightings[id], there, needs, risk, carries.get(id, [])))
+    return sorted(found, key=lambda one: one["waits_for"] == "agent")
+
+
+def _on(report: Report) -> str | None:
+    return report["stands_on"]["batch"] if report["stands_on"] else None
+
+
 def _waiting(
-    report: Report, seen: Sighting, there: _Proposals, needs: Needs, risk: Risk
+    report: Report,
+    seen: Sighting,
+    there: _Proposals,
+    needs: Needs,
+    risk: Risk,
+    carries: Sequence[str],
 ) -> dict[str, Any]:
     return {
         "id": report["id"],
@@ -260,6 +279,8 @@ def _waiting(
             and (other := p["conflicts_with"])
             and other["batch"] in there
         ],
+        "stands_on": report["stands_on"] if _on(report) in there else None,
+        "carries": carries,
         "waited_for_by": _waited_for_by(report["id"], needs),
     }
 
@@ -276,7 +297,8 @@ def _lines(answer: Mapping[str, Any], room: int | None, by_risk: bool) -> Iterat
     """For people; of the batches what `room` lines hold, if that is bounded."""
     daemon = answer["daemon"]
     runs = f"runs since {daemon['since']}, process {daemon['pid']}" if daemon else "does not run"
-    target = f"{answer['target'] or 'none: HEAD is on no branch'} ({answer['mode']} mode)"
+    place = f" on {answer['remote']}" if answer["remote"] else ""
+    target = f"{answer['target'] or 'none: HEAD is on no branch'}{place} ({answer['mode']} mode)"
     busy = f", busy: a work tree is {answer['busy']}" if answer["busy"] else ""
     head: list[Line] = [
         screen.plain(f"daemon   {runs}"),
@@ -353,6 +375,8 @@ def _waiting_lines(batches: Sequence[Mapping[str, Any]], by_risk: bool) -> Itera
             line,
             *(_risk_lines(batch["risk"]) if by_risk else ()),
             *_edge("needs a retry:", [retry] if retry else []),
+            *_edge("stands on", [batch["stands_on"]["batch"]] if batch["stands_on"] else []),
+            *_edge("carries", batch["carries"]),
             *_edge("collides with", [_place(other) for other in batch["collides"]]),
             *_edge("waited for by", batch["waited_for_by"]),
         ]

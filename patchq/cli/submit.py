@@ -73,6 +73,8 @@ def run(args: Namespace) -> int:
             "name a file, - for standard input, or --branch, --range or --worktree",
         )
     data, name = arguments.read_response(args.file)
+    if not data:  # the queue would wait for what its writer has still to write
+        raise UsageError(f"the response is empty: {name}", "see `patchq formats` for what to send")
     keys = {key: getattr(args, key) for key in _KEYS}
     id, suffix = None, REQUEST
     if not name.endswith(REQUEST):

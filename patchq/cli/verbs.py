@@ -28,6 +28,8 @@ VERBS = {
     "stats": "count verdicts, match rungs and reasons",
     "hooks": "list the shipped hooks, put them to work, or take them away again",
     "instructions": "print what teaches an agent to feed patchq and to read its report",
+    "worker": "decide on what a cluster's machines submit, and land it on the shared remote",
+    "cluster": "the database that carries the queue of many machines",
     "mcp": "serve the queue as tools, to agents that speak MCP",
     "config": "check the configuration, or print a sample or its JSON schema",
     "completion": "print what a shell needs to complete patchq's words",

@@ -17,14 +17,15 @@ from patchq.cli.arguments import edit_ids
 from patchq.git import records
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
-from patchq.pipeline import traces
+from patchq.pipeline import stacks, traces
 from patchq.pipeline.world import World
-from patchq.review import comment_file, comparison, decide
+from patchq.review import comment_file, comparison, decide, stacked
 from patchq.review.decide import Decided
 from patchq.review.send_back import send_back
 from patchq.text.quote import visible
 
 _ANSWERS = "[a]ccept, accept [o]nly some edits, send [b]ack, [d]iscard, [s]kip, [q]uit: "
+_IN_A_STACK = f"accept the s[t]ack, {_ANSWERS}"
 _HOW = "Lines like `path:12: text` or `edit 2: text`, or text in general; an empty line ends it."
 Ask = Callable[[str], str]
 """Asks a question, and returns the line that answers it; raises `WalkEnds` where input ends."""
@@ -75,23 +76,26 @@ class Walk:
 
     def _waiting(self) -> list[str]:
         found = [
-            (comparison.risk_of(self.world, report).order, report["id"])
+            report
             for report in traces.waiting(self.world)
             if traces.observe(self.world, report).state == "proposed"
             and not waits_for_its_agent(report)
         ]
-        return [id for _, id in sorted(found, key=lambda one: (*(-n for n in one[0]), one[1]))]
+        order = {it["id"]: comparison.risk_of(self.world, it).order for it in found}
+        found.sort(key=lambda it: (*(-number for number in order[it["id"]]), it["id"]))
+        return [report["id"] for report in stacks.in_order(found)]
 
     def _one(self, id: str) -> bool:
         """Show a proposal and ask; whether it is to be shown again."""
         report = self.world.queue.load(id)
-        seen = self.world.repo.branch_tip(records.branch(id))
+        seen = self.world.branches.tip(records.branch(id))
         if report is None or report["state"] != "proposed" or seen is None:
             print(visible(f"{id} does not wait any more"))
             return False
         self._show(report)
         while True:
-            answer = self.ask(_ANSWERS).strip().lower()[:1]
+            question = _IN_A_STACK if report["stands_on"] else _ANSWERS
+            answer = self.ask(question).strip().lower()[:1]
             try:
                 if answer == "q":
                     raise WalkEnds
@@ -107,15 +111,18 @@ class Walk:
         lines = [visible(report["id"]), *listing.heading(report), listing.risk_line(risk)]
         lines += [visible(f"{'warning':<10} {text}") for text in _warnings(report)]
         print("\n".join(lines))
-        files = comparison.rows_of(self.world, report)
+        files, changes = comparison.rows_of(self.world, report)
         if files:
             # Not through a pager: the question stands below what it is about.
-            screen.show(split.lines(files), None, paged=False)
+            screen.show(split.lines(files, changes), None, paged=False)
         else:
             print(visible(report["diff"], keep="\n\t"))
 
     def land(self, report: Report, seen: str) -> bool:
         return self._told(decide.accept(self.world, report["id"], seen=seen))
+
+    def land_stack(self, report: Report, seen: str) -> bool:
+        return self._told(stacked.accept(self.world, report["id"], seen=seen))
 
     def land_some(self, report: Report, seen: str) -> bool:
         ids = ", ".join(edit["id"] for edit in report["edits"])
@@ -154,6 +161,7 @@ class Walk:
 
 _DEEDS: dict[str, Callable[[Walk, Report, str], bool]] = {
     "a": Walk.land,
+    "t": Walk.land_stack,
     "o": Walk.land_some,
     "b": Walk.ask_for_changes,
     "d": Walk.take_away,

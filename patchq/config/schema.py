@@ -278,6 +278,16 @@ class Worktree(Section):
     backup: Annotated[Flag, "keep a `.bak` copy of files that are updated"] = False
 
 
+class Landing(Section):
+    remote: Annotated[
+        str | None,
+        maybe(matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a remote, as `git remote` has")),
+        "the remote that batches land on, by a push; default: the branches of this repository",
+    ] = None
+    poll_seconds: Annotated[Seconds, "time between two looks at an idle remote"] = 5.0
+    push_timeout_seconds: Annotated[Seconds, "the longest that a push or a fetch may take"] = 60.0
+
+
 class Llm(Section):
     base_url: Annotated[
         str | None, maybe(matching(r"https?://[^\s/]+\S*", "an http(s) address"))
@@ -296,6 +306,21 @@ class Stats(Section):
 
 class Review(Section):
     port: Annotated[int, PORT, "of the page on this machine; 0: any that is free"] = 8326
+
+
+class Cluster(Section):
+    """Many machines; without the section, one does everything."""
+
+    database: Annotated[MaybeText, "the queue's; default: what PATCHQ_DATABASE says"] = None
+    remote: Annotated[Text, "the repository in which batches land"] = "origin"
+    lanes: Annotated[
+        tuple[str, ...],
+        ListOf(matching(r"(?!-)[^\s~^:\\]+", "a pattern of branch names")),
+        "branches that workers of this machine land on",
+    ] = ("*",)
+    poll_seconds: Annotated[Seconds, "time between two looks at the database"] = 0.25
+    takeover_seconds: Annotated[Seconds, "after that a silent worker counts as frozen"] = 10.0
+    push_timeout_seconds: Annotated[Seconds, "for one push"] = 60.0
 
 
 class Log(Section):
@@ -336,8 +361,10 @@ class Config(Section):
     git_hooks: Flag = False
     commit: Commit = Commit()
     worktree: Worktree = Worktree()
+    landing: Landing = Landing()
     confirm: Annotated[Flag, "ask before each batch; without a terminal: propose"] = False
     llm: Llm = Llm()
     stats: Stats = Stats()
     review: Review = Review()
+    cluster: Cluster = Cluster()
     log: Log = Log()

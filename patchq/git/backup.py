@@ -20,12 +20,12 @@ _ESCAPED = r"\\\1"
 
 
 def keep(commondir: Path, workdir: Path, paths: Iterable[str]) -> list[Path]:
-    """Copy those of the paths (relative to the work tree) that are files now; the copies.
+    """Copy those of the paths (relative to the work tree) that are files or links now; the copies.
 
     They are there, but not flushed, on return.  No copy takes one of the paths.
     """
     places = {path: workdir / path for path in sorted(set(paths))}
-    there = [path for path, at in places.items() if at.is_file() and not at.is_symlink()]
+    there = [path for path, at in places.items() if at.is_symlink() or at.is_file()]
     exclude(commondir, [f"/{_SPECIAL.sub(_ESCAPED, path)}.bak*" for path in there])
     try:
         return [_copy(places[path], places.values()) for path in there]
@@ -51,6 +51,11 @@ def _copy(place: Path, reserved: Container[Path]) -> Path:
         copy = place.with_name(f"{place.name}.bak" + (f".{number}" if number > 1 else ""))
         if copy in reserved:
             continue
+        if place.is_symlink():
+            if os.path.lexists(copy):
+                continue
+            copy.symlink_to(os.readlink(place))
+            return copy
         try:
             fd = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:

@@ -20,8 +20,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from patchq.git import files
 from patchq.git.command import QUIET, Git, plain_environment
-from patchq.git.objects import BLOB, Leaf, is_regular, object_id
+from patchq.git.objects import BLOB, LINK, Leaf, is_blob, object_id
 from patchq.git.reffiles import heads
 from patchq.git.repository import Repository
 
@@ -167,7 +168,7 @@ def dirty(
     unsure = []
     for path in touched:
         leaf = checkout.repo.leaf(root, path)
-        leaf = leaf if leaf and is_regular(leaf[0]) else None
+        leaf = leaf if leaf and is_blob(leaf[0]) else None
         if not same_entry(index.get(path), leaf) or (
             leaf is None and _occupied(checkout.workdir, path, touched)
         ):
@@ -227,14 +228,20 @@ def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
     if entry is None or leaf is None:
         return entry is None and leaf is None
     tag, mode, oid = entry
-    return tag == "H" and oid == leaf[1] and is_regular(mode) and not (mode ^ leaf[0]) & 0o100
+    alike = (mode ^ leaf[0]) & 0o170100 == 0
+    return tag == "H" and oid == leaf[1] and is_blob(mode) and alike
 
 
 def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
-    """Whether the file is, byte for byte and executable or not, what the leaf says."""
+    """Whether the file is, byte for byte and executable or not, what the leaf says, or the link
+    leads there; none is followed."""
     place = workdir / path
     try:
         status = place.lstat()
+        if leaf[0] == LINK:
+            target = os.fsencode(os.readlink(place)) if stat.S_ISLNK(status.st_mode) else None
+            same = target is not None and object_id(BLOB, target) == leaf[1]
+            return same and obstacle(workdir, path) is None
         if not stat.S_ISREG(status.st_mode) or (status.st_mode ^ leaf[0]) & 0o100:
             return False
         return obstacle(workdir, path) is None and object_id(BLOB, place.read_bytes()) == leaf[1]
@@ -274,8 +281,14 @@ def _occupied(workdir: Path, path: str, touched: Collection[str]) -> bool:
     place = workdir / path
     if place.is_symlink() or not place.is_dir():
         return os.path.lexists(place)
-    inside = (Path(where, name) for where, _, names in os.walk(place) for name in names)
-    return any(str(file.relative_to(workdir)) not in touched for file in inside)
+    return any(str(file.relative_to(workdir)) not in touched for file in files_below(place))
+
+
+def files_below(directory: Path) -> Iterator[Path]:
+    """The files and links of a directory, and of those in it; none is followed."""
+    for where, below, names in os.walk(directory):
+        yield from (Path(where, name) for name in names)
+        yield from (link for name in below if (link := Path(where, name)).is_symlink())
 
 
 def workdir_of(repo: Repository, gitdir: Path) -> Path | None:
@@ -288,11 +301,11 @@ def workdir_of(repo: Repository, gitdir: Path) -> Path | None:
 
 
 def _lines(gitdir: Path, *names: str) -> list[str]:
-    return [line.strip() for name in names for line in _text(gitdir / name).split("\n")]
+    return [line.strip() for name in names for line in _text(f"{gitdir}/{name}").split("\n")]
 
 
-def _text(path: Path) -> str:
+def _text(path: str | Path) -> str:
     try:
-        return os.fsdecode(path.read_bytes()).strip()
+        return os.fsdecode(files.content(path)).strip()
     except (FileNotFoundError, NotADirectoryError):
         return ""

@@ -30,6 +30,7 @@ from patchq.git.command import (
     version,
 )
 from patchq.git.repository import Repository, fault, unreadable
+from patchq.model.errors import Fault
 from patchq.model.values import FileChange, LineHunk
 
 _SECONDS = 60.0
@@ -37,6 +38,41 @@ _KIND = re.compile(r"CONFLICT \([^)]*\)")
 _CONTENT = "CONFLICT (contents)"
 _ALIKE = 50
 """The least share of a renamed file that it keeps, in percent, as git has it."""
+
+
+_MOST_PATHS = 500
+"""More are no fewer words than reading every commit's trees."""
+
+
+def touching(
+    repo: Repository, commits: Sequence[str], paths: Sequence[str]
+) -> dict[str, set[str]] | None:
+    """Which of the commits change something at or below the paths, and what; None where git cannot
+    tell.  It reads many commits in the time in which a few are read here."""
+    if not paths or len(paths) > _MOST_PATHS:
+        return None
+    git = Git(
+        plain_environment(GIT_DIR=str(repo.commondir)),
+        ("--literal-pathspecs", "--no-replace-objects"),
+        repo.commondir,
+        seconds=_SECONDS,
+    )
+    words = ("diff-tree", "--stdin", "-m", "-r", "-z", "--name-only", "--no-renames", "--", *paths)
+    try:
+        done = git.run(*words, stdin="".join(f"{oid}\n" for oid in commits).encode())
+    except (Fault, OSError, subprocess.SubprocessError):
+        return None
+    if done.returncode:
+        return None
+    found: dict[str, set[str]] = {}
+    asked, there = set(commits), set[str]()
+    for token in done.stdout.decode("utf-8", "surrogateescape").split("\0"):
+        oid = token[:40]
+        if oid in asked and token[40:] in ("", "\n"):
+            there = found.setdefault(oid, set())
+        elif token:
+            there.add(token)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +171,11 @@ def _range(start: int, count: int) -> tuple[int, int]:
 def with_renames(
     repo: Repository, changes: Sequence[FileChange], old: str, new: str
 ) -> tuple[FileChange, ...]:
-    """The changes between the commits `old` and `new`, what git takes for a rename as one."""
-    gone = {change.path: change for change in changes if change.after is None}
-    come = {change.path: change for change in changes if change.before is None}
+    """The changes between the commits `old` and `new`, what git takes for a rename as one; a link
+    that was renamed is one that goes and one that comes."""
+    files = [change for change in changes if not change.link]
+    gone = {change.path: change for change in files if change.after is None}
+    come = {change.path: change for change in files if change.before is None}
     if not (gone and come):
         return tuple(changes)
     before, after = (repo.raw_repository[repo.tree(commit).root] for commit in (old, new))

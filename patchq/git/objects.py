@@ -37,7 +37,11 @@ _TREES, _NO_FILES = (b"40000", b"040000"), (b"120000", b"160000")
 
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
-_WHOLE_ITEM = re.compile(rb"[0-7]+ [^\0]+\0.{20}", re.DOTALL)
+_MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
+_MOST_ENTRIES = 1 << 15
+"""Of all trees together that are kept."""
+Items = Mapping[bytes, bytes]
+"""A tree's entries by their names, each as it stands in the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,11 @@ def is_regular(mode: int) -> bool:
     return mode & 0o170000 == 0o100000
 
 
+def is_blob(mode: int) -> bool:
+    """Whether a blob has what stands there: a file, or a symbolic link."""
+    return is_regular(mode) or mode == LINK
+
+
 def parse_tree(raw: bytes) -> dict[str, Leaf]:
     """The entries of a tree object, subdirectories included; odd bytes as surrogates."""
     return dict(tree_items(raw))
@@ -110,30 +119,91 @@ def tree_items(raw: bytes) -> Iterator[tuple[str, Leaf]]:
     """The same entries, read one by one."""
     for item in _ITEM.finditer(raw):
         mode, name, oid = item.groups()
-        yield name.decode("utf-8", "surrogateescape"), (int(mode, 8), oid.hex())
+        yield _text(name), (int(mode, 8), oid.hex())
+
+
+class Trees:
+    """Trees by their ids.  The last ones are kept, by what they hold: a commit shares most of its
+    directories with the one before it, and one that is made of another nearly all of its entries.
+
+    `read` gives a tree's bytes.
+    """
+
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        self._read = read
+        self._kept: dict[str, Items] = {}
+        self._entries = 0
+
+    def items(self, oid: str | None) -> Items:
+        """What the tree holds; None is an empty one."""
+        if oid is None:
+            return {}
+        items = self._kept.get(oid)
+        if items is None:
+            items = {name: item for item, name in _NAMED_ITEM.findall(self._read(oid))}
+            self.keep(oid, items)
+        return items
+
+    def keep(self, oid: str, items: Items) -> None:
+        if self._entries >= _MOST_ENTRIES:
+            self.clear()
+        self._kept[oid] = items
+        self._entries += len(items)
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._entries = 0
+
+    def leaf(self, root: str, path: str) -> Leaf | None:
+        """Mode and id of what stands at `path`, a directory too, which may end in a slash."""
+        try:
+            *parents, name = path.encode("utf-8", "surrogateescape").split(b"/")
+        except UnicodeEncodeError:  # no name of a file
+            return None
+        slashed = bool(parents) and not name
+        if slashed:
+            *parents, name = parents
+        tree = root
+        for parent in parents:
+            item = self.items(tree).get(parent, b"")
+            if not _is_tree(item):
+                return None
+            tree = item[-20:].hex()
+        item = self.items(tree).get(name, b"")
+        if not item or (slashed and not _is_tree(item)):
+            return None
+        return _usual_mode(item), item[-20:].hex()
+
+
+def _usual_mode(item: bytes) -> int:
+    """The mode of an entry; of those that git does not write any more, the one that it reads."""
+    digits = item.partition(b" ")[0]
+    if mode := _MODES.get(digits):
+        return mode
+    mode = int(digits, 8)
+    kind = mode & 0o170000
+    if kind == TREE:
+        return TREE
+    if mode & 0o111:
+        return EXECUTABLE
+    return kind if kind in (SUBMODULE, LINK) else FILE
 
 
 def graft(
-    read: Callable[[str], bytes],
-    keep: Callable[[bytes, str | None], str],
-    base: str | None,
-    node: Node,
+    trees: Trees, keep: Callable[[bytes, str | None], str], base: str | None, node: Node
 ) -> str | None:
     """The id of the tree `base` (None: empty) with the changes; None when nothing is left in it.
 
-    `read` gives a tree's bytes, `keep` stores them, made of the tree with that id, and gives their
-    own.  What does not change stays byte for byte.  `RepositoryFault` for a new name that no file
-    can have.
+    `keep` stores a tree's bytes, made of the tree with that id, and gives their own.  What does not
+    change stays byte for byte.  `RepositoryFault` for a new name that no file can have.
     """
-    items: dict[bytes, bytes] = {
-        name: item for item, name in _NAMED_ITEM.findall(read(base) if base else b"")
-    }
+    items = dict(trees.items(base))
     moved = False
     for name, child in node.items():
         key = name.encode("utf-8", "surrogateescape")
         there = items.get(key, b"")
         if isinstance(child, dict):
-            below = graft(read, keep, there[-20:].hex() if _is_tree(there) else None, child)
+            below = graft(trees, keep, there[-20:].hex() if _is_tree(there) else None, child)
             child = (TREE, below) if below else None
         if child is None:
             items.pop(key, None)
@@ -142,13 +212,18 @@ def graft(
             raise RepositoryFault(f"{name!r} cannot be the name of a file")
         items[key] = item = b"%o %b\0%b" % (child[0], key, bytes.fromhex(child[1]))
         moved = moved or not there or _is_tree(there) != _is_tree(item)
-    ordered = sorted(items.values(), key=_place) if moved else [*items.values()]
-    return keep(b"".join(ordered), base) if ordered else None
+    if not items:
+        return None
+    if moved:
+        items = dict(sorted(items.items(), key=_place))
+    made = keep(b"".join(items.values()), base)
+    trees.keep(made, items)
+    return made
 
 
-def _place(item: bytes) -> bytes:
+def _place(entry: tuple[bytes, bytes]) -> bytes:
     """What git sorts a tree's entry by: its name, a directory's with a slash."""
-    name = item[item.index(b" ") + 1 : -21]
+    name, item = entry
     return name + b"/" if _is_tree(item) else name
 
 
@@ -165,26 +240,34 @@ def referred(kind: int, raw: bytes) -> list[str]:
 
 
 def differences(
-    read: Callable[[str], bytes], old: str | None, new: str | None, prefix: str = ""
+    trees: Trees, old: str | None, new: str | None, prefix: str = ""
 ) -> dict[str, tuple[Leaf | None, Leaf | None]]:
     """Path -> (before, after) for every file that differs between two trees.
 
-    `old` and `new` are ids of trees (None: empty), `read` gives a tree's bytes.  Renames are a
-    deletion and a creation.
+    `old` and `new` are ids of trees (None: empty).  Renames are a deletion and a creation.
     """
     if old == new:
         return {}
-    olds, news = (set(_WHOLE_ITEM.findall(read(tree))) if tree else set() for tree in (old, new))
-    before, after = (parse_tree(b"".join(items)) for items in (olds - news, news - olds))
+    olds, news = trees.items(old), trees.items(new)
+    changed = [name for name, item in news.items() if olds.get(name) != item]
+    changed += [name for name in olds if name not in news]
     found: dict[str, tuple[Leaf | None, Leaf | None]] = {}
-    for name in sorted(before.keys() | after.keys()):
-        sides = before.get(name), after.get(name)
+    for name, path in sorted((_text(name), name) for name in changed):
+        sides = _leaf(olds.get(path)), _leaf(news.get(path))
         was, now = (side[1] if side and side[0] == TREE else None for side in sides)
-        found |= differences(read, was, now, f"{prefix}{name}/")
+        found |= differences(trees, was, now, f"{prefix}{name}/")
         left, right = (side if side and side[0] != TREE else None for side in sides)
         if left != right:
             found[prefix + name] = left, right
     return found
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _leaf(item: bytes | None) -> Leaf | None:
+    return (int(item.partition(b" ")[0], 8), item[-20:].hex()) if item else None
 
 
 class Modes(TypedDict):
@@ -192,14 +275,31 @@ class Modes(TypedDict):
 
     executable: bool
     was_executable: bool | None
+    link: bool
+    was_link: bool | None
 
 
 def modes(before: Leaf | None, after: Leaf | None) -> Modes:
-    """Whether a file is executable, or was before it went; and whether it was, if that changes."""
-    was, now = (leaf and leaf[0] & 0o111 > 0 for leaf in (before, after))
-    if was is None or now is None:
-        return {"executable": bool(now or was), "was_executable": None}
-    return {"executable": now, "was_executable": was if was != now else None}
+    """Whether a file is executable or a link, or was before it went; and whether it was, if that
+    changes.  Of what becomes a link, or was one, nobody asks whether it was executable."""
+    bits = [leaf and leaf[0] & 0o111 > 0 for leaf in (before, after)]
+    links = [leaf and leaf[0] == LINK for leaf in (before, after)]
+    if before is None or after is None:
+        return {
+            "executable": any(bits), "was_executable": None, "link": any(links), "was_link": None
+        }  # fmt: skip
+    turned = links[0] != links[1]
+    return {
+        "executable": bool(bits[1]),
+        "was_executable": bits[0] if bits[0] != bits[1] and not turned else None,
+        "link": bool(links[1]),
+        "was_link": links[0] if turned else None,
+    }
+
+
+def mode_of(change: FileChange) -> int:
+    """The mode of what the change leaves."""
+    return LINK if change.link else EXECUTABLE if change.executable else FILE
 
 
 def leaves(
@@ -226,14 +326,14 @@ def leaves(
         was = file(change.renamed_from or change.path)
         expected = None if change.before is None else object_id(BLOB, change.before)
         covered = change.renamed_from and change.path not in gone and file(change.path)
-        if (was[1] if was else None) != expected or covered:
+        other = was is not None and (was[0] == LINK) != change.from_link
+        if (was[1] if was else None) != expected or covered or other:
             raise RepositoryFault(f"{change.path} is not what the changes were made for")
         if change.after is None:
             continue
         if found.get(change.path):
             raise RepositoryFault(f"{change.path} is written twice")
-        mode = EXECUTABLE if change.executable else FILE
-        found[change.path] = mode, blob(change.after, was[1] if was else None)
+        found[change.path] = mode_of(change), blob(change.after, was[1] if was else None)
     return found
 
 

@@ -15,6 +15,8 @@ DISCARDED = OWN + "discarded/"
 """The id follows behind each of these four."""
 PUBLISHED = OWN + "published/"
 """Behind it the remote and the id: what `hooks/publish` pushed."""
+REMOTES = "refs/remotes/"
+"""Behind it a remote and a branch: what was fetched of it."""
 NOTES = "refs/notes/patchq"
 BY_ID = (BRANCHES, WAITING, LANDED, DISCARDED)
 """Where an id that was ever given to a commit is found, whatever the queue remembers."""
@@ -23,6 +25,11 @@ BY_ID = (BRANCHES, WAITING, LANDED, DISCARDED)
 def branch(id: str) -> str:
     """The batch's branch, as git's commands name it."""
     return f"patchq/{id}"
+
+
+def fetched(remote: str | None) -> tuple[str, ...]:
+    """What stands before the ids of the proposals on a remote, as they were fetched."""
+    return (f"{REMOTES}{remote}/patchq/",) if remote else ()
 
 
 def is_branch(name: str) -> bool:

@@ -102,9 +102,9 @@ def ref_names(commondir: Path, prefix: str) -> list[str]:
 
 def loose_names(commondir: Path, prefix: str) -> list[str]:
     """The full names of those that have a file of their own, or seem to."""
-    top = commondir / prefix
+    top = f"{commondir}/{prefix}".rstrip("/")
     return [
-        prefix + os.path.relpath(os.path.join(where, name), top)
+        prefix + f"{where}/{name}"[len(top) + 1 :]
         for where, _, names in os.walk(top)
         for name in names
         if not name.endswith(".lock")
@@ -115,8 +115,11 @@ def _loose(commondir: Path, name: str) -> str | None:
     """As git reads it: digits in either case, and after a space whatever there is."""
     path = f"{commondir}/{name}"
     try:
-        with files.opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
             text = os.read(fd, _BLOCK)
+        finally:
+            os.close(fd)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:
@@ -335,7 +338,7 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
 
 def head_target(gitdir: Path) -> str:
     """The full name of the ref that HEAD stands for there; empty when detached."""
-    text = os.fsdecode((gitdir / "HEAD").read_bytes())
+    text = os.fsdecode(files.content(f"{gitdir}/HEAD"))
     return text[4:].strip() if text.startswith("ref:") else ""
 
 

@@ -29,14 +29,13 @@ from patchq.git.sharing import beside, make_directory
 from patchq.model.errors import Busy, DiskFault, ObjectsGone, RepositoryFault
 
 _SUFFIX = ".ref"
-MOST_LOOSE = 16
 _NULL = "0" * 40
 MANY = 16
 """Records that are made at once go to `packed-refs` at once."""
 MOST_LOOSE = 80
-"""Fewer of patchq's own refs than these have a file of their own."""
+"""Of patchq's own refs fewer than these have a file of their own."""
 _PACKED = (records.OWN, records.BRANCHES)
-_OURS = ("refs/heads/", records.OWN, records.NOTES)
+_OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -42,9 +41,11 @@ from patchq.git.objects import (
     Identity,
     Leaf,
     Role,
+    Trees,
     differences,
     file_paths,
     graft,
+    is_blob,
     is_regular,
     leaves,
     make_identity,
@@ -63,6 +64,7 @@ Sign = Callable[[bytes, Identity], bytes]
 """Gives a commit object's bytes, made by this committer, with a signature, if one is wanted."""
 
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
+_BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
 CACHE_BYTES = 32 << 20
@@ -116,9 +118,8 @@ class Repository:
         self.raw_repository = repo
         """libgit2's own handle, for the other modules of this package."""
         self._listed: tuple[str, Listing] | None = None
-        self._leaves: dict[tuple[str, str], Leaf | None] = {}
-        """What stands at the paths that were asked for last, by the trees."""
-        self._trees: dict[str, str] = {}
+        self._trees = Trees(self._tree_bytes)
+        self._roots: dict[str, str] = {}
         """The trees of the commits that were asked for last."""
         self.unwritten = Unwritten()
         """The objects that no file has yet."""
@@ -132,7 +133,7 @@ class Repository:
         self.bare = repo.is_bare
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
-        self._attribute_files = (self.commondir / "info/attributes", Path(users).expanduser())
+        self._attribute_files = (f"{self.commondir}/info/attributes", os.path.expanduser(users))
         self.renew()
 
     def renew(self) -> None:
@@ -143,8 +144,8 @@ class Repository:
         store.add_backend(self.unwritten.backend(), _FIRST)
         if self.borrowed is not None:
             store.add_disk_alternate(str(self.borrowed))
-        self._leaves.clear()
         self._trees.clear()
+        self._roots.clear()
         for handle in (self.raw_repository, self._bare_memory):
             handle.free()
             handle.set_odb(store)
@@ -238,7 +239,11 @@ class Repository:
 
     def branch_tip(self, name: str) -> str | None:
         """The commit of `refs/heads/<name>`; None if it is missing or not a plain branch."""
-        tip = self.ref_target(f"refs/heads/{name}")
+        return self.tip(f"refs/heads/{name}")
+
+    def tip(self, fullname: str) -> str | None:
+        """The commit that a ref is on; None if it is missing, symbolic, or on something else."""
+        tip = self.ref_target(fullname)
         return tip if tip and isinstance(self._object(tip), pygit2.Commit) else None
 
     def refs(self, prefix: str) -> dict[str, str]:
@@ -268,12 +273,12 @@ class Repository:
             return None
 
     def tree(self, commit: str) -> CommitTree:
-        root = self._trees.get(commit)
+        root = self._roots.get(commit)
         if root is None:
             root = str(self._commit(commit).tree_id)
-            if len(self._trees) >= _MOST_KNOWN:
-                self._trees.clear()
-            self._trees[commit] = root
+            if len(self._roots) >= _MOST_KNOWN:
+                self._roots.clear()
+            self._roots[commit] = root
         return CommitTree(self, commit, root)
 
     def message(self, commit: str) -> str:
@@ -318,20 +323,22 @@ class Repository:
 
     def changes(self, old: str, new: str) -> dict[str, tuple[Leaf | None, Leaf | None]]:
         """Path -> (before, after), modes and ids, between the trees of two commits."""
-        return differences(self.raw, self.tree(old).root, self.tree(new).root)
+        return differences(self._trees, self.tree(old).root, self.tree(new).root)
 
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
-        """What happened to regular files between two commits; a rename is a deletion and a
-        creation."""
+        """What happened to files and links between two commits; a rename is a deletion and a
+        creation, and of a submodule nothing is told."""
+        return tuple(self.as_changes(self.changes(old, new)))
 
-        def content(leaf: Leaf | None) -> bytes | None:
-            return self.raw(leaf[1]) if leaf and is_regular(leaf[0]) else None
-
-        changes = (
-            FileChange(path, content(before), content(after), **modes(before, after))
-            for path, (before, after) in self.changes(old, new).items()
-        )
-        return tuple(c for c in changes if c.before is not None or c.after is not None)
+    def as_changes(
+        self, sides: Mapping[str, tuple[Leaf | None, Leaf | None]]
+    ) -> Iterator[FileChange]:
+        """The same of changes by path."""
+        for path, both in sides.items():
+            before, after = (leaf if leaf and is_blob(leaf[0]) else None for leaf in both)
+            was, now = (self.raw(leaf[1]) if leaf else None for leaf in (before, after))
+            if before or after:
+                yield FileChange(path, was, now, **modes(before, after))
 
     def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
         """The commits of `hide..tip` whose `path` is none of its parents', children first."""
@@ -377,27 +384,18 @@ class Repository:
             raise unreadable(f"cannot read {oid}", error) from None
 
     def leaf(self, root: str, path: str) -> Leaf | None:
-        """Mode and id of what stands at `path` under the tree `root`, a directory too.
+        """Mode and id of what stands at `path` under the tree `root`, a directory too."""
+        return self._trees.leaf(root, path)
 
-        pygit2 1.21 keeps what it was asked for, so it is asked for every path by the same object.
-        """
-        key = root, path
-        if key not in self._leaves:
-            found = self._leaf(root, path)
-            if len(self._leaves) >= _MOST_KNOWN:
-                self._leaves.clear()
-            self._leaves[key] = found
-        return self._leaves[key]
-
-    def _leaf(self, root: str, path: str) -> Leaf | None:
-        try:
-            there = cast(pygit2.Tree, self._object(root))[sys.intern(path)]
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            self._check_way(root, path)
-            if isinstance(error, pygit2.GitError):
-                raise unreadable(f"cannot look up {path}", error) from None
-            return None
-        return int(there.filemode), str(there.id)
+    def _tree_bytes(self, oid: str) -> bytes:
+        """Those of a tree, and of nothing else that some damage has put in its place."""
+        kept = self.unwritten.content(oid)
+        if kept is not None:
+            return kept
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Tree):
+            raise ObjectDamaged(f"cannot read object {oid}: it is no tree", FSCK)
+        return found.read_raw()
 
     def listing(self, root: str) -> Listing:
         """The files of a tree.  The last one that was asked for is kept, unless some of it could
@@ -414,32 +412,24 @@ class Repository:
             return None
         known, listing = self._listed
         try:
-            changed = differences(self.raw, known, root)
+            changed = differences(self._trees, known, root)
         except ObjectDamaged:
             return None
         gone = {path for path, (before, _) in changed.items() if before}
         come = {path for path, (_, after) in changed.items() if after and after[0] not in _KINDS}
         return listing.followed(gone, come)
 
-    def _check_way(self, root: str, path: str) -> None:
-        """That a path is not there because no directory has it, and not because one is missing,
-        of which libgit2 says nothing, or cannot be read, of which it does not say which."""
-        at = cast(pygit2.Tree, self._object(root))
-        for name in map(sys.intern, path.split("/")[:-1]):
-            if name not in at or at[name].filemode != TREE:
-                return
-            at = cast(pygit2.Tree, self._object(str(at[name].id)))
-
     def filter_of(self, commit: str, path: str) -> str | None:
         """The value of the path's `filter` attribute by the commit (empty: by none), else by
         `info/attributes` and the user's own file; those, as rare as they are, also bring in what
         the index says."""
-        flags = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
         try:
-            value = self._bare_memory.get_attr(path, "filter", flags, commit) if commit else None
+            value = (
+                self._bare_memory.get_attr(path, "filter", _BY_COMMIT, commit) if commit else None
+            )
         except (KeyError, pygit2.GitError) as error:
             raise unreadable(f"cannot read the attributes of {path}", error) from None
-        if not isinstance(value, str) and any(file.exists() for file in self._attribute_files):
+        if not isinstance(value, str) and any(map(os.path.exists, self._attribute_files)):
             value = self.raw_repository.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
         return value if isinstance(value, str) else None
 
@@ -500,9 +490,9 @@ class Repository:
         base = self.tree(parent).root if parent else new_tree(b"")
         look_up = partial(self.leaf, base)
         declared = leaves(look_up, changes, partial(self.unwritten.keep, ObjectType.BLOB))
-        grafted = graft(self.raw, new_tree, base, nest(declared))
+        grafted = graft(self._trees, new_tree, base, nest(declared))
         root = grafted or new_tree(b"")
-        difference = differences(self.raw, base, root)
+        difference = differences(self._trees, base, root)
         after = {path: leaf for path, (_, leaf) in difference.items()}
         want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
         if after != want:

@@ -118,6 +118,8 @@ class Unwritten:
         """Have a new object, made of the one that `origin` (hex) names; its id in hex."""
         oid = object_id(kind, data)
         self._objects[pygit2.Oid(hex=oid)] = kind, data
+        if origin is not None:
+            self._origins[oid] = origin
         return oid
 
     def content(self, oid: str) -> bytes | None:
@@ -136,6 +138,7 @@ class Unwritten:
         finally:
             for oid in list(self._objects)[known:]:
                 del self._objects[oid]
+                self._origins.pop(str(oid), None)
 
     def needed(self, roots: Iterable[str]) -> dict[str, tuple[int, bytes]]:
         """The objects in memory that the commits or trees `roots` are or need: kind and content by

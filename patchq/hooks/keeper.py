@@ -83,7 +83,7 @@ def main(
             _loopback()
         if not jailed and sys.platform == "linux":
             _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        child = os.fork()
+        child = _fork(tell)
     except OSError as error:
         _refuse(error)
         child = 0
@@ -93,7 +93,6 @@ def main(
             _first(result, line, (room, size, tree, sight), where, argv)
         _become(where, argv)
     os.close(result)
-    os.write(tell, b"%d\n" % child)
     end, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
@@ -128,6 +127,24 @@ def _wait(*fds: int, at_once: bool = False) -> list[int]:
     for fd in fds:
         poll.register(fd, select.POLLIN)
     return [fd for fd, _ in poll.poll(0 if at_once else None)]
+
+
+def _fork(tell: int) -> int:
+    """A child, which goes on once its pid is told: if it kills its keeper, it is found by that."""
+    told, go = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(told)
+        os.write(tell, b"%d\n" % child)
+        with suppress(BrokenPipeError):
+            os.write(go, b".")
+        os.close(go)
+        return child
+    os.close(go)
+    if not os.read(told, 1):
+        os._exit(1)
+    os.close(told)
+    return 0
 
 
 def _refuse(error: OSError) -> None:

@@ -1,6 +1,7 @@
 """Which of the configuration's hooks could not be started, found out without running any.
 
-The program that a hook's line begins with is started with `--version`, in a jail like the hook's:
+The program that a hook's line begins with is started with `--version`, in a jail like the hook's;
+of the others that the line calls (`shell_line`) it is only looked whether they are there:
 what is not on the PATH, or stands where hooks do not see it, would stop the daemon.  A program that
 ends well outside and not in the jail is taken for one that misses something; what it says is told.
 """
@@ -17,7 +18,7 @@ from tempfile import TemporaryDirectory
 from threading import Event
 
 from patchq.config.schema import Config, Hook
-from patchq.hooks import shipped, sight
+from patchq.hooks import shell_line, shipped, sight
 from patchq.hooks.jail import HookExit, Job, can_jail, no_jail, run
 from patchq.hooks.steps import SHELL, environment, parts, shell_words
 
@@ -41,8 +42,12 @@ class Trial:
 
     def flaws(self, config: Config) -> list[Flaw]:
         """What keeps hooks from starting."""
+        return self.tried(config)[0]
+
+    def tried(self, config: Config) -> tuple[list[Flaw], list[Flaw]]:
+        """What keeps hooks from starting; and of the others what was not tried."""
         if not config.hooks:
-            return []
+            return [], []
         # Where the queue's file system takes nothing, `doctor` says so.
         below = self.queue / "hooks" if os.access(self.queue, os.W_OK | os.X_OK) else None
         if below:
@@ -50,11 +55,15 @@ class Trial:
         with TemporaryDirectory(prefix="probe-", dir=below) as own:
             root = Path(os.path.realpath(own))
             jails = can_jail(below or root)
-            return [
-                (("hooks", number, key), why)
-                for number, hook in enumerate(config.hooks)
-                for key, why in self._of(hook, root, jails=jails)
-            ]
+            flaws: list[Flaw] = []
+            notes: list[Flaw] = []
+            for number, hook in enumerate(config.hooks):
+                wrong = list(self._of(hook, root, jails=jails))
+                flaws += [(("hooks", number, key), why) for key, why in wrong]
+                path = environment(hook.env)["PATH"]
+                if not wrong and (note := _Start(root, path, (), False).note(hook)):
+                    notes.append((("hooks", number, "run"), note))
+            return flaws, notes
 
     def _of(self, hook: Hook, root: Path, *, jails: bool) -> Iterator[tuple[str, str]]:
         judges = hook.stage.startswith("pre-")
@@ -101,31 +110,57 @@ class _Start:
                 return f"expected {' or '.join(needed)}, which it runs, on the PATH"
             judged = shipped.judge(name) and hook.stage == "pre-apply"
             own = [] if judged else [sys.executable]
-            return next(filter(None, (self._missing(word, []) for word in (*own, *found))), None)
+            return next(filter(None, (self._missing(word) for word in (*own, *found))), None)
         if shutil.which(SHELL) is None:
             return f"expected {SHELL} to run it, and there is none"
         syntax = self._run([SHELL, "-n", "-c", hook.run], jailed=False)
         if syntax.code:
             last = syntax.output.strip().split("\n")[-1]
             return f"expected a line that the shell can read, got: {last}"
-        word = _first_word(hook.run)
-        if word is None or (word.startswith(("./", "../")) or ("/" in word and word[0] != "/")):
-            return None  # a file of the candidate's own tree
-        return self._missing(word, _module(hook.run, word))
+        line, word = shell_line.read(hook.run), _first_word(hook.run)
+        if line.ends is not None:
+            return f"expected a line that can pass, and it always ends with {line.ends}: {_ENDS}"
+        surely = [one.word for one in line.called if one.surely and one.word != word]
+        why = None if word is None or _in_tree(word) else self._missing(word, hook.run)
+        absent = (self._absent(one) for one in dict.fromkeys(surely) if not _in_tree(one))
+        return why or next(filter(None, absent), None)
 
-    def _missing(self, word: str, module: list[str]) -> str | None:
+    def note(self, hook: Hook) -> str | None:
+        """What of the hook's line was not tried; None where nothing of it is left."""
+        if shipped.name_in(hook.run) is not None:
+            return None
+        line, word = shell_line.read(hook.run), _first_word(hook.run)
+        own = [one.word for one in line.called if _in_tree(one.word)]
+        rest = dict.fromkeys(one.word for one in line.called if one.word != word)
+        unsure = [one for one in rest if one not in own and self._absent(one)]
+        said = [f"`{one}`, which is not on the PATH, if the line comes to it" for one in unsure]
+        if own:
+            said.append(f"{_quoted(own)}, in the tree of each batch")
+        if there := [one for one in rest if one not in (*own, *unsure)]:
+            said.append(f"{_quoted(there)}, beyond being there")
+        if not line.plain:
+            said.append("what the shell puts together only when it runs the line")
+        return "; ".join(said) or None
+
+    def _absent(self, word: str) -> str | None:
+        """Why the shell would not find the program."""
         find = [SHELL, "-c", 'command -v -- "$1"', SHELL, word]
         outside = self._run(find, jailed=False)
         if outside.code:
             return f"expected a program to run, and there is no `{word}` on the PATH"
-        if not self.jailed:
-            return None
-        inside = self._run(find, jailed=True)
-        where = outside.output.strip()
-        if inside.code:
+        if self.jailed and self._run(find, jailed=True).code:
+            where = outside.output.strip()
             return f"expected a program that hooks see, which `{where}` is not: {_CURE}"
-        if not inside.output.startswith("/"):
+        return None
+
+    def _missing(self, word: str, line: str = "") -> str | None:
+        """Why the program, with which the line begins, would not start."""
+        if (why := self._absent(word)) or not self.jailed:
+            return why
+        find = [SHELL, "-c", 'command -v -- "$1"', SHELL, word]
+        if not self._run(find, jailed=True).output.startswith("/"):
             return None  # the shell itself does that
+        module = _module(line, word)
         attempt = [word, *module, "--version"]
         end = self._run(attempt, jailed=True)
         if end.code in (0, None):
@@ -159,7 +194,17 @@ class _Start:
                 return end
 
 
+_ENDS = "by 126 and 127 a hook says that it cannot start; refuse with 1 to 125"
 _CURE = "name what it is made of in `visible`, or put it on the PATH"
+
+
+def _in_tree(word: str) -> bool:
+    """Whether it is a file of the candidate's own tree."""
+    return "/" in word and not word.startswith("/")
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
 
 
 def _module(line: str, word: str) -> list[str]:

@@ -110,6 +110,8 @@ def _settings(directory: Path, key: str) -> list[str]:
     return os.fsdecode(done.stdout).splitlines()
 
 
+PUSH_DOOR = frozenset({"pre-receive", "proc-receive"})
+"""The hooks by which a push to refs/for/BRANCH is handed in."""
 SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"
 
@@ -153,7 +155,28 @@ def places(directory: Path) -> Iterator[HookFile]:
 def _names() -> Iterator[str]:
     """The hooks that this git asks."""
     asks = hands_in(version())
-    yield from (n for n in shipped.GIT_SUMMARIES if asks or not n.endswith("-receive"))
+    yield from (n for n in shipped.GIT_SUMMARIES if asks or n not in PUSH_DOOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """Why a push to refs/for/ hands in nothing, and what to do."""
+
+    why: str
+    cure: str
+
+
+def shut() -> Shut | None:
+    """What of this git keeps a push to refs/for/BRANCH from becoming a batch."""
+    own = version()
+    if hands_in(own):
+        return None
+    return Shut(
+        f"{own or 'there is no git, which'} does not ask `proc-receive`, as git 2.29 does: a push "
+        "to refs/for/BRANCH is not handed in",
+        "patchq submit --branch NAME hands in a branch; install git 2.29 or later, and call "
+        "`patchq hooks install --git` again",
+    )
 
 
 def _directory_for(name: str, root: Path) -> Path:

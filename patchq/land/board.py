@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from time import monotonic
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from patchq.git import records
-from patchq.git.merges import line_hunks
+from patchq.git.merges import line_hunks, touching
 from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged
 from patchq.model.report import PENDING_CONFLICT, Report, has_commit
@@ -58,6 +58,8 @@ class Proposal:
     _spans: dict[str, list[Lines]] = field(default_factory=dict)
     stands: str = "waits for review"
     """What others are told of it."""
+    on: str | None = None
+    """The proposal that it stands on."""
 
     @cached_property
     def above(self) -> frozenset[str]:
@@ -136,6 +138,7 @@ def decided(decision: Decision, candidate: CandidateCommit, repo: Repository) ->
         candidate.base,
         tuple((edit.id, edit.path, edit.lines) for edit in decision.edits),
         changes(repo, candidate.commit),
+        on=decision.on,
     )
 
 
@@ -159,6 +162,7 @@ def tried(decision: Decision, repo: Repository, stands: str = "") -> Proposal:
         edits,
         made,
         stands=stands,
+        on=decision.on,
     )
 
 
@@ -172,11 +176,12 @@ def reported(report: Report, commit: str, repo: Repository) -> Proposal | None:
         for e in report["edits"]
     )
     target, agent, base = report["target"], report["agent"], report["base"]["commit"]
+    on = report["stands_on"]["batch"] if report["stands_on"] else None
     try:
         changed = changes(repo, commit)
     except ObjectDamaged:
         return None
-    return Proposal(report["id"], target, agent, commit, base, edits, changed)
+    return Proposal(report["id"], target, agent, commit, base, edits, changed, on=on)
 
 
 def named(report: Report) -> Named:
@@ -198,6 +203,7 @@ class Board:
         self._proposals: dict[str, Proposal] = {}
         self._at: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._names: dict[str, Named] = {}
+        self._on: dict[str, set[str]] = defaultdict(set)
         self.at = 0.0
         """When it was brought up to date."""
         self.new: set[str] = set()
@@ -227,8 +233,34 @@ class Board:
         return {id for key in keys if key in self._at for id in self._at[key]}
 
     def beside(self, own: Proposal) -> set[str]:
-        """The proposals with which this one may collide."""
-        return self.near(own.target, own.reach) - {own.id}
+        """The proposals with which this one may collide: not those of its own stack, which land
+        before it or behind it, and never instead of it."""
+        near = self.near(own.target, own.reach) - {own.id}
+        return near - self.below(own) - self.above({own.id}) if near else near
+
+    def below(self, own: Proposal) -> set[str]:
+        """The proposals that this one stands on."""
+        found: set[str] = set()
+        on = own.on
+        while on is not None and on not in found:
+            found.add(on)
+            there = self._proposals.get(on)
+            on = there.on if there else None
+        return found
+
+    def above(self, ids: Iterable[str]) -> set[str]:
+        """The proposals that stand on one of these, directly or on top of others."""
+        found: set[str] = set()
+        front = list(ids)
+        while front:
+            new = self._on.get(front.pop(), set()) - found
+            found |= new
+            front += new
+        return found
+
+    def next_above(self, ids: Iterable[str]) -> set[str]:
+        """Those of them that stand directly on one of these."""
+        return {above for id in ids for above in self._on.get(id, ())}
 
     def take(self, report: Report, commit: str, repo: Repository) -> None:
         """Take in a batch that waits from now on, at this commit, whose report has just been
@@ -258,6 +290,8 @@ class Board:
         self._proposals[proposal.id], self._names[proposal.id] = proposal, names
         for path in proposal.reach:
             self._at[proposal.target, path].add(proposal.id)
+        if proposal.on is not None:
+            self._on[proposal.on].add(proposal.id)
         self.new.add(proposal.id)
 
     def drop(self, id: str) -> None:
@@ -271,6 +305,10 @@ class Board:
             there.discard(id)
             if not there:
                 del self._at[proposal.target, path]
+        if proposal.on is not None:
+            self._on[proposal.on].discard(id)
+            if not self._on[proposal.on]:
+                del self._on[proposal.on]
         del self._proposals[id], self._names[id]
         self.new.discard(id)
         self.stale.discard(id)
@@ -290,6 +328,41 @@ def board(ground: Ground, marks: Mapping[str, str] | None = None, within: float 
     if monotonic() - found.at >= within or not found.at:
         found.update(ground, marks)
     return found
+
+
+_FEW = 32
+"""So many proposals are read as fast as git is asked which of them matter."""
+_asked: WeakSet[Repository] = WeakSet()
+
+
+def beside(ground: Ground, own: Proposal) -> dict[str, Proposal]:
+    """What waits now and may collide with this one.
+
+    A process that asks a second time keeps a board.  The first question reads no more than git
+    finds to touch the same paths: a command asks once, and ends.
+    """
+    marks, repo = waiting(ground.repo), ground.repo
+    if known(repo) is None and repo not in _asked and len(marks) > _FEW:
+        _asked.add(repo)
+        if (near := _near(repo, own, marks)) is not None:
+            found = Board()
+            found.update(ground, near)
+            return {id: found[id] for id in found.beside(own)}
+    found = board(ground, marks)
+    return {id: found[id] for id in found.beside(own)}
+
+
+def _near(repo: Repository, own: Proposal, marks: Mapping[str, str]) -> dict[str, str] | None:
+    """The marks of what changes a path of this one, or something below it; None: nobody knows."""
+    changed = touching(repo, list(marks.values()), sorted(own.reach))
+    if changed is None:
+        return None
+    made = tuple(f"{path}/" for path in own.changes)
+    return {
+        id: commit
+        for id, commit in marks.items()
+        if any(path in own.reach or path.startswith(made) for path in changed.get(commit, ()))
+    }
 
 
 def waiting(repo: Repository) -> dict[str, str]:

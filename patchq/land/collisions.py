@@ -116,6 +116,7 @@ def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
 
 def _near(own: Proposal, other: Proposal) -> bool:
     same = own.id != other.id and own.target == other.target
+    same = same and own.on != other.id and other.on != own.id
     return same and not own.reach.isdisjoint(other.reach)
 
 

@@ -91,7 +91,7 @@ def judged(claims: Sequence[Claim], world: World, died: Mapping[str, int]) -> li
         problem = None
         if claim.token in ends:
             problem = _ended(ends[claim.token])
-        elif died.get(claim.token, 0) >= MOST:
+        elif max(died.get(claim.token, 0), claim.deaths) >= MOST:
             problem = Problem(
                 CRASHED,
                 f"{MOST} processes died with this batch in hand, and not since they decided on it",

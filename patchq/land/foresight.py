@@ -25,11 +25,12 @@ def foreseen(decision: Decision, world: World) -> Decision:
     """The decision of a dry run, with what it would collide with now."""
     if decision.state == "rejected" or not decision.changes:
         return decision
-    waits, repo = board.board(world), world.repo
+    repo = world.repo
     gone = {decision.id, *traces.replaced(world, decision.id, decision.header)}
     with repo.unwritten.tentative():
         own = board.tried(decision, repo)
-        others = {id: waits[id] for id in waits.beside(own) - gone}
+        waits = board.beside(world, own)
+        others = {id: one for id, one in waits.items() if id not in gone}
         vague = list[Problem]()
         for held in _held(own, world, gone):
             if held.changes and held.state != "rejected":

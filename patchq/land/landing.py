@@ -12,16 +12,15 @@ to look for; no report appears before what it speaks of is durable, and publishi
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from patchq.git import files, records, refs, worktree
-from patchq.git.checkout import busy, checkouts
+from patchq.git import records, refs
+from patchq.git.branches import BranchMove, Moved
 from patchq.git.linklock import WAIT_SECONDS
-from patchq.git.objects import Identity
 from patchq.git.refs import Staged
-from patchq.model.errors import Busy, CannotFollow, Fault, ObjectDamaged
+from patchq.model.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.model.report import Report
 from patchq.pipeline.ground import flush
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -67,21 +66,27 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
         tips.forget()
         return Landed(again=left)
     with ExitStack() as staged:
-        moves = _moves(decisions, world, tips, staged)
-        if not moves:
+        rows = _rows(decisions, world, staged)
+        if not rows:
             _enlist(written, world)
         flush(world)
-        for move in moves:
-            move.make()
-        not_made = {
-            landing.decision.id: move for move in moves if not move.made for landing in move.row
+        moved = world.branches.land([row.move(world) for row in rows]) if rows else []
+        for one in moved:
+            if tips.unsure is not None:
+                tips.unsure.update(one.unsure)
+        made = [row for row, one in zip(rows, moved, strict=True) if one.made]
+        lost = {
+            landing.decision.id: (row, one)
+            for row, one in zip(rows, moved, strict=True)
+            if not one.made
+            for landing in row.landings
         }
-        landed = _sorted(written, not_made)
-        if moves:
-            _record(moves, world)
+        landed = _sorted(written, lost, world)
+        if rows:
+            _record(made, landed.done, world)
             _enlist(landed.done, world)
             flush(world)
-    if not_made:
+    if lost:
         tips.forget()
     return landed
 
@@ -105,26 +110,50 @@ def _intended(written: Publication, world: World) -> bool:
     return True
 
 
-def _sorted(written: Sequence[Publication], not_made: Mapping[str, _Move]) -> Landed:
+def _sorted(
+    written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], world: World
+) -> Landed:
     """One that saw the branch as a lost one would have left it is to be decided again, too; and
     where one of many cannot land, each of them, to find out which."""
     landed, lost = Landed(), set()
     for one in written:
-        decision, move = one.decision, not_made.get(one.decision.id)
-        if move is not None:
-            lost.add(decision.target)
-        if move is not None and move.damage is not None and len(move.row) == 1:
-            landed.done.append(publication(decision.damaged(move.damage)))
-        elif move is not None and move.busy is not None:
+        decision = one.decision
+        row, moved = not_made.get(decision.id, (None, None))
+        if row is None or moved is None:
+            if decision.tip and decision.target in lost:
+                landed.again.append(decision)
+            else:
+                landed.done.append(one)
+            continue
+        lost.add(decision.target)
+        fault = moved.fault
+        if instead := moved.landed.get(decision.commit or ""):
+            landed.done.append(publication(_landed_as(decision, instead, world)))
+        elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row.landings) == 1:
+            landed.done.append(publication(decision.damaged(fault)))
+        elif isinstance(fault, Declined):
+            landed.done.append(publication(decision.declined(fault)))
+        elif isinstance(fault, Busy):
             # Somebody else holds the branch's lock: the batch waits, and is decided again.
-            more = f" ({move.busy.hint})" if move.busy.hint else ""
-            hint = f"nothing to send: the batch lands by itself once that lock is gone{more}"
-            landed.done.append(publication(decision.held(move.busy.message, hint)))
-        elif decision.tip and decision.target in lost:
-            landed.again.append(decision)
+            landed.done.append(publication(_waiting(decision, fault)))
         else:
-            landed.done.append(one)
+            landed.again.append(decision)
     return landed
+
+
+def _waiting(decision: Decision, fault: Busy) -> Decision:
+    more = f" ({fault.hint})" if fault.hint else ""
+    until = "that is mended" if isinstance(fault, Unreachable) else "that lock is gone"
+    hint = f"nothing to send: the batch lands by itself once {until}{more}"
+    return decision.held(fault.message, hint)
+
+
+def _landed_as(decision: Decision, commit: str, world: World) -> Decision:
+    """The decision with the commit that is on the branch in place of its own: another process that
+    had the batch in hand made that."""
+    assert decision.candidate
+    tree = world.repo.tree(commit).root
+    return replace(decision, candidate=replace(decision.candidate, commit=commit, tree=tree))
 
 
 def publish(written: Publication, world: World) -> None:
@@ -157,11 +186,9 @@ class _Landing:
         return f"patchq: {self.decision.id}: {self.decision.subject}"
 
 
-def _moves(
-    decisions: Sequence[Decision], world: World, tips: Tips, staged: ExitStack
-) -> list[_Move]:
-    """The ref moves that make the verdicts true; batches on one branch that follow each other move
-    it together, whatever is proposed in between.  Their values last until `staged` closes."""
+def _rows(decisions: Sequence[Decision], world: World, staged: ExitStack) -> list[_Row]:
+    """The moves that make the verdicts true; batches on one branch that follow each other move it
+    together, whatever is proposed in between.  Their values last until `staged` closes."""
     rows: list[list[_Landing]] = []
     newest: dict[str, list[_Landing]] = {}
     for landing in (_Landing(it, it.candidate) for it in decisions if it.candidate):
@@ -174,83 +201,54 @@ def _moves(
         else:
             newest[target] = [landing]
             rows.append(newest[target])
-    moves: list[_Move] = []
+    made: list[_Row] = []
     for row in rows:
-        target = row[0].candidate.target
-        stacked = [m for m in moves if m.target == target and not m.row[-1].proposed]
         value = refs.stage(world.repo, row[-1].candidate.commit)
         staged.callback(value.drop)
-        moves.append(_Move(world, tips, row, stacked, value))
-    return moves
+        made.append(_Row(row, value))
+    return made
 
 
-@dataclass
-class _Move:
-    """The move of one ref, for one verdict or for several in a row.  Its value is written before
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The move of one branch, for one verdict or for several in a row.  Its value is written before
     the flush, so that the flush makes it durable."""
 
-    world: World
-    tips: Tips
-    row: Sequence[_Landing]
-    after: Sequence[_Move]
-    """The moves of the same branch before this one."""
+    landings: Sequence[_Landing]
     value: Staged
-    made: bool = False
-    busy: Busy | None = None
-    damage: ObjectDamaged | CannotFollow | None = None
 
-    @property
-    def target(self) -> str:
-        return self.row[0].candidate.target
-
-    def make(self) -> None:
-        """Move the ref, unless it, or a work tree on it, is not as it should be, or those before
-        it did not move either."""
-        lost = next((move for move in self.after if not move.made), None)
-        if lost is not None:
-            self.busy = lost.busy
-            return
-        try:
-            self.made = self._moved()
-        except Busy as busy:
-            self.busy = busy
-        except (ObjectDamaged, CannotFollow) as damage:
-            self.damage = damage
-
-    def _moved(self) -> bool:
-        first, last, who = self.row[0], self.row[-1], self.world.identity()
+    def move(self, world: World) -> BranchMove:
+        first, last, who = self.landings[0], self.landings[-1], world.identity()
         if first.proposed:
-            name = records.BRANCHES + first.decision.id
-            return refs.move(self.world.repo, name, None, self.value, first.log, who)
-        if busy(self.world.repo, self.target):  # somebody began that since it was decided
-            return False
-        through = [(landing.candidate.commit, landing.log) for landing in self.row[:-1]]
-        touched = {path for landing in self.row for path in landing.candidate.paths}
-        # A batch that waited for a lock already looks again soon, so it need not stand and wait.
-        wait = 0.0 if first.decision.claim.held else WAIT_SECONDS
-        tip = first.candidate.parent
-        return move_target(
-            self.world,
-            self.target,
-            tip,
+            branch = records.branch(first.decision.id)
+            return BranchMove(branch, None, self.value, first.log, who)
+        return BranchMove(
+            first.candidate.target,
+            first.candidate.parent,
             self.value,
             last.log,
             who,
-            through=through,
-            wait=wait,
-            touched=touched,
-            unsure=self.tips.unsure,
+            through=[(landing.candidate.commit, landing.log) for landing in self.landings[:-1]],
+            touched={path for landing in self.landings for path in landing.candidate.paths},
+            # A batch that waited for a lock already looks again soon, so it need not wait.
+            wait=0.0 if first.decision.claim.held else WAIT_SECONDS,
+            backup=world.config.worktree.backup,
         )
 
 
-def _record(moves: Sequence[_Move], world: World) -> None:
+def _record(made: Sequence[_Row], done: Sequence[Publication], world: World) -> None:
     """Remember each batch by a ref of its own."""
     commits: dict[str, str | Staged] = {}
-    for move in (move for move in moves if move.made):
-        for landing in move.row:
+    for row in made:
+        for landing in row.landings:
             prefix = records.WAITING if landing.proposed else records.LANDED
-            commit = move.value if len(move.row) == 1 else landing.candidate.commit
+            commit = row.value if len(row.landings) == 1 else landing.candidate.commit
             commits[prefix + landing.decision.id] = commit
+    for one in done:  # those that landed as another commit
+        decision, candidate = one.decision, one.decision.candidate
+        prefix = records.WAITING if decision.state == "proposed" else records.LANDED
+        if candidate:
+            commits.setdefault(prefix + decision.id, candidate.commit)
     refs.record(world.repo, commits, "patchq: record", world.identity())
 
 
@@ -260,54 +258,15 @@ def move_target(
     old: str,
     new: Staged,
     log: str,
-    who: Identity,
-    *,
+    along: Sequence[BranchMove],
     through: Sequence[tuple[str, str]] = (),
-    wait: float = WAIT_SECONDS,
-    touched: Collection[str] = (),
-    unsure: set[str] | None = None,
 ) -> bool:
-    """Move a branch from `old` to `new`, with every work tree that has it checked out; False when
-    the branch or a work tree is not as it was, and then `unsure` has what is in the way there.
-    `through`, `wait`: see `refs.move`; `touched`: see `worktree.Follow`."""
-    name = f"refs/heads/{target}"
-    follows: list[worktree.Follow] = []
-    try:
-        for checkout in checkouts(world.repo, target):
-            if checkout.unseen:
-                return _undo(follows)
-            backup = world.config.worktree.backup
-            follow = worktree.Follow(
-                checkout, old, new.oid, touched=touched, wait=wait, backup=backup
-            )
-            if found := follow.prepare():
-                if unsure is not None:
-                    unsure.update(found)
-                return _undo(follows)
-            follows.append(follow)
-        if follows:
-            files.barrier(*(f.checkout.workdir for f in follows))
-
-        def first() -> None:
-            for follow in follows:
-                follow.swap()
-
-        moved = refs.move(
-            world.repo, name, old, new, log, who, through=through, first=first, wait=wait
-        )
-    except (Fault, OSError):
-        _undo(follows)
-        raise
-    if not moved:
-        return _undo(follows)
-    for follow in follows:
-        follow.commit()
-    return True
-
-
-def _undo(follows: Sequence[worktree.Follow]) -> bool:
-    """All of them, whatever comes of one."""
-    with ExitStack() as stack:
-        for follow in follows:
-            stack.callback(follow.rollback)
-    return False
+    """Move a branch from `old` to `new`; on a remote, `along` is made with it, or none is.
+    `through`: see `BranchMove`.  False when the branch, or a work tree on it, is not as it was.
+    Raises what else is wrong."""
+    backup = world.config.worktree.backup
+    move = BranchMove(target, old, new, log, world.identity(), through=through, backup=backup)
+    moved, *_ = world.branches.land([move, *along] if world.branches.remote else [move])
+    if moved.fault is not None:
+        raise moved.fault
+    return moved.made or bool(moved.landed)

@@ -120,13 +120,17 @@ def _changes(candidate: CandidateCommit, fixed: Fixed, world: World) -> tuple[Fi
     tree = world.repo.tree(candidate.parent)
     for path, made in fixed.items():
         entry = tree.entry(path)
-        before = tree.read(path) if entry and entry.kind == "file" else None
+        was_link = entry is not None and entry.kind == "link"
+        before = tree.read(path) if entry and entry.kind in ("file", "link") else None
         after, executable = made if made else (None, False)
         same_mode = entry is None or made is None or entry.executable == executable
-        if before == after and same_mode:
+        if before == after and same_mode and not (was_link and made):
             changes.pop(path, None)
+        elif made:
+            turned = was_link or None
+            changes[path] = FileChange(path, before, after, executable, was_link=turned)
         else:
-            changes[path] = FileChange(path, before, after, executable)
+            changes[path] = FileChange(path, before, after, executable, link=was_link)
     return tuple(changes[path] for path in sorted(changes))
 
 

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Unpack
 
 from patchq.git import files, records, refs
-from patchq.git.checkout import checkouts
+from patchq.git.branches import BranchMove
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.land import board
 from patchq.model.errors import Busy, DiskFault, UsageError
@@ -35,7 +35,7 @@ from patchq.model.report import (
     waits_for_its_agent,
 )
 from patchq.model.values import Header, HookRun, Problem, State
-from patchq.pipeline import comments, notes, traces
+from patchq.pipeline import comments, notes, stacks, traces
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import World
 from patchq.report import document, page, secrecy
@@ -158,11 +158,11 @@ def _supersede(id: str, new: str, world: World) -> None:
 def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
     """The branch goes, unless a person has it checked out or has changed it."""
     waits = world.repo.ref_target(records.WAITING + id)
-    tip = world.repo.branch_tip(records.branch(id))
-    if tip and tip in (commit, waits) and not checkouts(world.repo, records.branch(id)):
+    tip = world.branches.tip(records.branch(id))
+    if tip and tip in (commit, waits) and not world.branches.checkouts(records.branch(id)):
         log = f"patchq: {id}: superseded by {new}"
         refs.move(world.repo, records.DISCARDED + id, None, tip, log, world.identity())
-        refs.delete(world.repo, records.BRANCHES + id, tip)
+        _delete(world, id, tip, log)
     if waits:
         refs.delete(world.repo, records.WAITING + id, waits)
 
@@ -188,12 +188,32 @@ def reconcile(world: World, ids: Collection[str] | None = None) -> list[Report]:
         if sighting.state in LANDED:
             log = f"patchq: {id}: {sighting.note or sighting.state}"
             refs.move(world.repo, records.LANDED + id, None, commit, log, world.identity())
-        tip = world.repo.branch_tip(records.branch(id))
+        tip = world.branches.tip(records.branch(id))
         changes: ReportChanges = {"commit": commit, "tree": world.repo.tree(commit).root}
         if commit != report["commit"]:
             changes = traces.as_changed(world, report, commit)
+        if sighting.state in LANDED and report["stands_on"]:
+            changed += _squashed_below(world, report, commit)
         changed.append(close(world, report, sighting.state, tip, sighting.note, **changes))
     return changed
+
+
+def _squashed_below(world: World, report: CommittedReport, landed: str) -> Iterator[Report]:
+    """End the waiting of what the batch stands on, where the commit by which it landed holds that,
+    too.  It comes before the end of the batch itself, so that a crash leaves who tells of it."""
+    repo, target = world.repo, world.branches.tip(report["target"])
+    own = world.branches.tip(records.branch(report["id"])) or report["commit"]
+    if target is None or repo.is_ancestor(own, target):
+        return  # each is in the history itself
+    if not traces.holds_all(repo, own, landed, target):
+        return
+    for one in stacks.under(world, report).below:
+        log = f"patchq: {one.id}: landed by hand with {report['id']}"
+        refs.move(repo, records.LANDED + one.id, None, landed, log, world.identity())
+        note = f"landed by hand with {report['id']}, as another commit"
+        yield close(
+            world, one.report, "accepted", one.tip, note, commit=landed, tree=repo.tree(landed).root
+        )
 
 
 def _say_not_ours(report: Report) -> Report | None:
@@ -232,18 +252,35 @@ def close(
         stands = traces.observe(world, now).state if state == "discarded" else state
         if stands not in ("proposed", state):
             raise UsageError(f"batch {id} does not wait for review: it is {stands}")
+        if world.branches.remote:
+            _delete_own(world, id, tip, state)  # first, as a remote may be away
         if state == "discarded":
             words = clip(" ".join((in_words(why) or state).split()), _LONGEST_LINE)
             last, log = tip or report["commit"], f"patchq: {id}: {words}"
             refs.move(repo, records.DISCARDED + id, None, last, log, world.identity())
+        _delete_own(world, id, tip, state)
         waits = repo.ref_target(records.WAITING + id)
-        if not checkouts(repo, records.branch(id)):
-            for own in filter(None, {tip, waits}):
-                refs.delete(repo, records.BRANCHES + id, own)
         updated = _rewritten(world, now, state, why, fields)
         if waits:
             refs.delete(repo, records.WAITING + id, waits)
     return updated
+
+
+def _delete_own(world: World, id: str, tip: str | None, state: State) -> None:
+    """Take the branch of a batch that is decided away, if it is at `tip` or as patchq left it."""
+    waits = world.repo.ref_target(records.WAITING + id)
+    if not world.branches.checkouts(records.branch(id)):
+        for own in filter(None, {tip, waits}):
+            _delete(world, id, own, f"patchq: {id}: {state}")
+
+
+def _delete(world: World, id: str, tip: str, log: str) -> None:
+    """Take a batch's branch away, if it ends there."""
+    branch = records.branch(id)
+    if world.branches.tip(branch) == tip:
+        (gone,) = world.branches.land([BranchMove(branch, tip, None, log, world.identity())])
+        if gone.fault is not None:
+            raise gone.fault
 
 
 def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Report:

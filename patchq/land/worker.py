@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from math import inf
 from time import monotonic
 from weakref import WeakKeyDictionary
 
 from patchq.formats.envelope.opening import open_response
-from patchq.git import refs, unwritten, worktree
+from patchq.git import records, refs, unwritten
+from patchq.git.branches import BranchMove, worktree
 from patchq.git.repository import Repository
 from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
-from patchq.model.errors import CRASHED, CannotFollow, CannotSign, ObjectDamaged
-from patchq.model.report import REPLACING, Report
+from patchq.model.errors import CRASHED, CannotFollow, CannotSign, ObjectDamaged, Unreachable
+from patchq.model.report import COMMITTED, REPLACING, Report, has_commit
 from patchq.model.values import Envelope, Problem
 from patchq.pipeline import traces
 from patchq.pipeline.ground import flush
@@ -82,7 +84,12 @@ def look_at_held(world: World, tell: Tell) -> int:
     for the machine or the repository to be mended is tried by each process once, then every
     `hold_seconds`: each alone, and last what most processes died of."""
     looked, now, root = _looked.setdefault(world.repo, {}), monotonic(), world.queue_root
-    claims = world.queue.held()
+    claims = [claim for claim in world.queue.held() if world.queue.serves(claim)]
+    if claims and world.branches.away:
+        try:
+            world.branches.refresh()
+        except Unreachable:  # what is held for that stays so
+            return 0
     for token in looked.keys() - {claim.token for claim in claims}:
         del looked[token]
     why = {claim.token: _waits_for_mending(claim, world) for claim in claims}
@@ -147,10 +154,15 @@ def work(
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     The same bytes twice are two groups: the second is recognised by the report of the first.
     """
+    world.check_that_it_decides()
     tips = Tips(world, _unsure.setdefault(world.repo, set()))
     ended, most = 0, presubmit.group_size(world, GROUP)
     group: list[Decision] = []
+    sources = set[str]()
     claims = list(claims)
+    if claims:
+        with suppress(Unreachable):  # each is held for that
+            world.branches.refresh()
     many = len(claims) > _MANY
     began = monotonic()
 
@@ -158,27 +170,29 @@ def work(
         nonlocal ended, began
         ended += _settle(group, world, tips, tell)
         group.clear()
+        sources.clear()
         began = monotonic()
 
     for claim in claims:
         if claim.request and world.desk:
             world.desk.take(claim)
             continue
-        same = any(before.claim.source.sha256 == claim.source.sha256 for before in group)
+        same = claim.source.sha256 in sources
         slow = many or any(before.follows for before in group)
-        long = _FOLLOW_SECONDS if slow else _GROUP_SECONDS
+        long = max(_FOLLOW_SECONDS if slow else _GROUP_SECONDS, world.branches.seconds)
         if same or len(group) >= most or (group and monotonic() - began > long):
             settle()
         if world.ask and choice is None:
             settle()
         decision = _decide(claim, world, tips, choice)
-        if decision.state == "held" and claim.held:
+        if decision.state == "held" and claim.held and not _may_stand(decision, group):
             landing.hold_on(decision, world)
             continue
-        if _sees_what_has_not_landed(decision, group):
+        if _sees_what_has_not_landed(decision, group) or _may_stand(decision, group):
             settle()
             decision = _decide(claim, world, tips, decision.choice)
         group.append(decision)
+        sources.add(claim.source.sha256)
     settle()
     return ended
 
@@ -189,8 +203,16 @@ _unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
 
 def _sees_what_has_not_landed(decision: Decision, group: Sequence[Decision]) -> bool:
     """Whether the work tree looks dirty to it because that still has to follow another."""
-    follows = any(before.follows and before.target == decision.target for before in group)
-    return follows and any(problem.code == "worktree.dirty" for problem in decision.problems)
+    dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
+    return dirty and any(before.follows and before.target == decision.target for before in group)
+
+
+def _may_stand(decision: Decision, group: Sequence[Decision]) -> bool:
+    """Whether it waits for one that is about to be proposed, and may stand on that then."""
+    if decision.state != "held":
+        return False
+    waits = {p.conflicts_with.batch for p in decision.problems if p.conflicts_with}
+    return any(before.state == "proposed" and before.id in waits for before in group)
 
 
 def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> Decision:
@@ -289,14 +311,19 @@ def _given_up(decision: Decision) -> Decision:
 def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Claim]]:
     """Publish the intended verdict of each recovered claim whose ref has moved.
 
-    Returns these verdicts, and the other claims, which are to be decided anew.
+    Returns these verdicts, and the other claims, which are to be decided anew.  What may have been
+    pushed to a remote is asked of that, and pushed again where no answer ever came;
+    `errors.InDoubt` or `errors.Unreachable` while that cannot be.
     """
     landed: list[tuple[Claim, Report]] = []
     rest: list[Claim] = []
+    if any(claim.intended and claim.intended["state"] in COMMITTED for claim in claims):
+        world.branches.refresh()
+        _push_again(claims, world)
     for claim in claims:
         report = claim.intended
         try:
-            commit = traces.moved_to(report, world.repo) if report else None
+            commit = traces.moved_to(report, world) if report else None
         except ObjectDamaged as damage:  # whether it landed cannot be told: the next start asks
             _doubt(report, damage, world)
             continue
@@ -317,6 +344,35 @@ def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Cl
             )
         world.queue.publish(claim, report, page.to_markdown(report))
     return [report for _, report in landed], rest
+
+
+def _push_again(claims: Sequence[Claim], world: World) -> None:
+    """Push what was to land when a process died, where the remote is as it was then: that push may
+    be under way still, and only one of the two can be taken."""
+    if world.branches.remote is None:
+        return
+    tips, moves, values = Tips(world), list[BranchMove](), ExitStack()
+    with values:
+        for report in (claim.intended for claim in claims):
+            if report is None or report["state"] not in COMMITTED or not has_commit(report):
+                continue
+            commit, target = report["commit"], report["target"]
+            if not world.repo.resolve_commit(commit) or not world.repo.exists(commit):
+                continue  # it was never written, so it was never pushed
+            branch, old = records.branch(report["id"]), None
+            if report["state"] == "applied":
+                branch, (old, *_) = target, world.repo.parents(commit)
+            if tips.of(branch) != old:
+                continue
+            value = refs.stage(world.repo, commit)
+            values.callback(value.drop)
+            log = f"patchq: {report['id']}: recovered"
+            moves.append(BranchMove(branch, old, value, log, world.identity()))
+            tips.move(branch, commit)
+        if moves:
+            for moved in world.branches.land(moves):
+                if isinstance(moved.fault, Unreachable):
+                    raise moved.fault
 
 
 def _doubt(report: Report | None, damage: ObjectDamaged, world: World) -> None:

@@ -219,6 +219,13 @@ class ReviewEntry(TypedDict):
     comments: ReadOnly[Sequence[CommentEntry]]
 
 
+class FootingEntry(TypedDict):
+    """The proposal on which another one's branch is built, and the commit of it."""
+
+    batch: ReadOnly[str]
+    commit: ReadOnly[str]
+
+
 class RetryEntry(TypedDict):
     """The text that lets a model send a correct response; the batch that this one tries again."""
 
@@ -234,7 +241,8 @@ class BatchDocument(TypedDict):
 
     `message` is the subject of the commit, or what it would have been.  `received` is when the
     queue took the response, `decided` when the batch came to the state that it has, and
-    `reason` why, in the words of the person who discarded it.
+    `reason` why, in the words of the person who discarded it.  `stands_on` is null unless the batch
+    waits for review on top of another one that does.
     """
 
     schema: ReadOnly[str]
@@ -254,6 +262,7 @@ class BatchDocument(TypedDict):
     commit: ReadOnly[str | None]
     tree: ReadOnly[str | None]
     branch: ReadOnly[str | None]
+    stands_on: ReadOnly[FootingEntry | None]
     edits: ReadOnly[Sequence[EditEntry]]
     problems: ReadOnly[Sequence[ProblemEntry]]
     corrections: ReadOnly[Sequence[CorrectionEntry]]
@@ -272,7 +281,7 @@ class Report(BatchDocument):
     state: ReadOnly[State]
 
 
-ADDED = frozenset({"message", "received", "decided", "reason", "size", "review"})
+ADDED = frozenset({"message", "received", "decided", "reason", "size", "review", "stands_on"})
 """The keys that reports of an older patchq do not have; they are null when one is read."""
 
 
@@ -328,9 +337,11 @@ class ReportChanges(TypedDict, total=False):
     message: ReadOnly[str | None]
     decided: ReadOnly[Moment | None]
     reason: ReadOnly[str | None]
+    base: ReadOnly[BaseEntry | None]
     commit: ReadOnly[str | None]
     tree: ReadOnly[str | None]
     branch: ReadOnly[str | None]
+    stands_on: ReadOnly[FootingEntry | None]
     edits: ReadOnly[Sequence[EditEntry]]
     problems: ReadOnly[Sequence[ProblemEntry]]
     hooks: ReadOnly[Sequence[HookEntry]]

@@ -22,6 +22,7 @@ from patchq.model.values import Base, Edit, FileChange, Plan, Problem, Tree
 from patchq.pipeline.progress import Aimed, Based, Decision, Planned, Read
 from patchq.pipeline.rebase import files
 from patchq.pipeline.rebase.files import Move
+from patchq.pipeline.world import World
 from patchq.plan import batch
 
 _MOST_COMMITS = 300
@@ -39,18 +40,31 @@ def choose(aimed: Aimed) -> Based | Decision:
     repo, declared = aimed.world.repo, aimed.header.base
     base = aimed.choice.base
     if base is None:
-        commit = aimed.tip if declared is None else repo.resolve_commit(declared)
+        commit = aimed.tip if declared is None else _named(aimed.world, declared)
         base = Base(commit, "tip" if declared is None else "declared") if commit else None
     if base is not None:
         return Based(**vars(aimed), base=base, tree=repo.tree(base.commit))
     return aimed.refuse(
         Problem(
             "frontmatter.base",
-            f"there is no commit {declared!r} in this repository",
+            f"there is no commit {declared!r} {_where(aimed.world)}",
             "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
             "or leave `base` out",
         )
     )
+
+
+def _named(world: World, text: str) -> str | None:
+    """The commit that an agent means.  A branch is the shared remote's, where there is one: what a
+    clone has under that name is as old as the clone, and another on each machine."""
+    shared = world.branches.tip(text) if world.branches.remote else None
+    return shared or world.repo.resolve_commit(text)
+
+
+def _where(world: World) -> str:
+    if remote := world.branches.remote:
+        return f"on {remote}, as far as it is fetched here"
+    return "in this repository"
 
 
 def infer(read: Read, edits: Sequence[Edit], on_tip: Plan) -> tuple[Read, Plan]:

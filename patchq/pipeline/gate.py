@@ -3,7 +3,7 @@
 A response's plan, what a hook made of it, a mail that `git am` is about to commit and a commit that
 is pushed are all judged by `judge`: their paths, their size, secrets in them, their syntax.  How a
 change came about (quotes, elisions, bases) is judged before, where it is known.  A commit may hold
-what no response can say (links, submodules); that is refused as well.
+what no response can say (submodules); that is refused as well.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from patchq.config.schema import Limits
-from patchq.git.objects import is_regular
+from patchq.git.objects import SUBMODULE
 from patchq.model.values import FileChange, Problem, Tree
 from patchq.pipeline.world import World
-from patchq.plan import syntax, targets
+from patchq.plan import links, syntax, targets
 from patchq.report import secrecy
 from patchq.text import unified
-
-_LINK = 0o120000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +82,16 @@ def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> It
 
 def _misplaced(changes: Sequence[FileChange], before: Tree, world: World) -> Iterator[Problem]:
     """The paths on which nothing may change."""
-    for path in (path for c in changes for path in (c.renamed_from, c.path) if path is not None):
+    gone = {change.path for change in changes if change.after is None}
+    gone |= {change.renamed_from for change in changes if change.renamed_from is not None}
+    for change in changes:
+        link, rules = change.from_link, world.rules
         try:
-            targets.check_change(before, path, world.rules)
+            for path in filter(None, (change.renamed_from, change.path)):
+                targets.check_change(before, path, rules, link=link, leaving=gone)
         except targets.Refused as refused:
             yield refused.problem
+    yield from links.flaws(changes, before, world.rules)
 
 
 def words(text: str, author: str) -> tuple[Problem, ...]:
@@ -108,8 +111,7 @@ def judge_commit(
     judgement = judge(chosen, repo.tree(parent), world)
     odd = []
     for path, (_, after) in repo.changes(parent, commit).items():
-        if after and not is_regular(after[0]) and (among is None or path in among):
-            what = "a symbolic link" if after[0] == _LINK else "a submodule"
-            message = f"{path} would be {what}, which no batch may make"
+        if after and after[0] == SUBMODULE and (among is None or path in among):
+            message = f"{path} would be a submodule, which no batch may make"
             odd.append(Problem("path.not_a_file", message, "leave it out", path=path))
     return replace(judgement, problems=(*odd, *judgement.problems))

@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 from patchq import formats
 from patchq.git import records
-from patchq.model.errors import CannotFollow, CannotSign, Fault, ObjectDamaged, disk_fault
+from patchq.model.errors import CannotFollow, CannotSign, Declined, Fault, ObjectDamaged, disk_fault
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED, ReviewEntry
 from patchq.model.values import (  # fmt: skip
@@ -34,11 +34,14 @@ from patchq.model.values import (  # fmt: skip
     Plan,
     Problem,
     ResponseVerdict,
+    StandsOn,
     State,
     Tree,
 )
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim, spool
+from patchq.report import secrecy
+from patchq.text.quote import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class CandidateCommit:
 
     target: str
     parent: str
-    """The target's tip that it was built on."""
+    """The target's tip, or the proposal, that it was built on."""
     base: str
     """The commit that its edits were resolved on; `parent` where nothing else is known."""
     commit: str
@@ -66,7 +69,9 @@ class Decision(ResponseVerdict):
     choice: Choice
     header: Header = field(default_factory=Header)
     tip: str | None = None
-    """The target's tip (hex) that was looked at."""
+    """The target's tip (hex) that was looked at, or what stands for it: see `Aimed`."""
+    on: str | None = None
+    """The proposal that it stands on."""
     candidate: CandidateCommit | None = None
     changes: tuple[FileChange, ...] = ()
     """What a dry run would have committed, now or once it is not held; with a candidate, that has
@@ -105,15 +110,26 @@ class Decision(ResponseVerdict):
         problem = Problem(fault.code, fault.message, fault.hint, severity="warning")
         return self.ended("held", problem)
 
+    def declined(self, fault: Declined) -> Decision:
+        """The same batch, which a hook of the remote refused."""
+        words = secrecy.without(visible(fault.message))
+        problem = Problem(
+            "hook.refused",
+            f"a hook of the remote refused the push: {words}",
+            "do what its output asks for, then send the whole response again",
+        )
+        return self.ended("rejected", problem)
+
     def damaged(self, damage: ObjectDamaged | CannotFollow) -> Decision:
         """The same batch, which waits until somebody restores what it needs."""
         what = "the batch needs what the repository cannot give"
         if isinstance(damage, CannotFollow):
             what = "a work tree cannot follow"
         message = f"{what}: {damage.message}"
+        again = f", and at once by `patchq retry {self.id}`"
         hint = (
-            f"nothing to send: {damage.hint}; the batch is tried again by itself, and at once by "
-            f"`patchq retry {self.id}`"
+            f"nothing to send: {damage.hint}; the batch is tried again by itself"
+            f"{again * (not self.choice.dry_run)}"
         )
         return self.ended("held", Problem(damage.code, message, hint, severity="warning"))
 
@@ -132,6 +148,7 @@ class Decision(ResponseVerdict):
             commit=self.commit,
             tree=self.candidate.tree if self.candidate else None,
             branch=records.branch(self.id) if waits else None,
+            stands_on=StandsOn(self.on, self.tip) if waits and self.on and self.tip else None,
             subject=self.subject,
             received=spool.claimed(self.claim.token),
             decided=None if self.state == "held" or self.choice.dry_run else time.time(),
@@ -165,6 +182,7 @@ class Decision(ResponseVerdict):
 
 
 _LOG = logging.getLogger("patchq")
+_NOBODY_ASKED = Generation()
 _Next = TypeVar("_Next")
 
 
@@ -227,7 +245,7 @@ class Incoming:
     @property
     def generation(self) -> Generation:
         """What came of asking a model, if one was."""
-        return self.claim.generation or Generation()
+        return self.claim.generation or _NOBODY_ASKED
 
     @property
     def mode(self) -> Mode:
@@ -246,10 +264,12 @@ class Response(Incoming):
 
 @dataclass(frozen=True, kw_only=True)
 class Aimed(Response):
-    """It has a branch to land on, and that branch a tip (hex)."""
+    """It has a branch to land on, and that branch a tip (hex).  Where it stands on a proposal that
+    waits (`on`), it is made on the tip of that one's branch, which will be the target's."""
 
     target: str
     tip: str
+    on: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,7 +177,7 @@ def prepared(world: World, data: bytes) -> Query | tuple[Problem, ...]:
 def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
     """The query of a request that names files."""
     target = asked.target or world.target
-    base = world.repo.resolve_commit(asked.base) if asked.base else world.repo.branch_tip(target)
+    base = world.repo.resolve_commit(asked.base) if asked.base else world.branches.tip(target)
     if base is None:
         what = ("base", asked.base) if asked.base else ("target", target)
         message = f"there is no {'commit' if asked.base else 'branch'} {what[1]!r}"

@@ -16,10 +16,10 @@ from typing import Literal
 from patchq import formats
 from patchq.config.reviewed import who_runs
 from patchq.formats.envelope.opening import open_response
-from patchq.git.checkout import Checkout, busy, checkouts, dirty, unwritable
+from patchq.git.checkout import Checkout, dirty, unwritable
 from patchq.git.located import WorkTrees
-from patchq.git.objects import BLOB, Identity, Leaf, object_id, parse_identity
-from patchq.model.errors import CannotSign
+from patchq.git.objects import BLOB, Identity, Leaf, mode_of, object_id, parse_identity
+from patchq.model.errors import CannotSign, Fault
 from patchq.model.names import nearest
 from patchq.model.ops import Anchored, halves
 from patchq.model.report import CHANGES
@@ -32,6 +32,7 @@ from patchq.model.values import (
     Header,
     Plan,
     Problem,
+    State,
 )
 from patchq.pipeline import base, gate, traces
 from patchq.pipeline.known import known_paths
@@ -49,7 +50,7 @@ from patchq.pipeline.progress import (  # fmt: skip
 )
 from patchq.pipeline.rebase import history
 from patchq.pipeline.world import World
-from patchq.plan import batch, guards, quotations, selection
+from patchq.plan import batch, guards, links, quotations, selection
 from patchq.report import logs, message, secrecy
 from patchq.resolve.readings import unescape
 from patchq.text.quote import HIDDEN
@@ -111,6 +112,8 @@ def choose_target(response: Response) -> Aimed | Decision:
     target = choice.target or response.header.target or default
     if problem := not_a_target(target, [default, *world.config.targets]):
         return response.refuse(problem)
+    if away := world.branches.away:
+        return replace(response.end("held", _away(away)), target=target)
     tip = response.tips.of(target)
     if tip is None:
         return replace(
@@ -124,6 +127,12 @@ def choose_target(response: Response) -> Aimed | Decision:
             target=target,
         )
     return Aimed(**vars(response), target=target, tip=tip)
+
+
+def _away(fault: Fault) -> Problem:
+    cure = f" ({fault.hint})" if fault.hint else ""
+    hint = f"nothing to send: the batch goes on by itself once that is mended{cure}"
+    return Problem("target.busy", fault.message, hint, severity="warning")
 
 
 def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
@@ -147,7 +156,7 @@ def recognise(aimed: Aimed) -> Aimed | Decision:
         report = queue.load(id) or traces.landed(aimed.world, id, sha256, aimed.target, aimed.tip)
         if report is None or report["target"] != aimed.target:
             continue
-        earlier = history.standing(report, repo, aimed.tip)
+        earlier = history.standing(report, aimed.world, aimed.tip)
         if earlier == "touched":
             return aimed.refuse(history.touched_since(report, repo, aimed.tip))
         if earlier != "gone":
@@ -296,13 +305,14 @@ def checked(decision: Decision, changes: Sequence[FileChange], tip: str, world: 
     if not changes:
         return decision.ended("duplicate")
     judgement = gate.judge(changes, world.repo.tree(tip), world)
-    decision = replace(decision, diff=judgement.diff)
-    if judgement.syntax_ms is not None:
-        timings = {**decision.timings, "syntax_ms": judgement.syntax_ms}
-        decision = replace(decision, timings=timings)
-    if judgement.refused:
-        return decision.ended("rejected", *judgement.problems)
-    return replace(decision, problems=(*decision.problems, *judgement.problems))
+    ms = judgement.syntax_ms
+    decision = replace(
+        decision,
+        diff=judgement.diff,
+        problems=(*decision.problems, *judgement.problems),
+        timings=decision.timings if ms is None else {**decision.timings, "syntax_ms": ms},
+    )
+    return decision.ended("rejected") if judgement.refused else decision
 
 
 def choose_mode(checked: Checked) -> Checked | Decision:
@@ -340,15 +350,16 @@ def ruled(
     applied = decision.choice.accepted or (auto and not asks)
     if not decision.choice.accepted:
         reasons = list(_reasons(decision, plan, paths, tip, world))
-        decision = replace(decision, problems=(*decision.problems, *reasons))
-        applied = applied and not reasons
-    if applied and (doing := busy(world.repo, target)):
+        if reasons:
+            decision = replace(decision, problems=(*decision.problems, *reasons))
+            applied = False
+    if applied and (doing := world.branches.busy(target)):
         return decision.held(
             f"a work tree is {doing} {target}",
             "nothing to send: the batch lands by itself once that is finished or aborted",
         ), False
     follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
-    for checkout in checkouts(world.repo, target):
+    for checkout in world.branches.checkouts(target):
         follows = applied
         wanted = _wanted(plan.changes) if looks else None
         left_behind = list(_left_behind(decision, checkout, tip, paths, wanted))
@@ -356,7 +367,12 @@ def ruled(
         applied = applied and not left_behind
     if applied and looks and unsure is not None:
         unsure.difference_update(paths)
-    return replace(decision, state="applied" if applied else "proposed"), follows
+    state: State = "applied" if applied else "proposed"
+    return decision if decision.state == state else replace(decision, state=state), follows
+
+
+HAND_IN = "hand the response in"
+"""What to do after a dry run, which no command can name a batch of."""
 
 
 def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
@@ -381,8 +397,7 @@ def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
     found = dict[str, Leaf | None]((path, None) for path in touched(changes))
     for change in changes:
         if change.after is not None:
-            mode = 0o100755 if change.executable else 0o100644
-            found[change.path] = (mode, object_id(BLOB, change.after))
+            found[change.path] = (mode_of(change), object_id(BLOB, change.after))
     return found
 
 
@@ -395,7 +410,8 @@ def _left_behind(
 ) -> Iterator[Problem]:
     """Why the work tree cannot follow the batch, with what is in the way there, unless it is what
     is `wanted`; None: nobody looks for that."""
-    if problem := unseen(checkout, paths, f"`patchq accept {decision.id}`"):
+    then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
+    if problem := unseen(checkout, paths, then):
         yield problem
         return
     # It is where the branch is, not where that will be once those before it have landed.
@@ -422,6 +438,8 @@ def _reasons(
         if change.executable and (change.before is None or change.was_executable is False):
             message = f"{change.path} would be a program (mode 100755)"
             yield _to_review(decision, "path.review", message, change.path)
+    for path, message in links.doubts(plan.changes, world.repo.tree(tip), world.asks_review):
+        yield _to_review(decision, "path.review", message, path)
     deleted = {change.path for change in plan.changes if change.after is None}
     everything = (
         bool(deleted)
@@ -446,13 +464,10 @@ def _reasons(
 
 
 def _to_review(decision: Decision, code: str, message: str, path: str | None = None) -> Problem:
-    return Problem(
-        code,
-        message,
-        f"look at it, then `patchq accept {decision.id}`",
-        severity="warning",
-        path=path,
-    )
+    hint = f"look at it, then `patchq accept {decision.id}`"
+    if decision.choice.dry_run:  # there is no batch yet that anybody could accept
+        hint = "once the response is handed in, it waits until a person has looked at it"
+    return Problem(code, message, hint, severity="warning", path=path)
 
 
 def commit(checked: Checked) -> Decision:

@@ -172,17 +172,17 @@ def landed(ground: Ground, id: str, sha256: str, target: str | None, tip: str) -
 def targets(ground: Ground) -> list[str]:
     """The branches that batches may be for: the configured target, and those allowed beside it."""
     allowed = (ground.target, *ground.config.targets)
-    return [name for name in ground.repo.branches("") if any(fnmatchcase(name, a) for a in allowed)]
+    return [name for name in ground.branches.tips("") if any(fnmatchcase(name, a) for a in allowed)]
 
 
-def commits(repo: Repository, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
+def commits(ground: Ground, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
     """The commits of these branches, each with the branch, the newest first; those that the branch
     before has as well come once."""
     before = None
     for name in branches:
-        tip = repo.branch_tip(name)
+        tip = ground.branches.tip(name)
         if tip is not None:
-            for commit in repo.commits(tip, before):
+            for commit in ground.repo.commits(tip, before):
                 yield name, commit
             before = tip
 
@@ -213,9 +213,10 @@ def successor(report: Delivery, repo: Repository, tip: str) -> str | None:
     return next((commit for commit, sources in named if source in sources), None)
 
 
-def alike(repo: Repository, own: str, tip: str) -> str | None:
+def alike(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:
     """The commit since `own` left the branch of `tip` that makes of it the same tree, or the same
-    files of the same files: a person squashed it, and wrote another message.
+    files of the same files: a person squashed it, and wrote another message; of one that stands
+    on the commit `below`, what that has with it or alone.
 
     What names batches in its trailers is these batches'.
     """
@@ -226,14 +227,26 @@ def alike(repo: Repository, own: str, tip: str) -> str | None:
     plain = _walk(repo, tip, start).plain
     if not plain or not (wanted := repo.changes(start, own)):
         return None
-    root = repo.tree(own).root
+    root, made = repo.tree(own).root, [wanted]
+    if below and repo.is_ancestor(below, own):
+        made.append(repo.changes(below, own))
     for commit in plain:
         parents = repo.parents(commit)
         if len(parents) == 1 and (
-            repo.tree(commit).root == root or _changes(repo, parents[0], commit) == wanted
+            repo.tree(commit).root == root or _changes(repo, parents[0], commit) in made
         ):
             return commit
     return None
+
+
+def holds_all(repo: Repository, own: str, landed: str, tip: str) -> bool:
+    """Whether the commit `landed` makes all that `own` does since it left the branch of `tip`: with
+    a proposal, what that stands on was squashed into it."""
+    start, parents = fork_of(repo, own, tip), repo.parents(landed)
+    if start is None or len(parents) != 1:
+        return False
+    same = repo.tree(landed).root == repo.tree(own).root
+    return same or _changes(repo, parents[0], landed) == repo.changes(start, own)
 
 
 _changed: WeakKeyDictionary[Repository, dict[str, Changes]] = WeakKeyDictionary()
@@ -307,11 +320,12 @@ def observe(ground: Ground, report: Report) -> Sighting:
 
 def _observed(ground: Ground, report: CommittedReport) -> Sighting:
     id, repo, commit = report["id"], ground.repo, report["commit"]
-    branch, tip = repo.branch_tip(records.branch(id)), repo.branch_tip(report["target"])
+    branch, tip = map(ground.branches.tip, (records.branch(id), report["target"]))
     if tip is not None:
         if repo.is_ancestor(branch or commit, tip):
             return Sighting("accepted", "merged by hand", branch or commit)
-        if other := successor(report, repo, tip) or alike(repo, branch or commit, tip):
+        below = report["stands_on"] and report["stands_on"]["commit"]
+        if other := successor(report, repo, tip) or alike(repo, branch or commit, tip, below):
             return Sighting("accepted", "landed by hand, as another commit", other)
     if branch is None:
         return Sighting("discarded", "its branch was deleted by hand")
@@ -384,7 +398,7 @@ def as_changed(ground: Ground, report: CommittedReport, commit: str) -> ReportCh
 # ---------------------------------------------------------------- by the intended report
 
 
-def moved_to(report: Report, repo: Repository) -> str | None:
+def moved_to(report: Report, ground: Ground) -> str | None:
     """The commit as which an intended verdict landed or was proposed, or None if it was not.
 
     The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
@@ -393,8 +407,9 @@ def moved_to(report: Report, repo: Repository) -> str | None:
     if report["state"] not in COMMITTED or not has_commit(report):
         return None
     commit, own = report["commit"], records.branch(report["id"])
-    proposed = report["state"] == "proposed"
-    branch, tip = repo.branch_tip(own) if proposed else None, repo.branch_tip(report["target"])
+    proposed, repo = report["state"] == "proposed", ground.repo
+    tip = ground.branches.tip(report["target"])
+    branch = ground.branches.tip(own) if proposed else None
     if branch and repo.is_ancestor(commit, branch):
         return commit
     found = landing(report, repo, tip) if tip else None

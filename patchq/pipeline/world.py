@@ -27,6 +27,7 @@ from patchq.git.signing import Signer
 from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
+from patchq.model.errors import UsageError
 from patchq.model.report import Report
 from patchq.model.values import Base, Edit, HookRun
 from patchq.pipeline.ground import Ground
@@ -59,6 +60,8 @@ class Choice:
     """Write no object."""
     ahead: bool = False
     """In a dry run: as if what it depends on had landed."""
+    stands: bool = False
+    """It may be proposed on top of what it depends on, whatever the mode is."""
     left: Mapping[str, str | None] = field(default_factory=dict)
     """Why others are left out: their ids, and the edit that each needs and cannot have."""
     retries: str | None = None
@@ -113,6 +116,18 @@ class World(Ground):
     desk: Requests | None = None
     """Who asks the model for what requests ask for, where somebody does."""
 
+    serves: bool = False
+    """Whether this process serves lanes of a cluster."""
+
+    def check_that_it_decides(self) -> None:
+        """Raise `UsageError` where a cluster's workers decide and this process is none."""
+        if "cluster" in self.config.given and not self.serves:
+            raise UsageError(
+                "here is a cluster, so its workers decide, and nothing on this machine does",
+                "`patchq submit` has them do it, also once more with the same response; for what "
+                "waits or has landed: patchq accept, discard, send-back, revert",
+            )
+
     @cached_property
     def rules(self) -> Rules:
         config = self.config
@@ -163,6 +178,11 @@ class World(Ground):
             return None
         start = "patchq never touches" if ruling.structural else "`paths.deny` has the pattern"
         return f"{start} `{ruling.pattern}`"
+
+    def asks_review(self, path: str) -> str | None:
+        """The pattern by which a change of the path asks for review, if there is one."""
+        ruling = self.judge(path)
+        return ruling.pattern if ruling and ruling.code == "path.review" else None
 
     @cached_property
     def _identity(self) -> Identity:
@@ -231,6 +251,7 @@ def compose(ground: Ground) -> World:
         Cache(root / "answers"),
         Stop(),
         cut,
+        branches=ground.branches,
     )
 
 
@@ -246,7 +267,7 @@ class Tips:
     _moved: dict[str, str] = field(default_factory=dict)
 
     def of(self, branch: str) -> str | None:
-        return self._moved.get(branch) or self._world.repo.branch_tip(branch)
+        return self._moved.get(branch) or self._world.branches.tip(branch)
 
     def move(self, branch: str, tip: str) -> None:
         self._moved[branch] = tip

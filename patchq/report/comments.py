@@ -35,9 +35,6 @@ class CommentedLines:
     base: ShownLines = ShownLines()
 
 
-NO_LINES = CommentedLines()
-
-
 def prompt(
     report: Report,
     review: ReviewEntry,

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from itertools import accumulate
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
 
 from patchq.model.report import (
@@ -28,6 +30,7 @@ from patchq.model.report import (
     CollisionEntry,
     CorrectionEntry,
     EditEntry,
+    FootingEntry,
     HookEntry,
     Moment,
     ProblemEntry,
@@ -69,7 +72,15 @@ def to_json(outcome: Outcome) -> Report:
     A response that held a secret is quoted nowhere: there is no diff, and no excerpt beside it.
     Elsewhere, a line that holds one says so in its place.
     """
-    return _fitted(secrecy.without(_whole(outcome)))
+    report = _whole(outcome)
+    edits, problems = report["edits"][:_MOST_EDITS], report["problems"][:_MOST_PROBLEMS]
+    cut = {
+        "edits": len(report["edits"]) - len(edits),
+        "problems": len(report["problems"]) - len(problems),
+    }
+    # Nobody is shown the others, so no secret is looked for in them.
+    foremost: Report = {**report, "edits": edits, "problems": problems}
+    return _fitted(secrecy.without(foremost), cut)
 
 
 def _whole(outcome: Outcome) -> Report:
@@ -99,6 +110,7 @@ def _whole(outcome: Outcome) -> Report:
         "commit": outcome.commit if committed else None,
         "tree": outcome.tree if committed else None,
         "branch": outcome.branch if outcome.state == "proposed" else None,
+        "stands_on": _footing(outcome),
         "edits": [_entry(edit, EditEntry) for edit in outcome.edits],
         "problems": [problem_json(problem) for problem in outcome.problems],
         "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
@@ -119,6 +131,11 @@ def _whole(outcome: Outcome) -> Report:
     return {**report, "retry": {**report["retry"], "prompt": prompt}}
 
 
+def _footing(outcome: Outcome) -> FootingEntry | None:
+    below = outcome.stands_on if outcome.state == "proposed" else None
+    return {"batch": below.batch, "commit": below.commit} if below else None
+
+
 def _evidence(problem: Problem) -> page.Evidence:
     first, lines = problem.excerpt or (1, ())
     return page.Evidence(first, lines, problem.quote or "")
@@ -132,16 +149,18 @@ def to_plan(outcome: Outcome) -> BatchDocument:
 def with_state(report: Report, state: State, **changes: Unpack[ReportChanges]) -> Report:
     """The report with a later state, decided now, and other values for some of its keys.
 
-    The review branch is gone in every state but `proposed`, unless `branch` says otherwise.
+    The review branch is gone in every state but `proposed`, unless `branch` says otherwise,
+    and with it what that stands on.
     """
     unknown = changes.keys() - set(KEYS)
     if unknown:
         raise ValueError(f"{SCHEMA} has no {', '.join(sorted(unknown))}; it has {', '.join(KEYS)}")
     branch = report["branch"] if state == "proposed" else None
-    later: ReportChanges = {}
+    below = report["stands_on"] if state == "proposed" else None
+    later: ReportChanges = {"branch": branch, "stands_on": below}
     if state != report["state"]:
-        later = {"decided": moment(time.time()), "reason": None}
-    return _fitted({**report, **later, "state": state, "branch": branch, **changes})
+        later = {**later, "decided": moment(time.time()), "reason": None}
+    return _fitted({**report, **later, "state": state, **changes})
 
 
 def moment(seconds: float | None) -> Moment | None:
@@ -232,9 +251,17 @@ def problem_json(problem: Problem) -> ProblemEntry:
         "line": problem.line,
         "message": _message(problem.message, 4000),
         "hint": _message(problem.hint, 2000) if problem.hint else None,
-        "candidates": _head(candidates, _ROOM_FOR_CANDIDATES),
+        "candidates": candidates
+        if sum(map(_bound, problem.candidates)) <= _ROOM_FOR_CANDIDATES
+        else _head(candidates, _ROOM_FOR_CANDIDATES),
         "conflicts_with": _entry(collision, CollisionEntry) if collision else None,
     }
+
+
+def _bound(one: Candidate) -> int:
+    """More bytes than a candidate's entry has: a hidden character may become twelve."""
+    texts = len(one.path) + len(one.symbol or "") + len(one.text) + len(one.disambiguate or "")
+    return _ROOM_FOR_KEYS + 12 * texts
 
 
 def hook_runs(runs: Iterable[HookRun]) -> list[HookEntry]:
@@ -259,13 +286,22 @@ _LONGEST: Mapping[type[_Part], Mapping[str, int]] = {
 """The most characters of a text that came with a response, by the value and its field."""
 
 
+_NAMES: Mapping[type[Any], tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in get_args(_Part)
+}
+"""The fields of the values that become entries."""
+_VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
+
+
 def _entry(part: _Part, kind: type[T]) -> T:
     """A value as an entry of the report, of the type `kind`, which has the same fields."""
-    limits = _LONGEST.get(type(part), {})
-    values = {field.name: getattr(part, field.name) for field in fields(part)}
-    lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
-    texts = {key: _short(values[key], limit) for key, limit in limits.items()}
-    return cast(T, {**values, **lists, **texts})
+    named = zip(_NAMES[type(part)], _VALUES[type(part)](part), strict=True)
+    entry: dict[str, Any] = {
+        key: list(value) if isinstance(value, tuple) else value for key, value in named
+    }
+    for key, limit in _LONGEST.get(type(part), {}).items():
+        entry[key] = _short(entry[key], limit)
+    return cast(T, entry)
 
 
 # ---------------------------------------------------------------- what fits
@@ -277,42 +313,58 @@ _ROOM_FOR_PROMPT = 44 * 1024
 _ROOM_FOR_CANDIDATES = 16 * 1024
 _ROOM_FOR_CORRECTIONS = 4 * 1024
 _ROOM_FOR_MARK = 200
+_ROOM_FOR_KEYS = 150
 _ROOM_BETWEEN = 4
 
 
-def _fitted(report: Report) -> Report:
-    """The report with its lists, its prompt and then its diff cut so that `MAX_BYTES` hold it."""
+def _more_than_fit(key: str, entry: type) -> int:
+    """More entries of a part than its room can hold: each has its keys, two quotes round each of
+    them, what parts them and a character of a value."""
+    return _ROOM[key] // sum(len(name) + 6 for name in entry.__annotations__) + 1
+
+
+_MOST_EDITS = _more_than_fit("edits", EditEntry)
+_MOST_PROBLEMS = _more_than_fit("problems", ProblemEntry)
+
+
+def _fitted(report: Report, cut: Mapping[str, int] = MappingProxyType({})) -> Report:
+    """The report with its lists, its prompt and then its diff cut so that `MAX_BYTES` hold it; of
+    some lists so many entries were `cut` off before, and the rest is more than fits."""
     if len(json.dumps(report)) <= _ROOM["hooks"]:
         return report  # the usual case: all of it is smaller than the least room of a part
     prompt = report["retry"]["prompt"]
-    cut = None if prompt is None else _cut(prompt, _ROOM_FOR_PROMPT)
+    short = None if prompt is None else _cut(prompt, _ROOM_FOR_PROMPT)
     fitted: Report = {
         **report,
-        "edits": _listed(report["edits"], "edits"),
-        "problems": _listed(report["problems"], "problems"),
+        "edits": _listed(report["edits"], "edits", cut.get("edits", 0)),
+        "problems": _listed(report["problems"], "problems", cut.get("problems", 0)),
         "hooks": _listed(report["hooks"], "hooks"),
         "diff": "",
-        "retry": {**report["retry"], "prompt": cut},
+        "retry": {**report["retry"], "prompt": short},
     }
     return {**fitted, "diff": _cut(report["diff"], MAX_BYTES - len(dumps(fitted).encode()))}
 
 
-def _listed(entries: Sequence[T], key: str) -> list[T]:
-    """The first of a part's entries, as many as its room holds; the last one says what is cut."""
+def _listed(entries: Sequence[T], key: str, cut: int = 0) -> list[T]:
+    """The first of a part's entries, as many as its room holds; the last one says what is cut, now
+    and before."""
     kept = _head(entries, _ROOM[key])
     if len(kept) < len(entries):
         last, says = cast(dict[str, Any], kept[-1]), _SAYS_SO[key]
-        mark = f"{last[says] or ''} (… {len(entries) - len(kept)} more {key} are left out here)"
+        more = len(entries) + cut - len(kept)
+        mark = f"{last[says] or ''} (… {more} more {key} are left out here)"
         kept[-1] = cast(T, {**last, says: mark.lstrip()})
     return kept
 
 
 def _head(entries: Sequence[T], room: int) -> list[T]:
     """The first of `entries` that `room` bytes hold, and a mark if there are more; one at least."""
-    used = list(accumulate(_size(entry) + _ROOM_BETWEEN for entry in entries))
-    if not used or used[-1] <= room:
-        return list(entries)
-    return list(entries[: max(1, bisect_right(used, room - _ROOM_FOR_MARK))])
+    used = list[int]()
+    for total in accumulate(_size(entry) + _ROOM_BETWEEN for entry in entries):
+        used.append(total)
+        if total > room:  # of thousands of entries only those that fit are measured
+            return list(entries[: max(1, bisect_right(used, room - _ROOM_FOR_MARK))])
+    return list(entries)
 
 
 def _cut(text: str, room: int) -> str:

@@ -162,6 +162,8 @@ def _trailer_block(header: Header, id: str, source: Source, base: str) -> str:
 
 def _clean(text: str) -> str:
     """Text of the response, made harmless; no blank lines at its edges, never two in a row."""
+    if not text:
+        return ""
     text = _TERMINAL.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = HIDDEN.sub(lambda m: m[0] if m[0] in "\n\t" else "", text)
     lines = [line.rstrip() for line in text.split("\n")]

@@ -125,10 +125,11 @@ def _reason(report: Report) -> list[str]:
 def _verdict(report: Report) -> str:
     target = inline(report["target"] or "the target")
     commit = f", as commit {inline(report['commit'][:12])}" if report["commit"] else ""
-    other = report["duplicate_of"]
+    other, on = report["duplicate_of"], report["stands_on"]
+    below = f" It stands on batch {inline(on['batch'])}, which waits, too." if on else ""
     return {
         "applied": f"The edits are on {target}{commit}.",
-        "proposed": f"The edits wait for review{commit}, for {target}.",
+        "proposed": f"The edits wait for review{commit}, for {target}.{below}",
         "duplicate": f"The same response was handled as {inline(other)}; nothing was changed."
         if other
         else "The files already hold what the edits say; nothing was changed.",
@@ -147,10 +148,13 @@ def _review(report: Report) -> list[str]:
     if report["state"] != "proposed" or not report["branch"]:
         return []
     id, branch = shlex.quote(report["id"]), shlex.quote(report["branch"])
-    compared = shlex.quote(f"{report['target'] or 'HEAD'}...{report['branch']}")
+    on = report["stands_on"]
+    ground = on["commit"][:12] if on else report["target"] or "HEAD"
+    stack = "--stack " if on else ""
+    compared = shlex.quote(f"{ground}...{report['branch']}")
     commands = (
         f"git diff {compared}",
-        f"patchq accept {id}     # or: git merge {branch}",
+        f"patchq accept {stack}{id}     # or: git merge {branch}",
         f"patchq send-back {id} -m TEXT",
         f"patchq discard {id}",
     )

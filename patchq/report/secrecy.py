@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -109,11 +109,11 @@ def _kinds_among(data: bytes) -> set[str]:
 def in_header(header: Header, name: str) -> list[Problem]:
     """A problem for each value of a front matter, and for the name that gives an id in its place,
     that holds a secret: they end in refs, commits, reports and other batches' reports."""
-    values = {**asdict(header), "id": header.id or name}
+    values = {field.name: getattr(header, field.name) for field in fields(header)}
     return [
         _problem(f"the response's `{key}` looks like {kind}")
-        for key, value in values.items()
-        if (kind := _kind(" ".join(value) if isinstance(value, tuple) else str(value)))
+        for key, value in {**values, "id": header.id or name}.items()
+        if value and (kind := _kind(" ".join(value) if isinstance(value, tuple) else str(value)))
     ]
 
 

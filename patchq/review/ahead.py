@@ -62,7 +62,7 @@ def ahead(ground: Ground) -> dict[str, Any]:
     """What is being written, each with what it overlaps, and how many were left out; as `status
     --ahead --json` has it."""
     repo = ground.repo
-    tip = repo.branch_tip(ground.target) if ground.target else None
+    tip = ground.branches.tip(ground.target) if ground.target else None
     if tip is None:
         return {"target": ground.target or None, "works": [], "left_out": 0}
     with repo.unwritten.tentative():

@@ -27,7 +27,7 @@ def risk_of(ground: Ground, report: Report) -> Risk:
 def _behind(ground: Ground, report: Report) -> int | None:
     """How many commits the target has that the batch's base has not; None where nobody knows."""
     base, repo = report["base"], ground.repo
-    tip = repo.branch_tip(report["target"]) if report["target"] else None
+    tip = ground.branches.tip(report["target"]) if report["target"] else None
     if base is None or tip is None:
         return None
     if tip == base["commit"]:
@@ -60,7 +60,7 @@ def compare(ground: Ground, report: Report) -> Comparison | None:
     if parent is None:
         return None
     if report["state"] == "proposed":
-        commit = repo.branch_tip(records.branch(report["id"])) or commit
+        commit = ground.branches.tip(records.branch(report["id"])) or commit
     changes = with_renames(repo, repo.file_changes(parent, commit), parent, commit)
     base = report["base"]["commit"] if report["base"] else parent
     since = {}
@@ -73,7 +73,9 @@ def compare(ground: Ground, report: Report) -> Comparison | None:
     return Comparison(commit, changes, since)
 
 
-def rows_of(ground: Ground, report: Report) -> tuple[FileRows, ...]:
-    """Both sides of what a batch changes; nothing where there is no commit any more."""
+def rows_of(ground: Ground, report: Report) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
+    """Both sides of what a batch changes, in rows and whole; nothing where its commit is gone."""
     found = compare(ground, report)
-    return rows.side_by_side(report, found.changes, found.since) if found else ()
+    if found is None:
+        return (), ()
+    return rows.side_by_side(report, found.changes, found.since), found.changes

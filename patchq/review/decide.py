@@ -10,25 +10,27 @@ import logging
 from dataclasses import dataclass, replace
 
 from patchq.git import records, refs
-from patchq.git.checkout import busy, checkouts, dirty
+from patchq.git.branches import BranchMove
+from patchq.git.branches.worktree import results
+from patchq.git.checkout import dirty
 from patchq.git.signing import is_signed
-from patchq.git.worktree import results
 from patchq.land import board, collisions, landing, presubmit, reports, worker
 from patchq.model.errors import Fault, UsageError
 from patchq.model.names import response_name
 from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.model.values import Problem
-from patchq.pipeline import stages, traces
+from patchq.pipeline import stacks, stages, traces
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import CandidateCommit, Decision
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.plan import selection
+from patchq.queue import Claim
 from patchq.report import document, page
 from patchq.review import from_git, restack
 
 _LOG = logging.getLogger("patchq")
-_TRIES = 5
+TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Decided:
     out."""
     along: tuple[tuple[str, str], ...] = ()
     """The edits that a choice leaves out without naming them, each with the one that it needs."""
+    below: tuple[Report, ...] = ()
+    """Those that landed with it, since it stands on them, in their order."""
 
 
 def accept(
@@ -53,14 +57,16 @@ def accept(
 ) -> Decided:
     """Land a proposal on its target, whole or the chosen edits of it; nothing is done where the
     branch does not end at the commit that the person has `seen`, if that is said."""
-    report = proposal(world, id)
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
+        report = proposal(world, id)
         target = report["target"]
-        tip, branch = _tips(world, report)
+        tip, branch = tips(world, report)
         if seen not in (None, branch):
-            return Decided(report, (_unseen(id),))
-        if doing := busy(world.repo, target):
-            return Decided(report, (_busy(target, doing),))
+            return Decided(report, (unseen(id),))
+        if problem := stacks.alone(world, report):
+            return Decided(report, (problem,))
+        if doing := world.branches.busy(target):
+            return Decided(report, (is_busy(target, doing),))
         decision = _landing(world, report, tip, branch, only, without)
         (decision,) = presubmit.check(
             [decision], world, as_it_stands=decision.commit == branch
@@ -69,42 +75,38 @@ def accept(
         if candidate is None:
             errors = tuple(p for p in decision.problems if p.severity == "error")
             return Decided(report, errors or decision.problems or (_is_there(id, target),))
-        if left := _left_behind(world, id, tip, candidate):
+        if left := left_behind(world, id, tip, candidate):
             return Decided(report, left)
         log = f"patchq: {id}: {decision.subject}"
         value, who = refs.stage(world.repo, candidate.commit), world.identity()
         try:
             flush(world)
             with reports.locked(world):
-                _check_that_it_waits(world, id)
-                moved = landing.move_target(world, target, tip, value, log, who)
+                check_that_it_waits(world, id)
+                goes = BranchMove(records.branch(id), branch, None, log, who)
+                moved = landing.move_target(world, target, tip, value, log, [goes])
                 if moved:
                     refs.move(world.repo, records.LANDED + id, None, value, log, who)
         finally:
             value.drop()
         if moved:
             flush(world)
-            changes = _changes(world, report, decision, candidate, branch)
+            changes = changes_of(world, report, decision, candidate, branch)
             before, now = report["edits"], changes.get("edits", report["edits"])
             updated = reports.close(
                 world, report, "accepted", branch, _choice_made(only, without), **changes
             )
-            _let_follow(world)
+            let_follow(world)
             back = tuple(selection.brought_back(before, now))
             return Decided(updated, back=back, along=tuple(selection.taken_along(before, now)))
-    problem = Problem(
-        "target.moved",
-        f"{report['target']} moved {_TRIES} times while the batch was to land",
-        f"run `patchq accept {id}` again",
-    )
-    return Decided(report, (problem,))
+    return Decided(report, (moved_on(report),))
 
 
 def preview(world: World, id: str, only: frozenset[str]) -> Decided:
     """What `accept` of these edits would land on the target as it is now: the report with its edits
     and its diff.  Hooks do not run, and nothing is written."""
     report = proposal(world, id)
-    tip, branch = _tips(world, report)
+    tip, branch = tips(world, report)
     decision = _landing(world, report, tip, branch, only, frozenset())
     errors = tuple(problem for problem in decision.problems if problem.severity == "error")
     if errors or decision.candidate is None:
@@ -118,17 +120,25 @@ def preview(world: World, id: str, only: frozenset[str]) -> Decided:
     )
 
 
-def _tips(world: World, report: CommittedReport) -> tuple[str, str]:
+def tips(world: World, report: CommittedReport) -> tuple[str, str]:
     """Where the target and the proposal's branch end; `UsageError` where one is gone."""
     names = report["target"], records.branch(report["id"])
-    target, branch = map(world.repo.branch_tip, names)
+    target, branch = map(world.branches.tip, names)
     if target is None or branch is None:
         missing = names[0] if target is None else names[1]
         raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
     return target, branch
 
 
-def _unseen(id: str) -> Problem:
+def moved_on(report: CommittedReport) -> Problem:
+    return Problem(
+        "target.moved",
+        f"{report['target']} moved {TRIES} times while the batch was to land",
+        f"run `patchq accept {report['id']}` again",
+    )
+
+
+def unseen(id: str) -> Problem:
     return Problem(
         "target.moved",
         f"{records.branch(id)} has moved since it was looked at",
@@ -136,7 +146,7 @@ def _unseen(id: str) -> Problem:
     )
 
 
-def _changes(
+def changes_of(
     world: World,
     before: CommittedReport,
     decision: Decision,
@@ -162,7 +172,7 @@ def _changes(
     return {**landed, **again}
 
 
-def _check_that_it_waits(world: World, id: str) -> None:
+def check_that_it_waits(world: World, id: str) -> None:
     """Hooks may have run for long, and somebody else may have decided meanwhile."""
     now = world.queue.load(id)
     state = now["state"] if now else "gone"
@@ -191,41 +201,19 @@ def _landing(
     without: frozenset[str],
 ) -> Decision:
     """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
-    id, repo, target = report["id"], world.repo, report["target"]
-    claim, mode = restack.claim_of(report, world), world.config.mode
-    as_it_is = Decision(
-        source=claim.source,
-        claim=claim,
-        choice=Choice(),
-        id=id,
-        mode=mode,
-        state="applied",
-        target=target,
-        tip=tip,
-    )
+    id, target = report["id"], report["target"]
+    claim = restack.claim_of(report, world)
+    as_it_is = as_it_stands(world, report, claim, tip, branch)
     whole = only is None and not without
-    own = branch == report["commit"]
-    # One from before commits were to be signed is made again, and gets its signature.
-    ready = not own or is_signed(repo.raw(branch)) or not world.signer.wanted
-    there = repo.parents(branch) == (tip,) if own else repo.is_ancestor(tip, branch)
-    if whole and there and ready:
-        candidate = CandidateCommit(
-            target=target,
-            parent=tip,
-            base=tip,
-            commit=branch,
-            tree=repo.tree(branch).root,
-            paths=tuple(sorted(repo.changes(tip, branch))),
-        )
-        return replace(
-            as_it_is, candidate=candidate, subject=repo.message(branch).split("\n", 1)[0]
-        )
-    if not own:
+    if whole and stands(world, report, tip, branch):
+        return as_it_is
+    if branch != report["commit"]:
         moved = f"{target} moved" if whole else "only whole branches can land then"
         problem = Problem(
             "target.moved",
             f"{records.branch(id)} holds commits of a person, and {moved}",
-            f"merge or rebase the branch by hand: git merge {records.branch(id)}",
+            "merge or rebase the branch by hand: git merge "
+            + world.branches.name(records.branch(id)),
         )
         return as_it_is.ended("rejected", problem)
     choice = replace(restack.choice_of(report), accepted=True)
@@ -235,7 +223,44 @@ def _landing(
     return process(claim, world, Tips(world), choice)
 
 
-def _let_follow(world: World) -> None:
+def stands(world: World, report: CommittedReport, tip: str, branch: str) -> bool:
+    """Whether the branch, which ends at `branch`, can land on `tip` as it stands."""
+    repo = world.repo
+    if branch != report["commit"]:
+        return repo.is_ancestor(tip, branch)
+    # One from before commits were to be signed is made again, and gets its signature.
+    ready = is_signed(repo.raw(branch)) or not world.signer.wanted
+    return ready and repo.parents(branch) == (tip,)
+
+
+def as_it_stands(
+    world: World, report: CommittedReport, claim: Claim, tip: str, branch: str
+) -> Decision:
+    """The landing of what a branch has on top of `tip`."""
+    repo, target = world.repo, report["target"]
+    candidate = CandidateCommit(
+        target=target,
+        parent=tip,
+        base=tip,
+        commit=branch,
+        tree=repo.tree(branch).root,
+        paths=tuple(sorted(repo.changes(tip, branch))),
+    )
+    return Decision(
+        source=claim.source,
+        claim=claim,
+        choice=Choice(),
+        id=report["id"],
+        mode=world.config.mode,
+        state="applied",
+        target=target,
+        tip=tip,
+        candidate=candidate,
+        subject=repo.message(branch).split("\n", 1)[0],
+    )
+
+
+def let_follow(world: World) -> None:
     """The target has moved: what else waits for it follows.  The batch has landed whatever comes of
     that, and the next run does what is left."""
     try:
@@ -244,7 +269,7 @@ def _let_follow(world: World) -> None:
         _LOG.warning("%s; the next `patchq run` has the other batches follow", fault.message)
 
 
-def _busy(target: str, doing: str) -> Problem:
+def is_busy(target: str, doing: str) -> Problem:
     return Problem(
         "target.busy",
         f"a work tree is {doing} {target}",
@@ -260,10 +285,9 @@ def _is_there(id: str, target: str) -> Problem:
     )
 
 
-def _left_behind(
-    world: World, id: str, tip: str, candidate: CandidateCommit
-) -> tuple[Problem, ...]:
-    where, changed = checkouts(world.repo, candidate.target), candidate.paths
+def left_behind(world: World, id: str, tip: str, candidate: CandidateCommit) -> tuple[Problem, ...]:
+    """What keeps a work tree that has the target checked out from following."""
+    where, changed = world.branches.checkouts(candidate.target), candidate.paths
     wanted = results(world.repo.changes(tip, candidate.commit)) if where else None
     again = f"run `patchq accept {id}` again"
     left = [problem for at in where if (problem := stages.unseen(at, changed, again))]
@@ -283,6 +307,7 @@ def discard(world: World, id: str, seen: str | None = None, why: str | None = No
     """Take a proposal away, and keep `why`; its tip stays at `refs/patchq/discarded/<id>`.  Nothing
     is done where the branch does not end at the commit that the person has `seen`, if that is
     said."""
+    world.check_that_it_decides()
     for claim in world.queue.held():
         if claim.id == id and (known := world.queue.load(id)):
             updated = document.with_state(known, "discarded", reason=reports.in_words(why))
@@ -290,10 +315,10 @@ def discard(world: World, id: str, seen: str | None = None, why: str | None = No
             world.tell(updated)
             return Decided(updated)
     report = proposal(world, id)
-    branch = world.repo.branch_tip(records.branch(id))
+    branch = world.branches.tip(records.branch(id))
     if seen not in (None, branch):
-        return Decided(report, (_unseen(id),))
-    if branch and checkouts(world.repo, records.branch(id)):
+        return Decided(report, (unseen(id),))
+    if branch and world.branches.checkouts(records.branch(id)):
         raise UsageError(
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",
@@ -302,10 +327,14 @@ def discard(world: World, id: str, seen: str | None = None, why: str | None = No
         world, report, "discarded", branch, why or "", reason=reports.in_words(why)
     )
     collisions.refresh(world, board.named(report))
+    if above := board.board(world).above([id]):
+        restack.follow(world, above)  # it cannot stay there, and says so
     return Decided(updated)
 
 
 def proposal(world: World, id: str) -> CommittedReport:
+    world.check_that_it_decides()
+    world.branches.refresh()
     report = world.queue.load(id)
     if report is None and (past := world.queue.past(id)):
         raise UsageError(f"batch {id} does not wait for review: it is {past.state}")

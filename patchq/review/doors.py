@@ -101,7 +101,7 @@ def judge_push(
     known = ["--remotes"] if remote is not None else []
     if old.strip("0"):
         known = [old, *known]
-    elif remote is None and (tip := world.repo.branch_tip(world.target)):
+    elif remote is None and (tip := world.branches.tip(world.target)):
         known = [tip]
     listed = git.output(
         "rev-list", "--topo-order", "--reverse", "--parents", f"-n{MOST_COMMITS + 1}", new,

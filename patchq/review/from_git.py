@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 
 from patchq.git import records
-from patchq.git.objects import Leaf, is_regular, modes
-from patchq.model.report import Report, waits_for_its_agent
-from patchq.model.values import Base, EditOutcome, FileChange, Outcome, Problem, Source
+from patchq.git.objects import Leaf
+from patchq.model.report import FootingEntry, Report, waits_for_its_agent
+from patchq.model.values import Base, EditOutcome, Outcome, Problem, Source
 from patchq.pipeline import comments, traces
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.notes import Note
@@ -122,7 +122,7 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
                 EditOutcome(str(number), "", (0, 0), path, _op(*sides), "applied")
                 for number, (path, sides) in enumerate(changes.items(), 1)
             ),
-            diff=unified.unified(_texts(ground, changes)),
+            diff=unified.unified([*repo.as_changes(changes)]),
         )
     )
     # What git does not know is null.
@@ -139,6 +139,7 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
         known,
         batch.state,
         branch=branch,
+        stands_on=_stands_on(ground, parent, known["target"]) if branch else None,
         duplicate_of=note.by if note else None,
         reason=note.reason if note and batch.state == "discarded" else None,
         decided=document.moment(_decided(ground, batch.id, note)),
@@ -149,6 +150,15 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
     review = comments.carried(repo, review, note.commit, commit)
     asked: Report = {**made_known, "review": review}
     return comments.with_review(repo, asked, review) if waits_for_its_agent(asked) else asked
+
+
+def _stands_on(ground: Ground, parent: str | None, target: str | None) -> FootingEntry | None:
+    """The batch whose commit a proposal is on top of, where that is not the target's."""
+    tip = ground.branches.tip(target) if target else None
+    if parent is None or tip is None or ground.repo.is_ancestor(parent, tip):
+        return None
+    below = _first(traces.trailers(ground.repo, parent), "Patchq-Batch")
+    return {"batch": below, "commit": parent} if below else None
 
 
 def _decided(ground: Ground, id: str, note: Note | None) -> float | None:
@@ -164,24 +174,11 @@ def _op(before: Leaf | None, after: Leaf | None) -> str:
     return "create" if before is None else "delete_file" if after is None else "replace"
 
 
-def _texts(
-    ground: Ground, changes: Mapping[str, tuple[Leaf | None, Leaf | None]]
-) -> list[FileChange]:
-    def text(leaf: Leaf | None) -> bytes | None:
-        return ground.repo.raw(leaf[1]) if leaf else None
-
-    return [
-        FileChange(path, text(before), text(after), **modes(before, after))
-        for path, (before, after) in changes.items()
-        if all(is_regular(it[0]) for it in (after, before) if it)
-    ]
-
-
 def _targets(ground: Ground, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
     found: dict[str, str] = {}
     names = sorted(traces.targets(ground), key=lambda name: name != ground.target)
-    for name, commit in traces.commits(ground.repo, names) if commits else ():
+    for name, commit in traces.commits(ground, names) if commits else ():
         if commit.oid in commits:
             found.setdefault(commit.oid, name)
             if len(found) == len(commits):

@@ -14,7 +14,7 @@ from unicodedata import category
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.git.merges import with_renames
-from patchq.git.objects import SUBMODULE, is_regular
+from patchq.git.objects import SUBMODULE
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
 from patchq.model.values import Envelope, FileChange, Plan, Problem
@@ -73,10 +73,11 @@ def response(
     """The response that makes of the commit `start` what the commit `end` holds, with
     these keys in its front matter; or why none can."""
     for path, sides in repo.changes(start, end).items():
-        if not all(is_regular(leaf[0]) for leaf in sides if leaf):
+        if any(leaf[0] == SUBMODULE for leaf in sides if leaf):
             return Problem(
                 "path.not_a_file",
-                f"{path} is a symbolic link or a submodule, which no batch may change",
+                f"{path} is a submodule, which no batch may change: its commits are not in this "
+                "repository, and no work tree of it would follow",
                 "leave it out",
                 path=path,
             )
@@ -105,6 +106,8 @@ def response(
 
 
 def _is_text(change: FileChange) -> bool:
+    if change.link or change.from_link:
+        return False
     sides = [side for side in (change.before, change.after) if side is not None]
     return not any(b"\0" in side for side in sides) and all(map(is_utf8, sides))
 
@@ -152,6 +155,6 @@ def _forbidden(plan: Plan) -> bool:
     return bool(errors) and all(problem.code.startswith(ruled) for problem in errors)
 
 
-def _said(change: FileChange) -> tuple[str, bytes | None, str | None, bool | None]:
+def _said(change: FileChange) -> tuple[str, bytes | None, str | None, bool | None, bool]:
     bit = None if change.after is None else change.executable
-    return change.path, change.after, change.renamed_from, bit
+    return change.path, change.after, change.renamed_from, bit, change.link

@@ -161,7 +161,7 @@ class Heads:
         for other, taken in self._known.items():
             if other != name and taken.tip == tip and taken.source and not taken.why:
                 raise UsageError(f"{other} was taken at this very commit", "commit to the branch")
-        change = ranges.since(repo, repo.branch_tip(world.target) or "", tip)
+        change = ranges.since(repo, world.branches.tip(world.target) or "", tip)
         if not change.commits:
             missing = f"it has no commit that {world.target} has not"
             raise UsageError(missing, "commit to the branch")

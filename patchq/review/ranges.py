@@ -1,13 +1,15 @@
 """What somebody has committed, or has in a work tree, as one change: from a base to a result.
 
-The base is where the work left the target: the commit that both have.
+The base is where the work left the target: the commit that both have.  Who has merged the target
+meanwhile has left it at the commit that was merged last, and what the work is since then holds how
+the merges were resolved, once; so a forge's squash has it, too.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +17,7 @@ from patchq.git.checkout import Checkout, registered
 from patchq.git.command import QUIET, Git, alternate, plain_environment
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
+from patchq.pipeline.ground import Ground
 
 MOST_COMMITS = 1000
 """How many commits one range may hold."""
@@ -23,11 +26,13 @@ MOST_COMMITS = 1000
 @dataclass(frozen=True, slots=True)
 class Range:
     """A change from the commit `base` to the commit `result`; `commits` are those between them, the
-    oldest first.  All are ids in hex."""
+    oldest first, without `merges` of the target, unless there is nothing else.  All are ids in
+    hex."""
 
     base: str
     result: str
     commits: tuple[str, ...] = ()
+    merges: tuple[str, ...] = ()
 
 
 def of_range(repo: Repository, text: str) -> Range:
@@ -40,9 +45,10 @@ def of_range(repo: Repository, text: str) -> Range:
     return since(repo, _commit(repo, first or "HEAD"), _commit(repo, last or "HEAD"))
 
 
-def of_branch(repo: Repository, name: str, target: str) -> Range:
+def of_branch(ground: Ground, name: str, target: str) -> Range:
     """What the branch has and the target does not; raises `UsageError`, also where a work tree has
     changes of it that are not committed."""
+    repo = ground.repo
     tip = repo.branch_tip(name)
     if tip is None:
         raise UsageError(f"there is no branch {name!r}", "see `git branch`")
@@ -51,7 +57,7 @@ def of_branch(repo: Repository, name: str, target: str) -> Range:
             f"the work tree {checkout.workdir} has changes of {name} that are not committed",
             f"commit or stash them, or hand in all with --worktree {checkout.workdir}",
         )
-    return since(repo, _target_tip(repo, target), tip)
+    return since(repo, _target_tip(ground, target), tip)
 
 
 def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
@@ -62,15 +68,15 @@ def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
             yield checkout
 
 
-def of_commit(repo: Repository, id: str, target: str) -> Range:
+def of_commit(ground: Ground, id: str, target: str) -> Range:
     """What the commit has and the target does not; raises `UsageError`."""
-    return since(repo, _target_tip(repo, target), _commit(repo, id))
+    return since(ground.repo, _target_tip(ground, target), _commit(ground.repo, id))
 
 
-def of_worktree(repo: Repository, directory: Path, target: str) -> Range:
+def of_worktree(ground: Ground, directory: Path, target: str) -> Range:
     """What a work tree has and the target does not, committed or not, without what git ignores;
     raises `UsageError`."""
-    place = Path(os.path.realpath(directory))
+    repo, place = ground.repo, Path(os.path.realpath(directory))
     found = [it for it in registered(repo) if not it.unseen and place.is_relative_to(it.workdir)]
     if not found:
         raise UsageError(
@@ -80,12 +86,13 @@ def of_worktree(repo: Repository, directory: Path, target: str) -> Range:
     head = checkout.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}").stdout.decode().strip()
     if not head:
         raise UsageError(f"the work tree {checkout.workdir} has no commit yet", "commit first")
-    own = since(repo, _target_tip(repo, target), head)
-    return Range(own.base, _written(checkout, head), own.commits)
+    own = since(repo, _target_tip(ground, target), head)
+    return replace(own, result=_written(checkout, head))
 
 
 def since(repo: Repository, old: str, new: str) -> Range:
-    """What `new` has since it left `old`; raises `UsageError` where that is no row of commits."""
+    """What `new` has since it left `old`; raises `UsageError` where that is no row of commits, but
+    for merges of what `old` has."""
     git = _git(repo)
     bases = git.run("merge-base", "--all", old, new).stdout.decode().split()
     if len(bases) != 1:
@@ -103,16 +110,29 @@ def since(repo: Repository, old: str, new: str) -> Range:
             f"{bases[0][:12]}..{new[:12]} holds more than {MOST_COMMITS} commits",
             "hand it in in parts, with --range",
         )
-    if merge := next((commit for commit, *parents in rows if len(parents) > 1), None):
-        raise UsageError(
-            f"{bases[0][:12]}..{new[:12]} holds the merge {merge[:12]}",
-            "rebase the work, so that it holds no merge, then hand it in",
-        )
-    return Range(bases[0], new, tuple(commit for commit, *_ in rows))
+    own = {commit for commit, *_ in rows}
+    merges = {commit: parents for commit, *parents in rows if len(parents) > 1}
+    for merge, parents in merges.items():
+        if len(own.intersection(parents)) > 1:
+            raise UsageError(
+                f"{bases[0][:12]}..{new[:12]} holds the merge {merge[:12]} of what "
+                f"{old[:12]} does not have",
+                "rebase the work, so that it holds no merge but of its target as it is here, then "
+                "hand it in",
+            )
+    commits = tuple(commit for commit, *_ in rows if commit not in merges)
+    return Range(bases[0], new, commits or tuple(merges), tuple(merges))
 
 
 def each(repo: Repository, whole: Range) -> Iterator[Range]:
-    """One range for each of its commits, the oldest first."""
+    """One range for each of its commits, the oldest first; raises `UsageError` where there are
+    merges among them: how they were resolved belongs to none of the others."""
+    if whole.merges:
+        raise UsageError(
+            f"{whole.base[:12]}..{whole.result[:12]} holds the merge {whole.merges[0][:12]}, which "
+            "has no place in a series",
+            "rebase the work, or hand it in as one batch, without --series",
+        )
     for commit in whole.commits:
         yield Range(repo.parents(commit)[0], commit, (commit,))
 
@@ -135,8 +155,8 @@ def _commit(repo: Repository, text: str) -> str:
     return done.stdout.decode().strip()
 
 
-def _target_tip(repo: Repository, target: str) -> str:
-    tip = repo.branch_tip(target)
+def _target_tip(ground: Ground, target: str) -> str:
+    tip = ground.branches.tip(target)
     if tip is None:
         raise UsageError(f"there is no branch {target!r}", "name another --target")
     return tip

@@ -13,17 +13,17 @@ not agree is made again the next time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from time import monotonic
 from weakref import WeakKeyDictionary
 
 from patchq.git import files, records, refs
-from patchq.git.checkout import checkouts
+from patchq.git.branches import BranchMove
 from patchq.git.reffiles import heads
 from patchq.git.refs import Staged
 from patchq.git.repository import Repository
@@ -35,20 +35,22 @@ from patchq.model.report import (
     IDLE,
     PENDING_CONFLICT,
     CommittedReport,
+    FootingEntry,
     Report,
     waits_for_its_agent,
 )
 from patchq.model.values import Base, Problem, Source
-from patchq.pipeline import comments, notes, traces
+from patchq.pipeline import comments, notes, stacks, traces
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
-from patchq.pipeline.progress import Decision
+from patchq.pipeline.progress import CandidateCommit, Decision
+from patchq.pipeline.stacks import Footing
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import document
+from patchq.review import stuck
 
 _LOG = logging.getLogger("patchq")
-_MOVED = "target.moved"
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
 _KEPT = (PENDING_CONFLICT, CHANGES, "base.unknown", *_LEFT_BEHIND)
 """Warnings that stay when a batch is made again: the first two are written anew, the third says how
@@ -67,6 +69,8 @@ class _Looked:
 
     marks: dict[str, _Mark] = field(default_factory=dict)
     """The refs of each proposal, and where its branch is checked out."""
+    below: dict[str, _Mark] = field(default_factory=dict)
+    """The refs of what each stands on, if that is another one."""
     tips: dict[str, str | None] = field(default_factory=dict)
     """Of the targets."""
     now: dict[str, None] = field(default_factory=dict)
@@ -86,6 +90,8 @@ def settle(world: World, *, rest: bool = True, seconds: float = inf) -> bool:
     Nothing is read twice while no branch moves.  What touches nothing that moved comes last, and is
     left for another time without `rest`; so is what remains after about so many `seconds`.
     """
+    if world.branches.away:
+        return True  # what was fetched last may be old; they are looked at again
     looked = _look(world)
     until = monotonic() + seconds
     while todo := list(islice(looked.now, _PIECE)) or (
@@ -99,6 +105,9 @@ def settle(world: World, *, rest: bool = True, seconds: float = inf) -> bool:
             looked.now.pop(id, None)
             looked.later.pop(id, None)
         looked.marks |= {id: (commit, commit) for id, commit in moved.items()}
+        if there := board.known(world.repo):
+            looked.below |= _below(looked.marks, there, todo)
+            looked.now |= dict.fromkeys(sorted(there.next_above(moved)))
         if monotonic() >= until:
             break
     most = None if seconds == inf else 4 * _PIECE
@@ -112,7 +121,7 @@ def _look(world: World) -> _Looked:
     repo = world.repo
     looked = _looked.setdefault(repo, _Looked())
     waits = board.waiting(repo)
-    branches = repo.branches(records.branch("")) if waits else {}
+    branches = world.branches.tips(records.branch("")) if waits else {}
     at: dict[str, list[str]] = {}
     for gitdir, ref in heads(repo.commondir) if waits else ():
         at.setdefault(ref, []).append(str(gitdir))
@@ -120,23 +129,36 @@ def _look(world: World) -> _Looked:
         id: (mark, branches.get(records.branch(id)), *at.get(records.BRANCHES + id, ()))
         for id, mark in waits.items()
     }
+    there = board.board(world, waits)
+    below = _below(marks, there, marks)
     for id in [id for id in looked.marks if id not in marks]:
         looked.now.pop(id, None)
         looked.later.pop(id, None)
     looked.now |= {id: None for id, mark in marks.items() if looked.marks.get(id) != mark}
-    looked.marks = marks
+    looked.now |= {id: None for id, mark in below.items() if looked.below.get(id) != mark}
+    looked.marks, looked.below = marks, below
     if waits:
-        _look_at_targets(looked, board.board(world, waits), world)
+        _look_at_targets(looked, there, world)
     return looked
 
 
+def _below(marks: Mapping[str, _Mark], there: Board, ids: Iterable[str]) -> dict[str, _Mark]:
+    """What decides where those of these can stand that are on another proposal: where that is.
+    Once it waits no more, any other that comes may have taken its place."""
+    found, all = dict[str, _Mark](), str(hash(frozenset(marks)))
+    for id in ids:
+        own = there.get(id)
+        if own is not None and own.on is not None:
+            found[id] = (own.on, *marks[own.on][:2]) if own.on in marks else (own.on, all)
+    return found
+
+
 def _look_at_targets(looked: _Looked, waits: Board, world: World) -> None:
-    repo = world.repo
     targets: dict[str, list[str]] = {}
     for id in waits:
         targets.setdefault(waits[id].target, []).append(id)
     for target, ids in targets.items():
-        tip, before = repo.branch_tip(target), looked.tips.get(target)
+        tip, before = world.branches.tip(target), looked.tips.get(target)
         looked.tips[target] = tip
         if tip == before:
             continue
@@ -202,29 +224,36 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
     repo, id = world.repo, report["id"]
     sighting = traces.observe(world, report)
-    tip, branch = repo.branch_tip(report["target"]), repo.branch_tip(records.branch(id))
+    tip, branch = (world.branches.tip(name) for name in (report["target"], records.branch(id)))
     waits = repo.ref_target(records.WAITING + id)
     if report["state"] != "proposed" or sighting.state != "proposed" or sighting.commit:
         return None
     if tip is None or branch is None or waits is None:
         return None
-    # On top of the tip and of nothing else: a commit that was taken back must not land with it.
-    follows, agree = repo.parents(branch) == (tip,), report["commit"] == branch == waits
-    if agree and not follows and _knows(report, tip):
+    # On top of the tip, or of what it stands on, and of nothing else: a commit that was taken back
+    # must not land with it.
+    footing = stacks.footing(world, report)
+    follows = repo.parents(branch) == (footing.commit,)
+    agree = report["commit"] == branch == waits
+    if agree and not follows and stuck.knows(report, footing):
         return None
-    problems = [problem for problem in report["problems"] if problem["code"] != _MOVED]
+    problems = [problem for problem in report["problems"] if problem["code"] != stuck.MOVED]
     commit, tree = branch, repo.tree(branch).root
     updated: Report = {**report, "commit": branch, "tree": tree, "problems": problems}
-    if not follows and (where := checkouts(repo, records.branch(id))):
-        updated = document.with_problems(updated, _checked_out(report, tip, where[0].workdir))
+    if follows:
+        updated = {**updated, "stands_on": _stands_on(footing)}
+    if not follows and (where := world.branches.checkouts(records.branch(id))):
+        updated = document.with_problems(
+            updated, stuck.checked_out(report, footing, where[0].workdir)
+        )
     elif not follows or report["commit"] != branch:
         if world.signer.resting:
             return None
-        decision = _decided(report, world)
+        decision = _decided(report, footing, world)
         if isinstance(decision, Fault):
-            message = _since(report, tip) + decision.message
+            message = stuck.since(report, footing) + decision.message
             updated = document.with_problems(
-                updated, Problem(_MOVED, message, decision.hint, severity="warning")
+                updated, Problem(stuck.MOVED, message, decision.hint, severity="warning")
             )
         elif decision.candidate:
             # The branch's commit may be what the candidate is: a crash came before its report.
@@ -232,25 +261,46 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
             same = before == ((candidate.parent,), candidate.tree)
             commit = branch if same else candidate.commit
             updated = _made_again(report, decision, commit)
-        elif decision.state == "held":
+        elif decision.state == "held" and not stuck.lost(decision):
             return None  # a work tree rebases the target, which moves again soon; or no signature
         else:
-            updated = document.with_problems(updated, _stays(report, tip, decision))
+            updated = document.with_problems(updated, stuck.stays(report, footing, decision))
     if agree and commit == branch and updated == report:
         return None
     return _Step(id, branch, waits, commit, updated)
 
 
-def _decided(report: CommittedReport, world: World) -> Decision | Fault:
-    """The batch on the target's tip; the fault if the queue does not hold what it was made from."""
+def _stands_on(footing: Footing) -> FootingEntry | None:
+    if footing.on is None or footing.commit is None:
+        return None
+    return {"batch": footing.on, "commit": footing.commit}
+
+
+def _decided(report: CommittedReport, footing: Footing, world: World) -> Decision | Fault:
+    """The batch where it is to stand; the fault if the queue does not hold what it was made
+    from."""
     try:
         claim, choice = claim_of(report, world), choice_of(report)
     except Fault as fault:
         return fault
     decision = process(claim, world, Tips(world), choice)
+    if report["stands_on"] and decision.candidate:
+        decision = _on_new_ground(decision, decision.candidate, world)
     if world.hooks.fixing:  # `accept` asks the others, about the tree that lands
         (decision,) = presubmit.check([decision], world).kept
     return decision
+
+
+def _on_new_ground(decision: Decision, made: CandidateCommit, world: World) -> Decision:
+    """The decision with the commit that the batch stands on now for its base, where that gives the
+    same tree: what it stood on before is in no history any more, and git may give it up."""
+    base, repo = decision.base, world.repo
+    if base is None or base.how == "declared" or repo.is_ancestor(base.commit, made.parent):
+        return decision
+    choice = replace(decision.choice, base=Base(made.parent, base.how))
+    again = process(decision.claim, world, Tips(world), choice)
+    same = again.candidate and (again.candidate.parent, again.candidate.tree)
+    return again if same == (made.parent, made.tree) else decision
 
 
 def choice_of(report: CommittedReport) -> Choice:
@@ -271,6 +321,7 @@ def choice_of(report: CommittedReport) -> Choice:
         left=left,
         base=Base(base["commit"], base["how"] or "tip"),
         target=report["target"],
+        stands=report["stands_on"] is not None,
     )
 
 
@@ -299,58 +350,16 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
     return document.with_state(
         report,
         "proposed",
+        base=again["base"],
         commit=commit,
         tree=again["tree"],
+        stands_on=again["stands_on"],
         edits=again["edits"],
         problems=[*again["problems"], *kept],
         message=again["message"],
         hooks=again["hooks"],
         size=again["size"],
         diff=again["diff"],
-    )
-
-
-# ---------------------------------------------------------------- what cannot follow
-
-
-def _knows(report: Report, tip: str) -> bool:
-    """Whether the report says already that the batch cannot be made on this tip."""
-    start = _since(report, tip)
-    return any(p["code"] == _MOVED and p["message"].startswith(start) for p in report["problems"])
-
-
-def _since(report: Report, tip: str) -> str:
-    return f"{report['target']} moved to {tip[:12]}, and the batch cannot be made again there: "
-
-
-def _stays(report: Report, tip: str, decision: Decision) -> Problem:
-    id = report["id"]
-    if decision.state == "duplicate":
-        return Problem(
-            _MOVED,
-            _since(report, tip) + "all that it changes is there already",
-            f"nothing is left to land: `patchq discard {id}`",
-            severity="warning",
-        )
-    error = next(problem for problem in decision.problems if problem.severity == "error")
-    return replace(
-        error,
-        code=_MOVED,
-        message=f"{_since(report, tip)}{error.code}: {error.message}",
-        hint=f"send it again with `retries: {id}` and `base: {tip[:12]}`, made on "
-        f"{report['target']} as it is now; or `patchq retry {id}` once what is in its way is gone",
-        severity="warning",
-    )
-
-
-def _checked_out(report: Report, tip: str, where: Path) -> Problem:
-    id = report["id"]
-    return Problem(
-        _MOVED,
-        f"{records.branch(id)} is checked out in {where}, so it does not follow "
-        f"{report['target']} to {tip[:12]}",
-        f"check out another branch there, then `patchq retry {id}`",
-        severity="warning",
     )
 
 
@@ -377,9 +386,9 @@ def _as_before(step: _Step, world: World) -> bool:
     return (
         report is not None
         and report["state"] == "proposed"
-        and repo.branch_tip(name) == step.branch
+        and world.branches.tip(name) == step.branch
         and repo.ref_target(records.WAITING + step.id) == step.waits
-        and (step.commit == step.branch or not checkouts(repo, name))
+        and (step.commit == step.branch or not world.branches.checkouts(name))
     )
 
 
@@ -387,15 +396,17 @@ def _carry_out(
     steps: Sequence[_Step], values: Mapping[str, Staged], world: World
 ) -> dict[str, str]:
     """Move the refs and rewrite the reports; the lock on the reports is held."""
-    moved = [step for step in steps if _swap(records.WAITING, step, step.waits, values, world)]
+    moved = [step for step in steps if _swap(step, step.waits, values, world)]
     if any(step.waits != step.commit for step in moved):
         files.barrier(world.repo.commondir)
-    done = []
-    for step in moved:
-        if _swap(records.BRANCHES, step, step.branch, values, world):
+    done = [step for step in moved if step.branch == step.commit]
+    to_move = [step for step in moved if step.branch != step.commit]
+    moves = [_move(step, values, world) for step in to_move]
+    for step, moved_to in zip(to_move, world.branches.land(moves) if moves else (), strict=True):
+        if moved_to.made:
             done.append(step)
         else:  # a person was quicker
-            _swap(records.WAITING, replace(step, commit=step.waits), step.commit, values, world)
+            _swap(replace(step, commit=step.waits), step.commit, values, world)
     if any(step.branch != step.commit for step in done):
         files.barrier(world.repo.commondir)
     for step in done:
@@ -429,8 +440,20 @@ def _beside(step: _Step, now: Report | None, world: World) -> Report:
     return comments.with_review(world.repo, made, review)
 
 
-def _swap(prefix: str, step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:
+def _swap(step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:
+    """Move the mark that the batch waits."""
     if old == step.commit:
         return True
-    log = f"patchq: {step.id}: made again on {step.updated['target']}"
-    return refs.move(world.repo, prefix + step.id, old, values[step.commit], log, world.identity())
+    name, who = records.WAITING + step.id, world.identity()
+    return refs.move(world.repo, name, old, values[step.commit], _log(step), who)
+
+
+def _move(step: _Step, values: Mapping[str, Staged], world: World) -> BranchMove:
+    value, who = values[step.commit], world.identity()
+    return BranchMove(records.branch(step.id), step.branch, value, _log(step), who)
+
+
+def _log(step: _Step) -> str:
+    on = step.updated["stands_on"]
+    where = records.branch(on["batch"]) if on else step.updated["target"]
+    return f"patchq: {step.id}: made again on {where}"

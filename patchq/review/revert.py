@@ -5,7 +5,7 @@ taken back is found out first; a revert that cannot leaves nothing behind, as wi
 
 Its response is a unified diff from what the commit made to what was there.  It names the commit as
 its base, so that it is resolved on exactly those bytes and carried to the tip by the rule that
-holds for every batch.  What no response can say (links, submodules) is refused.
+holds for every batch.  What no response can say (submodules) is refused.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from patchq.model.report import LANDED, WAITING, CommittedReport, Report, has_co
 from patchq.model.values import Problem, Source
 from patchq.pipeline import notes, traces
 from patchq.pipeline.process import process
+from patchq.pipeline.stages import HAND_IN
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import document
@@ -67,6 +68,7 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
 
 def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
     """The report of the batch, and the commit by which it is on its target."""
+    world.branches.refresh()
     report = world.queue.load(id)
     if report is None and (known := from_git.gone(world, [id])):
         report, _ = known[id]
@@ -96,7 +98,7 @@ def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
 
 def _on_target(world: World, report: CommittedReport) -> str:
     repo, id, target = world.repo, report["id"], report["target"]
-    tip = repo.branch_tip(target)
+    tip = world.branches.tip(target)
     if tip is None:
         raise UsageError(f"the branch {target} is gone")
     commit = traces.landing(report, repo, tip)
@@ -181,7 +183,7 @@ def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem
     problem = next((p for p in problems if p.severity == "error"), None)
     if problem is None and problems:  # busy or dirty: a warning for what could wait
         last = problems[-1]
-        otherwise = re.sub(r"`patchq \w+ [^`]+`", "revert again", last.hint or "")
+        otherwise = (last.hint or "").replace(HAND_IN, "revert again")
         problem = replace(last, severity="error", hint=_HINTS.get(last.code, otherwise))
     return problem or Problem(
         "match.identical", f"nothing of the batch is left on {choice.target}", "nothing to do"

@@ -7,6 +7,7 @@ hidden in a number: the level is that of the gravest reason, and three that are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -54,6 +55,7 @@ def risk(report: Report, behind: int | None = None) -> Risk:
         *_warnings(report),
         *_edits(report),
         *_corrections(report),
+        *_links(report),
         *_size(report),
         *_base(report, behind),
         *_checks(report),
@@ -176,6 +178,20 @@ def _size(report: Report) -> Iterator[Reason]:
         yield Reason("size", "medium", text)
     if deleted >= _SOME_LINES and deleted >= _MOSTLY * added:
         yield Reason("deletions", "medium", f"it deletes {deleted} lines, and adds {added}")
+
+
+_LINK = re.compile(
+    r"^diff --git (.*)\n(?:old mode .*\n)?(?:new file mode|new mode|index \S+) 120000$",
+    re.MULTILINE,
+)
+
+
+def _links(report: Report) -> Iterator[Reason]:
+    """What will be read in one place and stands in another."""
+    sides = _LINK.findall(report["diff"])
+    paths = [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]
+    if paths:
+        yield Reason("links", "medium", f"it makes, or changes, symbolic links: {_some(paths)}")
 
 
 _OLD_BASE, _VERY_OLD_BASE = 20, 200

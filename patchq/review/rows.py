@@ -77,6 +77,8 @@ class FileRows:
     deleted: int = 0
     renamed_from: str | None = None
     binary: bool = False
+    link: str = ""
+    """What is to be said of a symbolic link, where there is or was one."""
 
 
 def side_by_side(
@@ -133,7 +135,15 @@ def _file(
         deleted=sum(a1 - a0 for a0, a1, _, _ in hunks),
         renamed_from=change.renamed_from,
         binary=binary,
+        link=_link(change),
     )
+
+
+def _link(change: FileChange) -> str:
+    if change.was_link is None:
+        return "a symbolic link" if change.link else ""
+    one, other = ("a file", "a symbolic link")[:: 1 if change.link else -1]
+    return f"{one} that becomes {other}"
 
 
 # ---------------------------------------------------------------- rows

@@ -22,8 +22,9 @@ from typing import Any
 
 from patchq.model.report import LANDED, WAITING, Report
 from patchq.queue import QueueEngine, spool
+from patchq.queue.journal import Events
 from patchq.queue.spool import Folder, disk_faults, verdicts
-from patchq.service.stats import Counts, Key, add, counted
+from patchq.service.stats import Counts, Key, add, counted, taken_back
 
 COUNTS = "counts.json"
 SCHEMA = "patchq.counts/1"
@@ -45,13 +46,16 @@ def _none() -> Counts:
 class Settled:
     """The sums up to `place` in the register, whose last bytes before it are `mark`; `open` has for
     each batch that may still change the time of its report, None for one that has none, and its
-    sums; `landing` is when a batch last landed."""
+    sums; `landing` is when a batch last landed.  Up to `events` in the journal it is known what was
+    reverted, and `reverted` are the last ids that were counted so."""
 
     counts: Counts = field(default_factory=_none)
     place: int = 0
     mark: str = ""
     open: dict[str, tuple[float | None, Counts]] = field(default_factory=dict)
     landing: float | None = None
+    events: str = ""
+    reverted: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -133,6 +137,26 @@ class Ledger:
         """Count anew what may have changed since."""
         for id in list(self._sums.settled.open):
             self._look_at(id)
+        self._count_reverts()
+
+    def _count_reverts(self) -> None:
+        """Count what was taken back since: what had landed is settled, and not looked at again."""
+        settled = self._sums.settled
+        events = Events(self._root, settled.events)
+        try:
+            told = {event["batch"] for event in events.read() if event["kind"] == "reverted"}
+            settled.events = events.last
+        finally:
+            events.close()
+        for id in told - settled.open.keys() - {*settled.reverted}:
+            report = self._queue.load(id)
+            if report is not None and report["state"] == "reverted":
+                add(settled.counts, taken_back(report))
+                self._remember(id)
+
+    def _remember(self, id: str) -> None:
+        settled = self._sums.settled
+        settled.reverted = [*settled.reverted, id][-_MOST_SEEN:]
 
     def write(self) -> None:
         """Keep the sums, once what they count is durable."""
@@ -145,6 +169,7 @@ class Ledger:
         last are not counted again."""
         while not self.turn():
             pass
+        self._count_reverts()
         sums, settled = self._sums, self._sums.settled
         going = {report["id"]: report for report in reports if report["id"] not in sums.last}
         for id, report in going.items():
@@ -175,6 +200,10 @@ class Ledger:
             return
         del settled.open[id]
         add(settled.counts, own)
+        if id in settled.reverted:  # the journal told of it before the register did
+            add(settled.counts, taken_back(report), -1)
+        elif report["state"] == "reverted":
+            self._remember(id)
         if report["state"] in LANDED:
             settled.landing = max(settled.landing or 0.0, at or 0.0)
 
@@ -191,6 +220,8 @@ class Ledger:
                 "mark": settled.mark,
                 "open": [[id, at, _listed(own)] for id, (at, own) in settled.open.items()],
                 "landing": settled.landing,
+                "events": settled.events,
+                "reverted": settled.reverted,
             },
         }
         with Folder(self._root, lasting=False) as folder:
@@ -215,6 +246,8 @@ def _read(root: Path) -> Sums:
             str(said["mark"]),
             {str(id): (at, _counts(own)) for id, at, own in said["open"]},
             said["landing"],
+            str(said.get("events", "")),
+            list(map(str, said.get("reverted", ()))),
         )
         if settled.mark == _mark(root, settled.place):
             sums.settled = settled

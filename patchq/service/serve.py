@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic, sleep
@@ -18,7 +18,8 @@ from patchq.config.schema import Config
 from patchq.git.checkout import registered
 from patchq.git.files import keep_heap_small
 from patchq.land import reports, worker
-from patchq.model.errors import Fault, Interrupted, UsageError
+from patchq.model.errors import Fault, Interrupted, Unreachable, UsageError
+from patchq.pipeline.ground import branches_of
 from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
 from patchq.queue.hand import STOP_NOW, activities, told
@@ -128,8 +129,7 @@ def serve(
                     followers.worked()
                     continue
                 if monotonic() - looked >= _LONGEST_WAIT:
-                    worker.look_at_held(world, tell)
-                    worker.start(world, tell, patience=0.0)
+                    _look_round(world, tell)
                     looked = monotonic()
                 followers.turn(world)
             except Fault as fault:
@@ -148,7 +148,7 @@ def serve(
 def _say_what_is_out_of_reach(world: World, inbox: str | None) -> None:
     if inbox:
         _LOG.warning("%s", inbox)
-    for checkout in registered(world.repo):
+    for checkout in registered(world.repo) if world.branches.remote is None else ():
         if checkout.unseen and checkout.branch:
             _LOG.warning(
                 "the work tree %s is out of reach (%s), so batches for %s do not land: %s",
@@ -191,6 +191,20 @@ class _Followers:
         self._next = ended + (_LONGEST_WAIT if over else pause)
 
 
+def _look_round(world: World, tell: worker.Tell) -> None:
+    """See what nobody rings for: what people and other machines did, what is held, and what crashed
+    commands left."""
+    _look_at_remote(world, world.config.landing.poll_seconds)
+    worker.look_at_held(world, tell)
+    worker.start(world, tell, patience=0.0)
+
+
+def _look_at_remote(world: World, within: float = 0.0) -> None:
+    """See what others did to the branches, where they are a remote's."""
+    with suppress(Unreachable):  # it is noted
+        world.branches.refresh(within=within)
+
+
 def _pause(world: World) -> float:
     """Seconds until something may have changed that nobody rings for."""
     settled = world.queue.unsettled()
@@ -211,7 +225,8 @@ def _reloaded(world: World, load_config: Callable[[], Config]) -> World:
     try:
         config = load_config()
         target = config.target or world.target
-        if world.repo.ref_target(f"refs/heads/{target}") is None:
+        branches = branches_of(world.repo, world.queue_root, config, target)
+        if branches.tip(target) is None:
             raise UsageError(f"the target branch {target!r} does not exist")
     except UsageError as error:
         _LOG.error("the configuration is kept as it was: %s", error)
@@ -220,7 +235,9 @@ def _reloaded(world: World, load_config: Callable[[], Config]) -> World:
     _LOG.info("configuration read anew")
     if (config.queue, config.limits.response_bytes) != (old.queue, old.limits.response_bytes):
         _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
-    return replace(world, config=config, target=target)
+    if (config.landing, config.targets, target) == (old.landing, old.targets, world.target):
+        branches = world.branches
+    return replace(world, config=config, target=target, branches=branches)
 
 
 def drain(
@@ -235,6 +252,7 @@ def drain(
     control.cut_short = world.stop.set
     with closing(RequestDesk(world)) as desk:
         world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
+        _look_at_remote(world)
         worker.start(world, tell)
         Heads().look(world)
         restack.settle(world, rest=False)

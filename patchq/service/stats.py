@@ -2,8 +2,8 @@
 (`--collector.textfile.directory`).
 
 A count is kept by what is counted (`_counted`), for each agent, model and format, so that any sum
-over them can be had; `ledger` keeps them.  Nothing that is counted changes once a batch has landed
-or was refused.
+over them can be had; `ledger` keeps them.  Of what is counted nothing but `reverted` changes once a
+batch has landed or was refused.
 
 Prometheus' file is replaced as a whole, so nobody reads half of it.  No label comes from a
 response: agents name themselves, and each new name would be a new series.  A file that cannot be
@@ -56,6 +56,8 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
     yield "verdict", "", verdict(report), 1
     if verdict(report) == "proposed" and report["state"] not in WAITING:
         yield "decision", "", "accepted" if report["state"] == "reverted" else report["state"], 1
+    for form, what, number in reverted(report):
+        yield "revert", form, what, number
     for code in {p["code"] for p in report["problems"] if p["severity"] == "error"}:
         yield "reason", "", code, 1
     forms = {edit["id"]: edit["format"] or "" for edit in report["edits"]}
@@ -78,6 +80,16 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
     yield "seconds", "", "decide", sum((report["timings"] or {}).values()) / 1000
 
 
+def reverted(report: Report) -> Iterator[tuple[str, str, float]]:
+    """The batch, and its edits by their formats, if it was taken back after it had landed."""
+    if report["state"] != "reverted":
+        return
+    yield "", "batches", 1
+    done = Counter(e["format"] or "" for e in report["edits"] if e["state"] == "applied")
+    for form, number in done.items():
+        yield form, "edits", number
+
+
 def _cut(report: Report) -> int:
     """How many answers were cut: of those that were asked for, or the response itself."""
     stops = [attempt["stop"] for attempt in report["attempts"]]
@@ -92,6 +104,11 @@ def counted(report: Report) -> Counts:
     for kind, form, value, number in _counted(report):
         counts[kind, report["agent"] or "", report["model"] or "", form, value] += number
     return counts
+
+
+def taken_back(report: Report) -> Counts:
+    """What it counts more, now that the batch is reverted."""
+    return defaultdict(int, {key: n for key, n in counted(report).items() if key[0] == "revert"})
 
 
 def add(counts: Counts, more: Mapping[Key, float], sign: int = 1) -> None:

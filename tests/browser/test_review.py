@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,90 @@ def test_axe_finds_nothing(opened: Opening, path: str, theme: str) -> None:
     assert tab.errors == []
 
 
-@pytest.mark.parametrize("width", [640, 1280])
-def test_at_twice_the_size_nothing_is_cut(opened: Opening, width: int) -> None:
-    tab = opened(viewport={"width": width, "height": 800})
+@pytest.mark.parametrize(
+    ("width", "height"), [(320, 256), (640, 400), (1280, 800)], ids=["400 %", "200 %", "100 %"]
+)
+def test_at_any_size_nothing_is_cut_or_covered(opened: Opening, width: int, height: int) -> None:
+    """A window of 1280 pixels, as it is enlarged (WCAG 1.4.10): what is wider scrolls by itself,
+    and no bar that stays covers what has the focus."""
+    tab = opened(viewport={"width": width, "height": height})
     for path in PAGES:
         tab.goto(f"{tab.own}{path}")
         wider = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wider <= 0, path
+        covered = tab.evaluate(COVERED)
+        assert covered == [], path
+        narrow = tab.evaluate(NARROW)
+        assert narrow == [], path
+
+
+NARROW = """[...document.querySelectorAll("main th, main td, dd, label")]
+    .filter(one => one.offsetParent && one.textContent.trim().length > 20)
+    .map(one => [one.getBoundingClientRect().width, one.textContent.trim().slice(0, 40)])
+    .filter(([width]) => width < 60)"""
+"""Where so much text stands in so little room that each letter has a line."""
+COVERED = """[...document.querySelectorAll("a, button, input, select, textarea")]
+    .filter(one => one.offsetParent && one.type !== "hidden" && !one.classList.contains("skip"))
+    .filter(one => {
+        one.focus();
+        const box = one.getClientRects()[0];
+        const there = document.elementFromPoint(
+            Math.min(box.x + box.width / 2, innerWidth - 1), box.y + Math.min(box.height / 2, 20));
+        return there && !one.contains(there) && !there.contains(one)
+            && !(one.labels && [...one.labels].some(label => label.contains(there)));
+    })
+    .map(one => one.outerHTML)"""
+"""What cannot be seen once it has the focus, since something else stands before it."""
+
+
+def tree(tab: Any) -> list[tuple[str, str]]:
+    """What a screen reader is told: the role and the name of everything, in its order."""
+    nodes = tab.context.new_cdp_session(tab).send("Accessibility.getFullAXTree")["nodes"]
+    return [
+        (node["role"]["value"], node.get("name", {}).get("value", "").strip())
+        for node in nodes
+        if not node["ignored"]
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_screen_reader_finds_its_way(opened: Opening, path: str) -> None:
+    tab = opened(path)
+    found = tree(tab)
+    roles = [role for role, _ in found]
+    for landmark in ("banner", "navigation", "main"):
+        assert roles.count(landmark) == 1, landmark
+    assert ("navigation", "Pages") in found
+    assert [name for role, name in found if role == "RootWebArea"] == [tab.title()]
+    named = ("button", "link", "textbox", "checkbox", "combobox", "table", "region", "form", "img")
+    assert [role for role, name in found if role in named and not name and role != "form"] == []
+    names = [name for role, name in found if role == "checkbox"]
+    assert len(names) == len(set(names)), "each says what it is about"
+    levels = tab.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3')].map(one => +one.tagName[1])"
+    )
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("path", ["/", "/batch/tax"])
+def test_the_focus_goes_as_the_text_does(opened: Opening, path: str) -> None:
+    tab = opened(path)
+    seen: list[int] = []
+    for _ in range(40):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement === document.body"):
+            break  # the page's end
+        seen.append(
+            tab.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)")
+        )
+    assert len(seen) > 10
+    assert seen == sorted(set(seen)), "each once, in the order of the text"
+    tab.goto(f"{tab.own}{path}")
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "main", "past the navigation"
 
 
 @pytest.mark.parametrize("bypass", [False, True], ids=["policy", "no policy"])

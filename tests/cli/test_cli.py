@@ -430,7 +430,7 @@ def test_apply(repo: Path) -> None:
 
 
 def test_status(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT, "y.md": f"---\ndepends_on: [x]\n---\n{OTHER}"})
+    drop(repo / ".patchq", {"x.md": EDIT, "y.md": f"---\ndepends_on: [z]\n---\n{OTHER}"})
     assert "inbox    2 waiting" in patchq("status", cwd=repo).out
     patchq("run", cwd=repo)
     assert re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines() == [
@@ -438,9 +438,8 @@ def test_status(repo: Path) -> None:
         "target   main (review mode)",
         "inbox    0 waiting",
         "batches  1 held, 1 proposed",
-        "held     y  depends.failed: the batch waits for x to land: x is proposed  0s",
+        "held     y  depends.failed: the batch waits for z to land: no batch z is known  0s",
         "proposed patchq/x  0s  +1 -1 a.txt  Edit a.txt  checked by gate",
-        "           waited for by y",
     ]
     shown = patchq("--json", "status", cwd=repo).json()
     assert shown["daemon"] is None
@@ -455,7 +454,7 @@ def test_status(repo: Path) -> None:
 def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
     new = block("new.txt", "", "new\n")
     news = {f"x{n}": f"---\nagent: of-{n % 2}\n---\n{new}text {n}\n" for n in range(4)}
-    holds = {f"h{n}": f"---\ndepends_on: [x{n}]\n---\n{OTHER}" for n in range(2)}
+    holds = {f"h{n}": f"---\ndepends_on: [none{n}]\n---\n{OTHER}" for n in range(2)}
     drop(repo / ".patchq", {f"{id}.md": text for id, text in (news | holds).items()})
     patchq("run", cwd=repo)
     for words, held, waiting, counts, left in (

@@ -49,7 +49,7 @@ def test_every_kind_of_change_is_told(repo: Path) -> None:
     patchq("run", cwd=repo)
     other = block("a.txt", "two\n", "II\n")
     drop(queue, {"y.md": other, "same.md": f"---\nagent: w\n---\n{EDIT}", "bad.md": BAD})
-    drop(queue, {"needs.md": f"---\ndepends_on: [y]\n---\n{block('a.txt', 'one', '1')}"})
+    drop(queue, {"needs.md": f"---\ndepends_on: [y, nobody]\n---\n{block('a.txt', 'one', '1')}"})
     patchq("run", cwd=repo, code=None)
     patchq("discard", "y", cwd=repo)
     drop(queue, {"x2.md": f"---\nretries: x\n---\n{EDIT}"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,45 @@ def test_both_sides_with_their_numbers_and_the_edits_between(
     title, *lines = drawn(old, new, 60, monkeypatch)
     assert title.startswith("a.py  changed  +")
     assert [line.rstrip() for line in lines] == expected
+
+
+def styles(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The style of each piece of a change of Python on a terminal."""
+    monkeypatch.setattr(split, "is_terminal", lambda: True)
+    change = FileChange("a.py", b"def f():\n    return 'x'\n", b"def f():\n    return 'y'  # why\n")
+    files = side_by_side(reported(("1", (2, 2))), [change])
+    pieces = [piece for line in split.lines(files, [change]) for piece in line]
+    return {piece.text.strip(): piece.style for piece in pieces}
+
+
+def test_code_has_its_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pygments")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    found = styles(monkeypatch)
+    assert (found["def"], found["return"], found["f"]) == ("magenta", "magenta", "blue")
+    assert found["# why"] == "bright_black reverse"
+    assert found["2"] == "green", "the side is told by the number"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert styles(monkeypatch)["def f():"] == ""
+
+
+NO_COLOURS = """
+import sys
+from patchq.cli import main
+code = main(sys.argv[1:])
+loaded = sorted(name for name in sys.modules if name.startswith("pygments"))
+sys.exit(f"loaded: {loaded}" if loaded else code)
+"""
+
+
+def test_a_pipe_loads_no_lexer(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.py": "a = 1\n"})
+    patchq("init", cwd=repo)
+    drop(repo / ".patchq", {"x.md": block("a.py", "a = 1\n", "a = 2\n")})
+    patchq("run", cwd=repo)
+    words = [sys.executable, "-c", NO_COLOURS, "show", "x", "--split"]
+    done = subprocess.run(words, cwd=repo, capture_output=True, text=True, check=False)
+    assert (done.returncode, "a = 2" in done.stdout) == (0, True), done.stderr
 
 
 def test_status_tells_risk_and_who_is_waited_for(tmp_path: Path) -> None:

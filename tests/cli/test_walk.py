@@ -123,3 +123,11 @@ def test_several_are_sent_back_at_once(desk: Desk) -> None:
     assert [len((desk.told(id)["review"] or {"comments": ()})["comments"]) for id in "xy"] == [2, 2]
     words = ("send-back", "x", "y", "--comments", "-")
     patchq(*words, cwd=desk.repo, stdin="a.txt:3: x", code=2)
+
+
+def test_a_stack_comes_from_below_and_lands_as_one(desk: Desk) -> None:
+    desk.feed(low=change(3))
+    desk.feed(high="---\ndepends_on: [low]\n---\n" + change(20, path="b.txt"))
+    asked = walk(desk, "s", "a", "t")
+    assert ["s[t]ack" in question for question in asked] == [False, True, True]
+    assert [desk.told(id)["state"] for id in ("low", "high")] == ["accepted", "accepted"]

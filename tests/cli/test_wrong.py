@@ -26,7 +26,7 @@ RIGHT = {
     "wait": "good",
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
     "instructions": "", "review": "--no-open", "hooks": "list", "config": "check",
-    "completion": "bash",
+    "completion": "bash", "cluster": "status", "worker": "",
 }  # fmt: skip
 """Each verb with words that it takes."""
 
@@ -61,6 +61,8 @@ OWN = {
     "hooks": "instal",
     "config": "chek",
     "completion": "bsh",
+    "cluster": "statis",
+    "worker": "--lane",
 }
 """Each verb with a mistake of its own."""
 
@@ -166,6 +168,15 @@ def one_line(done: Done) -> str:
 def test_what_was_meant_is_said(repo: Path) -> None:
     for words, meant in MEANT.items():
         assert one_line(patchq(*words.split(), cwd=repo, code=2)).endswith(f"; {meant}")
+
+
+def test_an_empty_response_is_not_taken(repo: Path) -> None:
+    (repo / "empty.md").touch()
+    before = state(repo)
+    for words in (("empty.md",), ("-",), ("empty.md", "--wait"), ("-", "--message", "x")):
+        told = one_line(patchq("submit", *words, cwd=repo, code=2))
+        assert "the response is empty" in told
+    assert state(repo) == before
 
 
 def test_a_configuration_that_cannot_be_used(repo: Path) -> None:

@@ -15,6 +15,7 @@ from patchq.git.objects import (
     Identity,
     Leaf,
     Node,
+    Trees,
     differences,
     graft,
     make_identity,
@@ -68,7 +69,8 @@ def store(files: Files, objects: dict[str, bytes]) -> str | None:
 @given(trees(), trees())
 def test_differences_are_what_differs(old: Files, new: Files) -> None:
     objects: dict[str, bytes] = {}
-    found = differences(objects.__getitem__, store(old, objects), store(new, objects))
+    kept = Trees(objects.__getitem__)
+    found = differences(kept, store(old, objects), store(new, objects))
     paths = {path for path, _ in old.items() ^ new.items()}
     assert found == {path: (old.get(path), new.get(path)) for path in paths}
 
@@ -76,6 +78,7 @@ def test_differences_are_what_differs(old: Files, new: Files) -> None:
 @given(trees(), trees())
 def test_graft_makes_what_is_declared(old: Files, new: Files) -> None:
     objects: dict[str, bytes] = {}
+    kept = Trees(objects.__getitem__)
 
     def keep(raw: bytes, made_of: str | None) -> str:
         oid = object_id(2, raw)
@@ -83,10 +86,10 @@ def test_graft_makes_what_is_declared(old: Files, new: Files) -> None:
         return oid
 
     def made(base: str | None, changes: Mapping[str, Leaf | None]) -> str | None:
-        return graft(objects.__getitem__, keep, base, nest(changes))
+        return graft(kept, keep, base, nest(changes))
 
     whole = made(None, new)
-    assert differences(objects.__getitem__, None, whole) == {p: (None, new[p]) for p in new}
+    assert differences(Trees(objects.__getitem__), None, whole) == {p: (None, new[p]) for p in new}
     assert made(made(None, old), {path: new.get(path) for path in {**old, **new}}) == whole
 
 
@@ -101,7 +104,7 @@ def test_graft_sorts_as_git_does_and_keeps_the_rest() -> None:
 
     changes: list[Node] = [{"a": None}, {"b": None}, {"a": (FILE, "00" * 20)}]
     for change in changes:
-        graft({"base": raw}.__getitem__, keep, "base", change)
+        graft(Trees({"base": raw}.__getitem__), keep, "base", change)
     assert kept == [
         odd + b"100644 a0\0" + b"z" * 20,
         raw,
@@ -119,8 +122,41 @@ def test_equal_directories_are_not_read() -> None:
         read.append(oid)
         return objects[oid]
 
-    assert set(differences(reader, roots[0], roots[1])) == {"a"}
+    assert set(differences(Trees(reader), roots[0], roots[1])) == {"a"}
     assert read == roots
+
+
+def test_leaf_is_what_stands_at_a_path() -> None:
+    objects: dict[str, bytes] = {}
+    lib = store({"a.py": (FILE, "0a" * 20), "run": (0o100775, "0b" * 20)}, objects)
+    assert lib
+    raw = b"0100664 old\0" + b"\x0c" * 20 + b"40000 lib\0" + bytes.fromhex(lib)
+    objects["root"] = raw + b"120000 \xff\0" + b"\x0d" * 20
+    found = {
+        "lib": (TREE, lib), "lib/": (TREE, lib), "lib/a.py": (FILE, "0a" * 20),
+        "lib/run": (EXECUTABLE, "0b" * 20), "old": (FILE, "0c" * 20),
+        "\udcff": (0o120000, "0d" * 20),
+    }  # fmt: skip
+    none = ["", "/", "/lib", "lib//a.py", "old/", "old/x", "li", "lib/a.py/", "\ud800", "lib\0"]
+    trees = Trees(objects.__getitem__)
+    assert {path: trees.leaf("root", path) for path in [*found, *none]} == {
+        **found,
+        **dict.fromkeys(none),
+    }
+
+
+def test_only_so_many_trees_are_kept() -> None:
+    read: list[str] = []
+
+    def reader(oid: str) -> bytes:
+        read.append(oid)
+        return b"".join(b"100644 %s-%d\0%b" % (oid.encode(), n, b"x" * 20) for n in range(1000))
+
+    trees = Trees(reader)
+    for _ in range(2):
+        for n in range(60):
+            assert trees.leaf(str(n), f"{n}-999")
+    assert len(read) == 2 * 60
 
 
 def test_parse_tree_keeps_nul_and_odd_bytes() -> None:

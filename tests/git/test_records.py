@@ -11,7 +11,7 @@ import pytest
 
 from patchq.git import records
 from patchq.model.values import State
-from tests.helpers.rooms import MODULES, tree
+from tests.helpers.rooms import MODULES, PACKAGE, tree
 
 SPELLED = re.compile(r"refs/(?:heads/|notes/)?patchq|^patchq/$|patchq/(?=\{)")
 STATES = {*get_args(State)}
@@ -56,6 +56,10 @@ def test_states_are_grouped_in_one_place(module: str) -> None:
         if isinstance(node, ast.Tuple | ast.List | ast.Set) and len(node.elts) > 1:
             values = {part.value if isinstance(part, ast.Constant) else None for part in node.elts}
             assert not values <= STATES, f"{module}:{node.lineno} groups {sorted(map(str, values))}"
+
+
+def test_the_shipped_hook_records_what_it_pushed_under_that_name() -> None:
+    assert f'f"{records.PUBLISHED}{{' in (PACKAGE.parent / "hooks/publish").read_text()
 
 
 def test_what_the_names_are() -> None:

@@ -5,10 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from patchq.git.objects import Identity
-from patchq.git.repository import Repository
+from patchq.git.repository import AnyObject, Repository
 from patchq.model.errors import RepositoryFault, UsageError
 from patchq.model.values import FileChange
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -232,13 +233,14 @@ def test_a_tree_is_walked_once_and_the_next_by_what_differs(
     path: Path, repo: Repository, tip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    raw = repo.raw
+    one = repo._object
 
-    def counted(oid: str) -> bytes:
-        read.append(oid)
-        return raw(oid)
+    def counted(oid: str) -> AnyObject:
+        found = one(oid)
+        read.extend([oid] if isinstance(found, pygit2.Tree) else [])
+        return found
 
-    monkeypatch.setattr(repo, "raw", counted)
+    monkeypatch.setattr(repo, "_object", counted)
     listing = repo.tree(tip).listing()
     assert listing.paths == sorted(repo.tree(tip).paths())
     read.clear()

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from patchq.git import refs
+from patchq.git.branches.worktree import Follow, recover
 from patchq.git.checkout import Checkout, checkouts
 from patchq.git.objects import Identity
 from patchq.git.repository import Repository
-from patchq.git.worktree import Follow, recover
 from patchq.model.errors import Busy, Fault, RepositoryFault
 from patchq.model.values import FileChange
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
@@ -32,12 +32,20 @@ FILES = {
     "swap": "a file, then a directory\n",
     ".gitignore": "*.log\n",
     "unrelated": "stays\n",
+    "plain": "a file, then a link\n",
+    "below/a.py": "a directory, then a link\n",
 }
+LINKS = {"led": "README", "ended": "nowhere", "turned": "src/a.py", "above": "src"}
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", FILES)
+    path = make_repo(tmp_path / "work", FILES)
+    for name, to in LINKS.items():
+        (path / name).symlink_to(to)
+    git("add", "-A", cwd=path)
+    git("commit", "-q", "--amend", "--no-edit", cwd=path)
+    return path
 
 
 @pytest.fixture
@@ -58,6 +66,15 @@ def new(path: Path, old: str) -> str:
         FileChange("src/named.py", before["src/name.py"], b"moved\n", renamed_from="src/name.py"),
         FileChange("swap", before["swap"], None),
         FileChange("swap/inner", None, b"now below\n"),
+        FileChange("made/link", None, b"../src/a.py", link=True),
+        FileChange("led", b"README", b"src/a.py", link=True),
+        FileChange("ended", b"nowhere", None, link=True),
+        FileChange("turned", b"src/a.py", b"a link, then a file\n", was_link=True),
+        FileChange("plain", before["plain"], b"src/a.py", link=True, was_link=False),
+        FileChange("below/a.py", before["below/a.py"], None),
+        FileChange("below", None, b"src", link=True),
+        FileChange("above", b"src", None, link=True),
+        FileChange("above/a.py", None, b"a link to a directory, then one\n"),
     ]
     return commit(repo, old, *changes)
 
@@ -83,14 +100,18 @@ def move(path: Path, old: str, new: str, step: Follow | None = None) -> None:
 
 
 def files(path: Path) -> dict[str, tuple[bytes, bool]]:
-    """Everything in the work tree, empty directories included."""
+    """Everything in the work tree, empty directories included; links by where they lead."""
+
+    def content(file: Path) -> tuple[bytes, bool]:
+        if file.is_symlink():
+            return b"-> " + os.readlink(os.fsencode(file)), False
+        return (file.read_bytes(), os.access(file, os.X_OK)) if file.is_file() else (b"", False)
+
     return {
-        str(file.relative_to(path)): (
-            file.read_bytes() if file.is_file() else b"",
-            file.is_file() and os.access(file, os.X_OK),
-        )
+        str(file.relative_to(path)): content(file)
         for file in path.rglob("*")
-        if ".git" not in file.parts and (file.is_file() or not any(file.iterdir()))
+        if ".git" not in file.parts
+        and (file.is_symlink() or file.is_file() or not any(file.iterdir()))
     }
 
 
@@ -244,6 +265,16 @@ def stage_readme(path: Path) -> None:
     git("add", "README", cwd=path)
 
 
+def relink(path: Path, name: str, to: str | None) -> None:
+    """A link there, or a file that holds what the link that was there led to."""
+    held = os.readlink(path / name) if to is None else ""
+    (path / name).unlink(missing_ok=True)
+    if to is None:
+        (path / name).write_text(held)
+    else:
+        (path / name).symlink_to(to)
+
+
 WAYS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "dirty": (edit_readme, ["README"]),
     "staged": (stage_readme, ["README"]),
@@ -255,6 +286,15 @@ WAYS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ["README"],
     ),
     "several": (edit_two, ["README", "bin/run"]),
+    "a link led elsewhere": (lambda path: relink(path, "led", "unrelated"), ["led"]),
+    "a link in place of a file": (lambda path: relink(path, "README", "unrelated"), ["README"]),
+    "a file in place of a link": (lambda path: relink(path, "led", None), ["led"]),
+    "an untracked link": (lambda path: relink(path, "src/named.py", "a.py"), ["src/named.py"]),
+    "a link above": (lambda path: relink(path, "new", "bin"), ["new/dir/n.py"]),
+    "a link in the way of a directory's end": (
+        lambda path: relink(path, "below/mine", "../src"),
+        ["below"],
+    ),
 }
 
 
@@ -277,6 +317,14 @@ def add_as_the_batch(path: Path) -> None:
     write_files(path, {"new/dir/n.py": "n = 1\n"})
 
 
+def links_as_the_batch(path: Path) -> None:
+    for name, to in {"led": "src/a.py", "plain": "src/a.py", "made/link": "../src/a.py"}.items():
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).unlink(missing_ok=True)
+        (path / name).symlink_to(to)
+    (path / "ended").unlink()
+
+
 def stage(edit: Callable[[Path], None]) -> Callable[[Path], None]:
     def staged(path: Path) -> None:
         edit(path)
@@ -293,6 +341,8 @@ ALREADY: dict[str, Callable[[Path], object]] = {
     "gone": lambda path: shutil.rmtree(path / "old"),
     "removed": lambda path: git("rm", "-q", "old/only.txt", cwd=path),
     "mode": lambda path: (path / "bin/run").chmod(0o755),
+    "linked": links_as_the_batch,
+    "staged links": stage(links_as_the_batch),
 }
 """What a person, or a work tree that is handed in, has done of the batch already."""
 

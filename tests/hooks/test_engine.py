@@ -13,11 +13,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from patchq.hooks import keeper
 from patchq.hooks.jail import NO_JAIL, can_jail
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -306,6 +308,28 @@ def test_a_hook_that_kills_its_keeper_is_ended_as_well(repo: Path, jail: bool, m
     wait_for(lambda: not running(mark))
 
 
+def test_a_hook_begins_once_its_pid_is_told(tmp_path: Path) -> None:
+    status, tell = os.pipe()
+    life, line = os.pipe()
+    os.set_blocking(tell, False)
+    with suppress(BlockingIOError):  # full, so the keeper has to wait
+        while os.write(tell, b" " * 4096):
+            pass
+    os.set_blocking(tell, True)
+    fds = (tell, life, tell)
+    words = ("plain", ",".join(map(str, fds)), "1m", str(tmp_path), "", str(tmp_path), "0")
+    process = subprocess.Popen([*keeper.COMMAND, *words, "/bin/touch", "begun"], pass_fds=fds)
+    try:
+        time.sleep(0.4)
+        assert not (tmp_path / "begun").exists()
+        os.read(status, 1 << 20)
+        wait_for((tmp_path / "begun").exists)
+    finally:
+        for fd in (status, tell, life, line):
+            os.close(fd)
+        process.wait()
+
+
 def test_h02_the_daemons_death_ends_its_hooks(repo: Path, jail: bool, mark: str) -> None:
     configure(repo, hook(f"(setsid sleep {mark} &); sleep {mark}"))
     drop(repo / ".patchq", {"r.md": EDIT})
@@ -396,8 +420,6 @@ def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
 def test_h03_a_jailed_hook_cannot_fill_the_disk(
     repo: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from patchq.hooks import keeper
-
     if not can_jail(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
     monkeypatch.setenv(keeper.ROOM_NAME, "4m")
@@ -623,7 +645,7 @@ def test_a_hook_hears_of_the_events_that_it_names(repo: Path, tmp_path: Path) ->
         hook(f"echo some $PATCHQ_STATE >> {log}", "post-reject", "some", events=["discarded"]),
         hook(f"echo usual $PATCHQ_STATE >> {log}", "post-commit", "usual"),
     )
-    needs = f"---\ndepends_on: [x]\n---\n{block('a.txt', 'three', '3')}"
+    needs = f"---\ndepends_on: [nobody]\n---\n{block('a.txt', 'three', '3')}"
     settle(repo, x=EDIT, y=needs, z=f"---\nagent: w\nid: z\n---\n{EDIT}")
     patchq("discard", "x", cwd=repo)
     patchq("discard", "y", cwd=repo)

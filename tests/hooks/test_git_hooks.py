@@ -330,7 +330,8 @@ GATE_CASES: list[tuple[dict[str, str], str, str | None]] = [
     ({"d.py": "x = (\n"}, "x", "result.syntax: the new file d.py does not parse"),
     ({"big.txt": "x" * (4 << 20) + "x"}, "x", "response.too_large: big.txt would have"),
     ({f"many/{n}.txt": "x\n" for n in range(201)}, "x", "response.too_large: 201 files"),
-    ({"link": "-> a.txt"}, "x", "path.not_a_file: link would be a symbolic link"),
+    ({"link": "-> a.txt"}, "x", None),
+    ({"link": "-> /etc/passwd"}, "x", "path.outside: link would be a symbolic link"),
 ]
 """What the queue's own checks say of a commit: its files, its message, and what is told of it."""
 

@@ -217,7 +217,7 @@ import os, sys
 from pathlib import Path
 from patchq.git.checkout import checkouts
 from patchq.git.repository import Repository
-from patchq.git.worktree import Follow
+from patchq.git.branches.worktree import Follow
 repo = Repository.open(Path(sys.argv[1]))
 (place,) = checkouts(repo, "main")
 follow = Follow(place, *sys.argv[2:4])

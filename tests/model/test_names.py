@@ -16,7 +16,6 @@ from patchq.model.names import (
     collision_key,
     name_key,
     nearest,
-    numbered_id,
     spells_git,
 )
 from tests.helpers.gitrepo import git, make_repo
@@ -304,21 +303,11 @@ def test_every_batch_id_is_safe(text: str) -> None:
 
 def test_git_takes_every_batch_id(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
-    ids = {batch_id(text) for text in ALL} | {numbered_id("x" * 100, 12)}
+    ids = {batch_id(text) for text in ALL}
     updates = "".join(f"create refs/heads/patchq/{id} HEAD\n" for id in ids)
     git("update-ref", "--stdin", cwd=repo, stdin=updates)
     listed = git("for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/patchq", cwd=repo)
     assert set(listed.splitlines()) == ids
-
-
-@pytest.mark.parametrize(
-    ("id", "number", "numbered"),
-    [("a", 2, "a-2"), ("x" * 100, 10, "x" * 97 + "-10"), ("x" * 97 + ".yz", 3, "x" * 97 + "-3")],
-    ids=["short", "long", "dot at the cut"],
-)
-def test_numbered_id(id: str, number: int, numbered: str) -> None:
-    assert numbered_id(id, number) == numbered
-    assert batch_id(numbered) == numbered
 
 
 def test_nearest_suggests_only_what_is_near() -> None:

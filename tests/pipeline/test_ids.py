@@ -15,6 +15,8 @@ FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "c.txt": "c\n"}
 EDIT = block("a.txt", "one\ntwo\n", "one\n2\n")
 OTHER = block("b.txt", "b\n", "B\n")
 THIRD = block("c.txt", "c\n", "C\n")
+HOLDS = "mode: auto\npaths: {review: [a.txt, c.txt]}\n"
+"""Proposals wait, and what depends on them is held."""
 BAD = block("a.txt", "nowhere\n", "x\n")
 
 
@@ -279,6 +281,7 @@ def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_dependent_waits_until_the_other_has_landed(repo: Path) -> None:
+    configure(repo, HOLDS)
     run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")))
     held = told(repo, "y")
     assert (held["state"], codes(held)) == ("held", [("depends.failed", "warning")])
@@ -286,7 +289,7 @@ def test_dependent_waits_until_the_other_has_landed(repo: Path) -> None:
     assert "held     y" in patchq("status", cwd=repo).out
     patchq("accept", "x", cwd=repo)
     patchq("run", cwd=repo)
-    assert (told(repo, "y")["state"], codes(told(repo, "y"))) == ("proposed", [])
+    assert (told(repo, "y")["state"], codes(told(repo, "y"))) == ("applied", [])
     assert not (repo / ".patchq/active/y.report.json").exists()
 
 
@@ -301,6 +304,7 @@ def test_dependents_land_in_order(repo: Path) -> None:
 
 @pytest.mark.parametrize("way", ["rejected", "discarded", "deleted"])
 def test_dependent_of_what_will_never_land_is_refused(repo: Path, way: str) -> None:
+    configure(repo, HOLDS)
     run(repo, ("x.md", BAD if way == "rejected" else EDIT), code=way == "rejected")
     drop(repo / ".patchq", {"y.md": after(OTHER, "x")})
     done = patchq("run", cwd=repo, code=None)
@@ -337,6 +341,7 @@ def test_circle_of_any_length_is_refused_as_a_whole(repo: Path, length: int) -> 
 
 
 def test_replacement_of_a_dependency_counts(repo: Path) -> None:
+    configure(repo, HOLDS)
     run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")))
     run(repo, ("x.md", matter(THIRD, retries="x")))
     assert told(repo, "x")["duplicate_of"] == "x-2"
@@ -344,10 +349,11 @@ def test_replacement_of_a_dependency_counts(repo: Path) -> None:
     assert "x-2" in told(repo, "y")["problems"][0]["message"]
     patchq("accept", "x-2", cwd=repo)
     patchq("run", cwd=repo)
-    assert told(repo, "y")["state"] == "proposed"
+    assert told(repo, "y")["state"] == "applied"
 
 
 def test_replacement_of_a_dependency_that_is_discarded_fails_it(repo: Path) -> None:
+    configure(repo, HOLDS)
     run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")), ("z.md", matter(THIRD, retries="x")))
     patchq("discard", "z", cwd=repo)
     patchq("run", cwd=repo, code=1)
@@ -369,12 +375,13 @@ def test_dependency_that_fails_counts_before_one_that_waits(repo: Path) -> None:
 
 
 def test_dependency_may_be_a_duplicate(repo: Path) -> None:
+    configure(repo, HOLDS)
     run(repo, ("x.md", EDIT), ("again.md", EDIT), ("y.md", after(OTHER, "again")))
     assert told(repo, "again")["state"] == "duplicate"
     assert told(repo, "y")["state"] == "held"
     patchq("accept", "x", cwd=repo)
     patchq("run", cwd=repo)
-    assert told(repo, "y")["state"] == "proposed"
+    assert told(repo, "y")["state"] == "applied"
 
 
 def test_batch_that_waits_for_itself_is_refused(repo: Path) -> None:

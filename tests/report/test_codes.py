@@ -33,7 +33,7 @@ depends: failed
 review: changes
 llm: not_configured timeout rate_limited server answer
 repository: damaged
-fault: repository disk crashed in_doubt hook
+fault: repository disk database crashed in_doubt hook
 """
 FILE_SUFFIXES = (".json", ".md", ".py", ".yaml")
 ALIASES = {

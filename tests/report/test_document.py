@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from patchq.model.report import BaseEntry, Moment, RetryEntry, SizeEntry, SourceEntry
-from patchq.model.values import Outcome, Problem, Source, State
+from patchq.model.values import EditOutcome, Outcome, Problem, Source, State
+from patchq.report import document
 from patchq.report.document import MAX_BYTES, dumps, to_json, with_problems, with_state
 from patchq.report.page import to_markdown
 from patchq.text import quote
@@ -36,6 +37,7 @@ SCHEMA: dict[str, Any] = {
     "commit": (str, NONE),
     "tree": (str, NONE),
     "branch": (str, NONE),
+    "stands_on": (dict, NONE),
     "edits": [
         {
             "id": TEXT,
@@ -252,3 +254,27 @@ def test_a_report_fits_into_256_kib_and_marks_what_is_cut(name: str) -> None:
         assert re.search(r"left out here|… and \d+ more", said)
     check(report, SCHEMA)
     assert with_state(report, report["state"], branch=report["branch"]) == report
+
+
+TOKEN = "ghp_" + "a1B2" * 9
+TINY = EditOutcome("", "", (1, 1), "", "", "ready", description=TOKEN)
+SHORT = Problem("x", TOKEN, "")
+
+
+@pytest.mark.parametrize("count", [700, 5000])
+@pytest.mark.parametrize("part", [TINY, replace(TINY, description="")])
+def test_what_is_cut_before_secrets_are_looked_for_is_what_would_not_fit(
+    count: int, part: EditOutcome
+) -> None:
+    outcome = replace(REFUSED, edits=(part,) * count, problems=(SHORT,) * count)
+    report = to_json(outcome)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "_MOST_EDITS", count)
+        patch.setattr(document, "_MOST_PROBLEMS", count)
+        assert to_json(outcome) == report
+    assert TOKEN not in dumps(report)
+    for key, said in (("edits", "description"), ("problems", "message")):
+        entries = cast("list[dict[str, str]]", report[key])  # type: ignore[literal-required]
+        more = re.search(rf"(\d+) more {key} are left out", entries[-1][said] or "")
+        assert more
+        assert len(entries) + int(more[1]) == count

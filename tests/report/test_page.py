@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from patchq.model.report import HookEntry
-from patchq.model.values import Candidate, Collision, Problem, State
+from patchq.model.values import Candidate, Collision, Problem, StandsOn, State
 from patchq.report.document import to_json, with_state
 from patchq.report.page import to_markdown
 from patchq.text import quote
@@ -118,6 +118,15 @@ def test_a_proposed_page_tells_how_to_review() -> None:
     ):
         assert f"\n{line}\n" in f"\n{page}"
     assert "What to send" not in page
+
+
+def test_what_stands_on_a_proposal_is_compared_with_that_one_and_accepted_with_it() -> None:
+    page = to_markdown(to_json(replace(PROPOSED, stands_on=StandsOn("below", "c0ffee" * 7))))
+    for line in (
+        "git diff c0ffeec0ffee...patchq/fix-42",
+        "patchq accept --stack fix-42     # or: git merge patchq/fix-42",
+    ):
+        assert f"\n{line}\n" in page
 
 
 def test_commands_are_safe_to_paste() -> None:

@@ -193,15 +193,11 @@ def test_the_same_again_is_a_duplicate(repo: Path) -> None:
     assert report(repo / ".patchq", "work-2")["state"] == "duplicate"
 
 
-def merge(repo: Path) -> None:
-    move_main(repo)
-    git("merge", "-q", "--no-ff", "-m", "Merge", "main", cwd=repo)
-    commit_files(repo, {"a.txt": "x\n"})
-
-
-def link(repo: Path) -> None:
-    (repo / "link").symlink_to("a.txt")
-    commit_files(repo, {})
+def submodule(repo: Path) -> None:
+    tip = git("rev-parse", "main", cwd=repo)
+    git("update-index", "--add", "--cacheinfo", f"160000,{tip},sub", cwd=repo)
+    git("commit", "-q", "-m", "Add it", cwd=repo)
+    (repo / "sub").mkdir()
 
 
 def dirty(repo: Path) -> None:
@@ -224,8 +220,7 @@ WRONG = {
     "an option": (nothing, ("--range", "main..--all"), "there is no commit '--all'"),
     "no range": (nothing, ("--range", "main"), "expected a range `A..B`"),
     "three dots": (nothing, ("--range", "main...work"), "expected a range `A..B`"),
-    "a merge": (merge, ("--range", "main~1..work"), "holds the merge"),
-    "a link": (link, ("--branch", "work"), "link is a symbolic link"),
+    "a submodule": (submodule, ("--branch", "work"), "sub is a submodule, which no batch may"),
     "not committed": (dirty, ("--branch", "work"), "changes of work that are not committed"),
     "a rebase": (rebase, ("--worktree",), "in the middle of a rebase"),
     "another directory": (nothing, ("--worktree", "/"), "is in no work tree"),

@@ -550,7 +550,8 @@ def test_status_shows_the_graph(repo: Path) -> None:
     patchq("run", cwd=repo)
     lines = re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines()
     assert lines[4:] == [
-        "held     h  depends.failed: the batch waits for z to land: z is proposed  0s",
+        "held     h  depends.failed: the batch waits for nobody to land: "
+        "no batch nobody is known  0s",
         "           waits for z, nobody",
         "proposed patchq/x  0s  +1 -1 a.txt  [conflict.pending]  of-x: Edit a.txt",
         "           collides with y of of-y (a.txt:5-6)",

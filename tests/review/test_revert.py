@@ -252,17 +252,16 @@ def test_a_mode_comes_back(repo: Path) -> None:
     assert tree(repo) == before
 
 
-def test_a_link_is_left_to_git(repo: Path) -> None:
+def test_a_submodule_is_left_to_git(repo: Path) -> None:
     commit_files(repo, {".patchq.yaml": "version: 1\n"})
     patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
     git("checkout", "-q", "patchq/x", cwd=repo)
-    (repo / "link").symlink_to("a.txt")
-    git("add", "link", cwd=repo)
-    git("commit", "-q", "-m", "Link", cwd=repo)
+    git("update-index", "--add", "--cacheinfo", f"160000,{tip(repo)},sub", cwd=repo)
+    git("commit", "-q", "-m", "Add it", cwd=repo)
     git("checkout", "-q", "main", cwd=repo)
     patchq("accept", "x", cwd=repo)
     done = patchq("revert", "x", cwd=repo, code=1)
-    assert done.err.startswith("patchq: path.not_a_file: link is a symbolic link")
+    assert done.err.startswith("patchq: path.not_a_file: sub is a submodule")
     assert f"git revert {tip(repo)[:12]}" in done.err
 
 

@@ -38,9 +38,9 @@ def many(count: int, **changes: Any) -> tuple[EditOutcome, ...]:
 
 def diff(added: int, deleted: int, files: int = 1) -> str:
     """A diff of that size, of lines that look like headers themselves."""
-    head = ["diff --git a/a b/a", "--- a/a", "+++ b/a"]
+    head = [f"diff --git a/{n} b/{n}\n--- a/{n}\n+++ b/{n}" for n in range(files)]
     hunk = [f"@@ -1,{deleted} +1,{added} @@", *["+--x"] * added, *["-++y"] * deleted]
-    return "\n".join([*head * files, *hunk, ""])
+    return "\n".join([*head, *hunk, ""])
 
 
 def collision(*batches: str) -> tuple[Problem, ...]:

@@ -28,7 +28,7 @@ hooks:
 TRANSIENT = {
     "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
     "`active/TOKEN.choice`", "`active/TOKEN.NAME.entry`", "`tries/TOKEN`", "`troubles/WHAT`",
-    "`mcp.key`", "`counts.json`", "`branches`",
+    "`mcp.key`", "`feeder`", "`worker.lock`", "`counts.json`", "`branches`",
 }  # fmt: skip
 """What stands only while a response is decided, what only tools that are called make, and what
 comes of many verdicts alone."""
@@ -103,7 +103,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (queue / "done/two.report.md").unlink()
     (queue / "done/two.report.md/mine").mkdir(parents=True)
     patchq("fsck", "--repair", cwd=repo, code=None)
-    held = "---\ndepends_on: [two]\n---\n" + block("c.py", "x = 3\n", "x = 4\n")
+    held = "---\ndepends_on: [nobody]\n---\n" + block("c.py", "x = 3\n", "x = 4\n")
     drop(queue, {"three.md": held})
     patchq("run", cwd=repo, code=None)
     fresh("watch", "--detach", cwd=repo)

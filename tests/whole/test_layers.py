@@ -27,7 +27,8 @@ SOLE_IMPORTERS = {
     "mcp_types": "patchq.cli.mcp",
     "jinja2": "patchq.cli.page",
     "multipart": "patchq.cli.page",
-    "pygments": "patchq.cli.page",
+    "psycopg": "patchq.queue.postgres",
+    "pygments": "patchq.cli.syntax",
     "starlette": "patchq.cli.page",
     "uvicorn": "patchq.cli.loopback",
 }

@@ -5,6 +5,8 @@ for each problem, `CODE LINE`, and `duplicate` says that nothing was left to do.
 further response, sent once the first has landed; what is expected is then expected of it.
 `config.yaml` is the configuration, `setup.sh` runs in the repository before.  `proposed` holds the
 warnings for which auto mode asks a person.
+
+Those in `REMOTE` land on a remote as well.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ from patchq.report.document import KEYS
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git
 
+REMOTE = {
+    "already-landed", "base-moved-beside", "create", "edit-and-delete", "follow-up", "not-there",
+    "path-to-review", "rename-and-edit",
+}  # fmt: skip
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 NAMES = sorted(place.name for place in SCENARIOS.iterdir() if place.is_dir())
 
@@ -31,6 +37,8 @@ class Place:
 
     def __init__(self, repo: Path, config: str) -> None:
         self.repo = repo
+        self.shared = repo
+        """The repository in which the verdicts are true."""
         bare = not (repo / ".git").exists()
         self.queue = repo / ".patchq"
         (repo / ("patchq.yaml" if bare else ".patchq.yaml")).write_text(config)
@@ -47,11 +55,11 @@ class Place:
         return dict(told)
 
     def refs(self) -> str:
-        return git("for-each-ref", cwd=self.repo)
+        return git("for-each-ref", cwd=self.shared)
 
     def tree(self, commit: str) -> dict[str, tuple[str, str]]:
         """Mode and blob by path."""
-        listed = git("ls-tree", "-r", "-z", commit, cwd=self.repo).split("\0")[:-1]
+        listed = git("ls-tree", "-r", "-z", commit, cwd=self.shared).split("\0")[:-1]
         parts = (line.split("\t") for line in listed)
         return {path: (info.split(" ")[0], info.split(" ")[2]) for info, path in parts}
 
@@ -68,7 +76,8 @@ def tree_of(root: Path) -> dict[str, tuple[str, str]]:
     return tree
 
 
-def place(given: Path, kind: str, tmp_path: Path) -> Place:
+def repository(given: Path, tmp_path: Path) -> Path:
+    """As it is before."""
     repo = tmp_path / "repo"
     shutil.copytree(given / "before", repo)
     git("init", "-q", cwd=repo)
@@ -76,13 +85,28 @@ def place(given: Path, kind: str, tmp_path: Path) -> Place:
     git("commit", "-q", "-m", "Start", cwd=repo)
     if (given / "setup.sh").exists():
         subprocess.run(["sh", "-e", str(given / "setup.sh")], cwd=repo, check=True)
+    return repo
+
+
+def configuration(given: Path, mode: str) -> str:
     own = given / "config.yaml"
-    config = own.read_text() if own.exists() else "version: 1\n"
-    config += "mode: review\n" if kind == "review" else "mode: auto\n"
+    return f"{own.read_text() if own.exists() else 'version: 1'}\nmode: {mode}\n"
+
+
+def place(given: Path, kind: str, tmp_path: Path) -> Place:
+    repo = repository(given, tmp_path)
+    config = configuration(given, "review" if kind == "review" else "auto")
+    if kind == "remote":
+        git("clone", "-q", "--bare", "repo", "hub.git", cwd=tmp_path)
+        git("remote", "add", "-f", "origin", "../hub.git", cwd=repo)
+        config += "landing: {remote: origin}\n"
     if kind == "bare":
         git("clone", "-q", "--bare", str(repo), "bare.git", cwd=tmp_path)
         repo = tmp_path / "bare.git"
-    return Place(repo, config)
+    at = Place(repo, config)
+    if kind == "remote":
+        at.shared = tmp_path / "hub.git"
+    return at
 
 
 def problems(told: dict[str, Any], severity: str) -> list[tuple[str, int | None]]:
@@ -91,17 +115,26 @@ def problems(told: dict[str, Any], severity: str) -> list[tuple[str, int | None]
 
 def kinds(scenario: str) -> list[str]:
     """A refusal is the same in every mode."""
-    return (
-        ["review", "bare"]
-        if (SCENARIOS / scenario / "refused").exists()
-        else ["review", "auto", "bare"]
-    )
+    found = ["review", "bare"]
+    if not (SCENARIOS / scenario / "refused").exists():
+        found.append("auto")
+    if scenario in REMOTE:
+        found.append("remote")
+    return found
 
 
 @pytest.mark.parametrize(("scenario", "kind"), [(s, k) for s in NAMES for k in kinds(s)])
 def test_scenario(scenario: str, kind: str, tmp_path: Path) -> None:
     given = SCENARIOS / scenario
     at = place(given, kind, tmp_path)
+    play(given, at, kind)
+    if kind != "bare":
+        assert git("status", "--porcelain", "--untracked-files=no", cwd=at.repo) == ""
+    assert git("fsck", "--strict", "--no-dangling", cwd=at.repo) == ""
+
+
+def play(given: Path, at: Place, kind: str) -> None:
+    """Send what the scenario sends, and expect what it expects."""
     before, told, response = at.refs(), at.give(given / "response.md"), given / "second.md"
     if response.exists():
         if kind == "review":
@@ -124,8 +157,8 @@ def test_scenario(scenario: str, kind: str, tmp_path: Path) -> None:
         assert [code for code, _ in problems(told, "warning")] == warnings
         assert told["branch"] == (f"patchq/{told['id']}" if proposed else None)
         branch = told["branch"] or told["target"]
-        assert told["commit"] == git("rev-parse", branch, cwd=at.repo)
-        assert told["tree"] == git("rev-parse", f"{branch}^{{tree}}", cwd=at.repo)
+        assert told["commit"] == git("rev-parse", branch, cwd=at.shared)
+        assert told["tree"] == git("rev-parse", f"{branch}^{{tree}}", cwd=at.shared)
         assert at.tree(branch) == tree_of(after)
     if told["state"] in ("rejected", "duplicate"):
         assert at.refs() == before
@@ -136,6 +169,3 @@ def test_scenario(scenario: str, kind: str, tmp_path: Path) -> None:
     kept = at.queue / folder / f"{told['id']}.md"
     assert kept.read_bytes() == response.read_bytes()
     assert kept.with_name(f"{told['id']}.report.md").exists()
-    if kind != "bare":
-        assert git("status", "--porcelain", "--untracked-files=no", cwd=at.repo) == ""
-    assert git("fsck", "--strict", "--no-dangling", cwd=at.repo) == ""

@@ -53,6 +53,7 @@ UNRUN = {
     "cp contrib/systemd": SYSTEMD,
     "systemctl": SYSTEMD,
     "journalctl": SYSTEMD,
+    "export PATCHQ_DATABASE": "names a server of one's own",
 }
 """How lines begin that are not run, and why."""
 LANDED = ("revert",)
@@ -148,7 +149,11 @@ def why_not(line: str) -> str | None:
 
 
 @pytest.mark.parametrize("page", dict.fromkeys(page for page, _ in LINES))
-def test_lines_of_a_page(page: str, place: Place) -> None:
+def test_lines_of_a_page(
+    page: str, place: Place, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "cluster" in page:
+        monkeypatch.setenv("PATCHQ_DATABASE", request.getfixturevalue("bare"))
     for line in lines(page):
         if why_not(line) is None:
             place.run(line)

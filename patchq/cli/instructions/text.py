@@ -52,7 +52,7 @@ Take the first of these ways that you have.
    COMMIT is the one from which you read the files (`git rev-parse HEAD`), AGENT is your name.
    `check` says what would become of the edits, and hands nothing in; `-` for FILE reads standard
    input. A change that builds on one that has not landed names it in lines at the very top of its
-   response; hand it in without `--wait`, since it is held until that one lands:
+   response; hand it in without `--wait`, since it may be held until that one lands:
 
    ```
    ---

@@ -38,7 +38,7 @@ A = TypeVar("A", bound="Arguments")
 def _one_line(text: str) -> str:
     """A path or a name; what stands behind a line end would be read as something else."""
     if not text or any(ord(character) < 32 or ord(character) == 127 for character in text):
-        raise ValueError("expected text without control characters")
+        raise ValueError("expected text, not empty, and without control characters")
     return text
 
 

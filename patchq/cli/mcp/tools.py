@@ -63,7 +63,7 @@ from patchq.service.watcher import Watcher
 _MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
 _MOST_LOOKED_AT = 1000
 """Finished batches that `status` looks through for those of a state or an agent."""
-_FIRST_PAUSE, _LAST_PAUSE = 0.001, 0.05
+_FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.05
 _SOON = 0.1
 """When most verdicts are there; until then the pause is the first."""
 _SETTLES = 0.06
@@ -112,19 +112,42 @@ class Tools:
     # ---------------------------------------------------------------- submitting
 
     async def submit(self, asked: SubmitArguments) -> ToolAnswer:
-        dropped = await to_thread.run_sync(self._drop, asked)
+        began = time.monotonic()
+        dropped, report = await to_thread.run_sync(self._handed_in, asked)
         beside: VerdictAnswer = {"id": dropped.id, "state": "waiting", "problems": []}
         beside["token"] = dropped.token
-        report = None
-        if dropped.served:
+        if dropped.served and report is None:
             with closing(Watcher(dropped.root, dropped.since)) as watcher:
-                report = await self._heard(dropped, watcher, asked.wait_seconds)
+                left = asked.wait_seconds - (time.monotonic() - began)
+                report = await self._heard(dropped, watcher, left)
         if report is None:
             served = dropped.served and await to_thread.run_sync(self._served)
             note = f"no verdict yet; ask with `wait` for {dropped.id}" if served else _NO_DAEMON
+            if held := await to_thread.run_sync(self._report, dropped):
+                answer = _told(held, note=note)
+                return ToolAnswer({**answer.value, "token": dropped.token}, answer.text)
             return ToolAnswer({**beside, "note": note}, f"waiting    {dropped.id}  {note}")
         answer = _told(report)
         return ToolAnswer({**answer.value, "token": dropped.token}, answer.text, answer.refused)
+
+    def _handed_in(self, asked: SubmitArguments) -> tuple[Dropped, Report | None]:
+        """Drop the response, and wait in the same thread for as long as most verdicts take."""
+        dropped = self._drop(asked)
+        if not dropped.served:
+            return dropped, None
+        until = time.monotonic() + min(_SOON, asked.wait_seconds)
+        with closing(Watcher(dropped.root, dropped.since)) as watcher:
+            while not self._is_told(dropped, watcher):
+                if time.monotonic() >= until or self.ending():
+                    return dropped, None
+                time.sleep(_FIRST_PAUSE)
+        return dropped, self._verdict(dropped)
+
+    def _is_told(self, dropped: Dropped, watcher: Watcher) -> bool:
+        """Whether the journal has told of the verdict since it was asked last."""
+        return watcher.wait(0) and any(
+            event["source"] == dropped.name and event["kind"] != "held" for event in watcher.read()
+        )
 
     async def _heard(self, dropped: Dropped, watcher: Watcher, seconds: float) -> Report | None:
         """The verdict, once the journal tells of one; None where it does not in that time, or
@@ -133,10 +156,7 @@ class Tools:
         pause = _FIRST_PAUSE
         while True:
             now = time.monotonic()
-            told = watcher.wait(0) and any(
-                event["source"] == dropped.name and event["kind"] != "held"
-                for event in watcher.read()
-            )
+            told = self._is_told(dropped, watcher)
             if told or now - looked > _LOOK_ANYWAY:
                 if report := await to_thread.run_sync(self._verdict, dropped):
                     return report
@@ -147,8 +167,7 @@ class Tools:
             if left <= 0 or self.ending():
                 return None
             await anyio.sleep(min(pause, left))
-            if now - began > _SOON:
-                pause = min(pause * 1.1, _LAST_PAUSE)
+            pause = min(pause * 1.1, _LAST_PAUSE)
 
     def _drop(self, asked: SubmitArguments) -> Dropped:
         keys = {
@@ -184,6 +203,8 @@ class Tools:
     def _data(self, change: Change, keys: Mapping[str, Any]) -> bytes:
         """The response's bytes: the same call gives the same, so that a second one is known."""
         text = calls.response(change.edits) if change.edits else change.response or ""
+        if not text:
+            raise UsageError("`response` is empty", "give the edits, or a whole response")
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -196,9 +217,12 @@ class Tools:
             raise UsageError(error.message, hint) from None
 
     def _verdict(self, dropped: Dropped) -> Report | None:
+        report = self._report(dropped)
+        return report if report and report["state"] != "held" else None
+
+    def _report(self, dropped: Dropped) -> Report | None:
         with self._door.world(writes=True) as world:
-            report = submit.report_on(world.queue, dropped.sha256, dropped.name)
-            return report if report and report["state"] != "held" else None
+            return submit.report_on(world.queue, dropped.sha256, dropped.name)
 
     def _served(self) -> bool:
         with self._door.world() as world:
@@ -269,7 +293,9 @@ class Tools:
     def _undecided(self, id: str) -> bool:
         """Whether the batch has no verdict yet, or there are some of which nobody knows the ids."""
         with self._door.world() as world:
-            unknown = world.queue.depth() > 0 or any(world.queue_root.glob("active/*.body"))
+            bodies = world.queue_root.glob("active/*.body")
+            nameless = any(not body.with_suffix(".held").exists() for body in bodies)
+            unknown = nameless or world.queue.depth() > 0
             return unknown or wait.is_under_way(world, id)
 
     def _seen(self, id: str) -> tuple[Report, str]:

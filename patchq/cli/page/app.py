@@ -35,9 +35,12 @@ def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
         return answer
 
     async def decide(request: Request) -> Response:
-        form = await request.form(max_files=0, max_fields=5000, max_part_size=1 << 20)
-        fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+        fields = await _fields(request)
         return await run_in_threadpool(_decide, looking, deciding, request, fields)
+
+    async def send_back(request: Request) -> Response:
+        fields = await _fields(request)
+        return await run_in_threadpool(_send_back, looking, deciding, request, fields)
 
     async def changes(request: Request) -> Response:
         return news.stream(request.query_params.get("since", ""))
@@ -50,6 +53,7 @@ def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
             Route("/conflicts", page(conflicts.view)),
             Route("/help", page(lambda world, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
+            Route("/send-back", send_back, methods=["POST"]),
             Route("/batch/{id}", page(batch.view)),
             Route("/batch/{id}/{deed}", decide, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
@@ -85,6 +89,26 @@ def _decide(
             return _html(shown, request, version, 409 if result.problems else 200)
     except Exception as error:
         return _failed(error, request)
+
+
+def _send_back(
+    looking: Door, deciding: Door, request: Request, fields: list[tuple[str, str]]
+) -> Response:
+    try:
+        with deciding.world(writes=True) as world:
+            result = decisions.send_back_each(world, fields)
+            if result is None:
+                return RedirectResponse("/", 303)
+        with looking.world() as world:
+            version = live.version(live.places(world))
+            return _html(inbox.view(world, {}, result), request, version, 409)
+    except Exception as error:
+        return _failed(error, request)
+
+
+async def _fields(request: Request) -> list[tuple[str, str]]:
+    form = await request.form(max_files=0, max_fields=5000, max_part_size=1 << 20)
+    return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
 
 
 def _html(shown: Shown, request: Request, version: str, code: int = 200) -> Response:

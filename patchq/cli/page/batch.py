@@ -11,6 +11,7 @@ from patchq.cli.page.decisions import FormResult, Preview
 from patchq.cli.page.shown import Shown
 from patchq.model.report import CommentEntry, Report
 from patchq.model.values import FileChange
+from patchq.pipeline import stacks
 from patchq.pipeline.world import World
 from patchq.report.page import to_markdown
 from patchq.review import comparison, rows
@@ -30,8 +31,10 @@ def view(world: World, asked: Mapping[str, str], result: FormResult | None = Non
     report, note = batches.seen(world, *batches.find(world, asked["id"]))
     found = comparison.compare(world, report)
     choice = result.choice if result else None
+    stack = stacks.under(world, report) if report["state"] == "proposed" else stacks.Stack()
     values = {
         "report": report,
+        "below": list(reversed(stack.ids)),
         "note": note,
         "commit": found.commit if found else None,
         "waits": report["state"] == "proposed" and found is not None,

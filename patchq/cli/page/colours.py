@@ -1,48 +1,27 @@
-"""Code in colours: the lines of a file as runs of text, each with its class.
-
-The lexer sees a whole file, so that a line inside a long string is known as one.  Its names go into
-classes of their own, which no class of the page can meet.
-"""
+"""Code in colours, as HTML: the kinds of its tokens go into classes of their own, which no class of
+the page can meet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from markupsafe import Markup
-from pygments.lexers import get_lexer_for_filename
-from pygments.token import STANDARD_TYPES
-from pygments.util import ClassNotFound
+
+from patchq.cli import syntax
 
 PREFIX = "syntax-"
-_MOST_BYTES = 300_000
-"""Of a file; a longer one is shown without colours."""
 _MOST_LINE = 2000
 Run = tuple[str, str]
 """A class, or nothing, and the text."""
 
 
-@lru_cache(maxsize=128)
 def lines(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
     """The runs of each line; nothing for a file that is long, or in no known language."""
-    if len(text) > _MOST_BYTES:
-        return ()
-    try:
-        lexer = get_lexer_for_filename(path, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return ()
-    found: list[tuple[Run, ...]] = []
-    line: list[Run] = []
-    for token, value in lexer.get_tokens(text):
-        name = next(filter(None, (STANDARD_TYPES.get(one) for one in reversed(token.split()))), "")
-        for number, part in enumerate(value.split("\n")):
-            if number:
-                found.append(tuple(line))
-                line = []
-            if part:
-                line.append((PREFIX + name if name else "", part))
-    return (*found, tuple(line))
+    return tuple(
+        tuple((PREFIX + name if name else "", part) for name, part in line)
+        for line in syntax.lines(path, text)
+    )
 
 
 def marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Markup:

@@ -14,7 +14,8 @@ from patchq.model.errors import UsageError
 from patchq.model.report import EditEntry
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
-from patchq.review import comment_file, decide
+from patchq.review import comment_file, decide, stacked
+from patchq.review.comment_file import DraftComment
 from patchq.review.send_back import send_back
 
 Fields = Sequence[tuple[str, str]]
@@ -53,6 +54,24 @@ def take(world: World, id: str, deed: str, fields: Fields) -> FormResult | None:
         return FormResult((problem,), "\n".join(_written(fields)))
 
 
+def send_back_each(world: World, fields: Fields) -> FormResult | None:
+    """Send the chosen proposals back, each with the same words; None when that is done.  What one
+    has against it keeps none of the others."""
+    words = _one(fields, "all").replace("\r\n", "\n").strip()
+    chosen = [value.partition(" ") for name, value in fields if name == "chosen"]
+    if not chosen or not words:
+        what = "what is to be different" if chosen else "which proposals are meant"
+        problem = Problem("usage", f"nothing was sent back: say {what}", None)
+        return FormResult((problem,), words)
+    problems: list[Problem] = []
+    for id, _, commit in chosen:
+        try:
+            problems += send_back(world, id, [DraftComment(words)], seen=commit or None).problems
+        except UsageError as error:
+            problems.append(Problem(error.code, f"{id}: {error.message}", error.hint))
+    return FormResult(tuple(problems), words) if problems else None
+
+
 def _placed(fields: Fields) -> list[dict[str, Any]]:
     """The comments on lines: each with its place before it."""
     found, place = [], dict[str, Any]()
@@ -80,6 +99,11 @@ def _accept(world: World, id: str, fields: Fields) -> FormResult | None:
     return _ended(decide.accept(world, id, only, seen=_seen(fields)))
 
 
+def _accept_stack(world: World, id: str, fields: Fields) -> FormResult | None:
+    # The commit that was looked at has those below it for its history.
+    return _ended(stacked.accept(world, id, seen=_seen(fields)))
+
+
 def _choose(world: World, id: str, fields: Fields) -> FormResult | None:
     decided = decide.preview(world, id, _edits(fields))
     if decided.problems:
@@ -102,6 +126,7 @@ def _send_back(world: World, id: str, fields: Fields) -> FormResult | None:
 
 _DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
     "accept": _accept,
+    "accept-stack": _accept_stack,
     "choose": _choose,
     "discard": _discard,
     "send-back": _send_back,

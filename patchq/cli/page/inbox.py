@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from patchq.cli import listing, status
 from patchq.cli.listing import Filter
+from patchq.cli.page.decisions import FormResult
 from patchq.cli.page.shown import Shown
+from patchq.git import records
 from patchq.pipeline.world import World
 
 MOST = 500
@@ -14,13 +16,21 @@ MOST = 500
 FILTERS = ("agent", "path", "level")
 
 
-def view(world: World, asked: Mapping[str, str]) -> Shown:
-    """How the queue stands, as `patchq status` has it; `asked` are the filters."""
+def view(world: World, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
+    """How the queue stands, as `patchq status` has it; `asked` are the filters, `result` is why
+    some were not sent back."""
     wanted = {name: asked.get(name) or None for name in FILTERS}
     overview = status.overview(
         world, MOST, wanted=Filter(wanted["agent"], wanted["path"], by="risk")
     )
-    everyone = [{**one, "age": listing.age(one["received"])} for one in overview["waiting"]]
+    everyone = [
+        {
+            **one,
+            "age": listing.age(one["received"]),
+            "commit": world.branches.tip(records.branch(one["id"])) or "",
+        }
+        for one in overview["waiting"]
+    ]
     shown = [one for one in everyone if wanted["level"] in (None, one["risk"]["level"])]
     values = {
         "overview": overview,
@@ -29,6 +39,8 @@ def view(world: World, asked: Mapping[str, str]) -> Shown:
         "hidden": len(everyone) - len(shown),
         "asked": {name: wanted[name] or "" for name in FILTERS},
         "agents": sorted({one["agent"] for one in everyone if one["agent"]}),
+        "problems": result.problems if result else (),
+        "written": result.written if result else "",
         "left_out": overview["left_out"]["waiting"],
     }
     return Shown("inbox.html", "Inbox", values)

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
 from patchq.model.ops import (
+    DIFF,
     InContext,
     InsertAt,
     Occurrences,
@@ -45,6 +46,7 @@ from patchq.pipeline.rebase.lines import (
     image,
     in_words,
     inclusive,
+    today,
 )
 from patchq.text.lines import content, split_lines
 
@@ -276,7 +278,8 @@ class _File:
             return change, [self.problem("was deleted or renamed", self.source)]
         change = self._with_mode(self._tip)
         if self._tip.oid == base.oid:
-            changes = change.before != change.after or change.was_executable is not None
+            turned = (change.was_executable, change.was_link) != (None, None)
+            changes = change.before != change.after or turned
             return (change if changes or change.renamed_from else None), []
         if change.after is None or any(isinstance(it.edit.op, WriteBytes) for it in self.placed):
             return change, [self.problem("was changed", self.source)]
@@ -301,6 +304,8 @@ class _File:
 
     def _with_mode(self, tip: Entry) -> FileChange:
         """The change with the mode that the file has on the tip, unless the batch sets it."""
+        if self.change.link or self.change.was_link is not None:
+            return self.change
         if self.change.was_executable is None:
             return replace(self.change, executable=tip.executable)
         same = tip.executable == self.change.executable
@@ -309,19 +314,22 @@ class _File:
     def _new_path(self) -> list[Problem]:
         """What stands on the tip where the batch wants to put a file."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
-        if tree.entry(path) is not None:
+        base = self.move.repo.tree(self.move.base)
+        there = tree.entry(path)
+        if there is not None and there != base.entry(path):  # what was there goes, or is refused
             return [self.problem("was made", path)]
-        for parent in list(PurePosixPath(path).parents)[:-1]:
-            there = tree.entry(str(parent))
-            if there is not None and there.kind != "tree":
-                return [self.problem("was made", str(parent))]
+        for parent in map(str, list(PurePosixPath(path).parents)[:-1]):
+            there = tree.entry(parent)
+            if there is not None and there.kind != "tree" and there != base.entry(parent):
+                return [self.problem("was made", parent)]
         return []
 
     def _is_there(self) -> bool:
         """Whether the file that the batch makes is on the tip, byte for byte."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         entry = tree.entry(path)
-        if self.change.renamed_from or entry is None or entry.kind != "file":
+        kind = "link" if self.change.link else "file"
+        if self.change.renamed_from or entry is None or entry.kind != kind:
             return False
         self.made_before |= {it.id for it in self.placed}
         return tree.read(path) == self.change.after
@@ -368,11 +376,21 @@ def _has_seen(
     it: _Placed, touch: Touch, lines: Sequence[bytes], theirs: Sequence[LineHunk]
 ) -> bool:
     """Whether the edit has its carried place on the tip (its `lines`) by itself, and in its quote
-    the line beside it that was changed."""
+    the line beside it that was changed.
+
+    The quote has to be the base's own lines, carried: where lines were put into it, or taken out,
+    and it fits all the same, it meets others that are like them.  A diff's context shows what stood
+    on the base, and nothing of what its author has seen since.
+    """
     quoted = it.has_there(lines)
+    was, now = it.was.lines, it.now.lines
+    if quoted is None or was is None or now is None or it.edit.format == DIFF:
+        return False
+    if now != tuple(today(line - 1, theirs) + 1 for line in was):
+        return False
     first, end = image(touch.ours, theirs)
     if touch.theirs[0] >= touch.ours[1]:
         end += 1
     else:
         first -= 1
-    return quoted is not None and quoted[0] <= first and end <= quoted[1]
+    return quoted[0] <= first and end <= quoted[1]

@@ -10,17 +10,18 @@ from patchq.git.repository import Repository
 from patchq.model.report import STANDING, Delivery
 from patchq.model.values import Collision, Problem
 from patchq.pipeline import traces
+from patchq.pipeline.ground import Ground
 from patchq.pipeline.rebase.lines import Lines, image
 from patchq.report.message import subject
 
 Standing = Literal["waits", "landed", "touched", "gone"]
 
 
-def standing(report: Delivery, repo: Repository, tip: str) -> Standing:
+def standing(report: Delivery, ground: Ground, tip: str) -> Standing:
     """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
     or with its changed lines touched since, or it has no say any more."""
-    state = report["state"]
-    if state == "held" or (state == "proposed" and repo.branch_tip(records.branch(report["id"]))):
+    state, repo, own = report["state"], ground.repo, records.branch(report["id"])
+    if state == "held" or (state == "proposed" and ground.branches.tip(own)):
         return "waits"
     commit = traces.landing(report, repo, tip) if state in STANDING else None
     if commit is None:

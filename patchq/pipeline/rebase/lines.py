@@ -96,6 +96,11 @@ def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
     return start, max(start, stop)
 
 
+def today(line: int, theirs: Sequence[LineHunk]) -> int:
+    """Which line an old one is by now, unless lines before it in its own run came or went."""
+    return line + _shift(theirs, line)
+
+
 def inclusive(lines: Lines) -> Lines:
     """Lines as reports count them; an empty run is told by the line before it."""
     return (lines[0] + 1, lines[1]) if lines[0] < lines[1] else (max(lines[0], 1),) * 2

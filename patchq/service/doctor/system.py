@@ -17,6 +17,7 @@ from patchq.git.linklock import owner_of
 from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.git.signing import Signer
+from patchq.hooks import wiring
 from patchq.hooks.jail import can_jail, no_jail
 from patchq.hooks.trial import Trial
 from patchq.model.errors import CannotSign, Fault, ObjectDamaged
@@ -114,7 +115,7 @@ def _clock(repo: Repository | None) -> Iterator[Finding]:
 
 def _commands(config: Config, trial: Trial) -> Iterator[Finding]:
     try:
-        wrong = trial.flaws(config)
+        wrong, notes = trial.tried(config)
     except Fault as fault:
         yield Finding("hooks.commands", "fatal", fault.message, fault.hint)
         return
@@ -126,7 +127,9 @@ def _commands(config: Config, trial: Trial) -> Iterator[Finding]:
             f"correct its `{key}`, or the PATH that patchq is started with",
         )
     if not wrong:
-        yield Finding("hooks.commands", "ok", f"{len(config.hooks)} hooks can start")
+        left = [f"{config.hooks[int(number)].id}: {why}" for (_, number, _), why in notes]
+        more = f"; not tried of {'; of '.join(left)}" if left else ""
+        yield Finding("hooks.commands", "ok", f"{len(config.hooks)} hooks can start{more}")
 
 
 def _jail(queue: Path, wanted: bool) -> Iterator[Finding]:
@@ -178,9 +181,32 @@ def look_at_repository(repo: Repository, config: Config | None) -> Iterator[Find
     yield from _links(repo)
     yield from _packs(repo.commondir / "objects/pack")
     yield from _locks(repo.commondir)
-    unseen = list(beside.work_trees(repo))
+    with suppress(Fault):  # where there is no git, `git.version` says so
+        yield from _push_door(repo)
+    shared = config is not None and config.landing.remote
+    unseen = [] if shared else list(beside.work_trees(repo))
     ok = Finding("repository.worktrees", "ok", "every work tree can be seen and written")
     yield from unseen or [ok]
+
+
+def _push_door(repo: Repository) -> Iterator[Finding]:
+    """Whether a push to refs/for/ is handed in, where git's hooks were wired for it."""
+    places = list(wiring.places(repo.workdir or repo.commondir))
+    wired = {place.name for place in places if place.state == "installed"}
+    if not wired:
+        return
+    if shut := wiring.shut():
+        yield Finding("git.push", "weaker", shut.why, shut.cure)
+    elif wiring.PUSH_DOOR - wired or wiring.to_set_up(repo.commondir):
+        yield Finding(
+            "git.push",
+            "weaker",
+            "git's hooks are wired, and a push to refs/for/BRANCH is not handed in: "
+            "`pre-receive`, `proc-receive` or their settings are not there",
+            "patchq hooks install --git",
+        )
+    else:
+        yield Finding("git.push", "ok", "a push to refs/for/BRANCH is handed in")
 
 
 def _features(repo: Repository) -> list[str]:
@@ -209,7 +235,8 @@ def _signing(repo: Repository, config: Config) -> Finding:
 def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
     try:
         target = (config.target if config else None) or repo.head_branch(repo.commondir)
-        tip = repo.branch_tip(target) if target else None
+        shared = config is not None and config.landing.remote  # `landing` says so, then
+        tip = repo.branch_tip(target) if target and not shared else None
     except Fault as fault:
         held = isinstance(fault, ObjectDamaged)  # and what is for other branches goes on
         level: Level = "todo" if held else "fatal"
@@ -217,9 +244,9 @@ def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
         yield Finding("repository.target", level, fault.message + more, fault.hint)
         return
     what = f"there is no branch {target!r}" if target else "HEAD is on no branch that has a commit"
-    if target and tip:
+    if target and (tip or shared):
         yield Finding("repository.target", "ok", f"batches are for {target}")
-        yield from beside.passed_over(repo, target)
+        yield from () if shared else beside.passed_over(repo, target)
     else:
         yield Finding(
             "repository.target",

@@ -13,7 +13,16 @@ from pathlib import Path
 
 from patchq.git import records
 from patchq.land import reports
-from patchq.model.report import LANDED, NOTED, Report, SourceEntry, has_commit, waits_for_its_agent
+from patchq.model.errors import Unreachable
+from patchq.model.report import (
+    LANDED,
+    NOTED,
+    CommittedReport,
+    Report,
+    SourceEntry,
+    has_commit,
+    waits_for_its_agent,
+)
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.queue import spool
@@ -76,7 +85,10 @@ def check(world: World, there: Batches) -> Iterator[Damage]:
         if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
             yield Damage("scrap", str(path), "an unfinished file", mend=path.unlink)
     yield from _commits(world, there)
-    yield from _marks(world, there)
+    yield from _unmarked(world, there)
+    if "cluster" in world.config.given:
+        return  # the database and the remote's trailers are the record, and the workers follow them
+    yield from _unreported(world, there)
     yield from _records(world, there)
     yield from _notes(world, there)
 
@@ -253,15 +265,21 @@ def _append(path: Path, line: str) -> None:
 
 
 def _commits(world: World, there: Batches) -> Iterator[Damage]:
-    """Landed batches whose commit is gone: another one with their trailers may stand for them."""
-    for id, report in there.reports.items():
-        if (
-            report["state"] not in LANDED
-            or not has_commit(report)
-            or world.repo.resolve_commit(report["commit"])
-        ):
-            continue
-        tip = world.repo.branch_tip(report["target"])
+    """Landed batches whose commit is gone: another one with their trailers may stand for them.
+
+    What landed on a remote, perhaps from another machine, need not have been fetched yet.
+    """
+    missing = [*_missing(world, there)]
+    if missing and world.branches.remote:
+        try:
+            world.branches.refresh()
+        except Unreachable as away:
+            message = f"{len(missing)} commits of landed batches are not here, and {away.message}"
+            yield Damage("commit.unknown", missing[0][0], message, away.hint or "")
+            return
+        missing = [*_missing(world, there)]
+    for id, report in missing:
+        tip = world.branches.tip(report["target"])
         other = traces.successor(report, world.repo, tip) if tip else None
         yield Damage(
             "commit.missing",
@@ -272,6 +290,14 @@ def _commits(world: World, there: Batches) -> Iterator[Damage]:
         )
 
 
+def _missing(world: World, there: Batches) -> Iterator[tuple[str, CommittedReport]]:
+    for id, report in there.reports.items():
+        if report["state"] not in LANDED or not has_commit(report):
+            continue
+        if not world.repo.resolve_commit(report["commit"]):
+            yield id, report
+
+
 def _repoint(world: World, there: Batches, report: Report, commit: str) -> None:
     put(
         there.folders[report["id"]],
@@ -279,8 +305,8 @@ def _repoint(world: World, there: Batches, report: Report, commit: str) -> None:
     )
 
 
-def _marks(world: World, there: Batches) -> Iterator[Damage]:
-    """Proposals have a mark that they wait, and marks have a report."""
+def _unmarked(world: World, there: Batches) -> Iterator[Damage]:
+    """Proposals have a mark that they wait."""
     marks = _under(world, records.WAITING)
     for id, report in there.reports.items():
         commit = report["commit"] if report["state"] == "proposed" else None
@@ -292,7 +318,11 @@ def _marks(world: World, there: Batches) -> Iterator[Damage]:
                 "the batch waits for review, and no ref says so",
                 mend=partial(set_ref, world, mark, None, commit, f"patchq: {id}: fsck"),
             )
-    for id, commit in marks.items():
+
+
+def _unreported(world: World, there: Batches) -> Iterator[Damage]:
+    """Marks have a report, which says what became of the proposal."""
+    for id, commit in _under(world, records.WAITING).items():
         lost = id not in there.reports and id not in there.broken and id not in there.bodies
         if lost and (known := from_git.load(world, id)) and world.repo.resolve_commit(commit):
             yield Damage(
@@ -350,7 +380,7 @@ def _in_history(world: World) -> dict[str, str]:
     """The oldest commit of each batch whose trailers are in the history of a target."""
     return {
         id: commit.oid
-        for _, commit in traces.commits(world.repo, traces.targets(world))
+        for _, commit in traces.commits(world, traces.targets(world))
         if "Patchq-Batch:" in commit.message
         for id in message.trailers(commit.message).get("Patchq-Batch", [])
     }

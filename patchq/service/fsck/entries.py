@@ -23,7 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from patchq.git import files, records, refs, unwritten, worktree
+from patchq.git import files, records, refs, unwritten
+from patchq.git.branches import worktree
 from patchq.git.linklock import leftovers
 from patchq.git.reffiles import heads
 from patchq.hooks.jail import remove

@@ -53,6 +53,17 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
 
         stolen = await client.call_tool("withdraw", {"id": verdict["id"], "token": "0" * 32})
         assert stolen.is_error
+        waits = {"edits": [edit(path, "one\n", "1\n")], "depends_on": ["nobody"]}
+        held = await client.call_tool("submit", {**waits, "wait_seconds": 0.3})
+        assert held.structured_content["state"] == "held"
+        assert held.structured_content["problems"][0]["code"] == "depends.failed"
+        assert "no verdict yet" in said(held)
+        nobody = await client.call_tool("wait", {"id": "nobody", "wait_seconds": 20})
+        assert nobody.is_error
+        assert "there is no batch nobody" in said(nobody)
+        given = {key: held.structured_content[key] for key in ("id", "token")}
+        assert not (await client.call_tool("withdraw", given)).is_error
+
         given = {"id": verdict["id"], "token": verdict["token"]}
         gone = await client.call_tool("withdraw", given)
         assert gone.structured_content["state"] == "discarded"

@@ -168,6 +168,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("submit", {"response": "x" * 3_000_000}, "response.too_large"),
     ("submit", {"response": "---\nid: q\n---\nx", "id": "p"}, "says `id` already"),
     ("submit", {"response": "\ud800"}, "surrogate"),
+    ("submit", {"response": "", "message": "m"}, "is empty"),
+    ("check", {"response": ""}, "is empty"),
+    ("status", {"agent": ""}, "not empty"),
     ("check", {"response": "x", "message": "m"}, "no argument `message`"),
     ("report", {"id": "../x"}, "no batch has such an id"),
     ("report", {"id": "x\0"}, "no batch has such an id"),
@@ -253,8 +256,20 @@ def test_submit_says_that_nobody_is_there(repo: Path, door: Door) -> None:
         patchq("run", cwd=repo)
         seen = await client.call_tool("wait", {"id": done.structured_content["id"]})
         assert seen.structured_content["id"] == "mine"
-        assert seen.structured_content["state"] == "held"  # until `x` lands
-        assert "waits for x" in said(seen)
+        assert seen.structured_content["state"] == "proposed"  # on top of `x`
+
+    within(door, use)
+
+
+def test_a_repository_that_is_gone_is_said_to_be(repo: Path, door: Door) -> None:
+    async def use(client: Client) -> None:
+        (repo / ".git").rename(repo / "away")
+        for name, given in (("status", {}), ("check", {"edits": [GOOD]})):
+            done = await client.call_tool(name, given)
+            assert done.is_error
+            assert said(done).startswith("fault.repository: there is no repository in ")
+        (repo / "away").rename(repo / ".git")
+        assert not (await client.call_tool("status", {})).is_error
 
     within(door, use)
 

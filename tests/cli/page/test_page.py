@@ -31,7 +31,7 @@ def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
     assert "&lt;b&gt;writer&lt;/b&gt;" in page
     some = person.look("/?agent=writer-2")
     assert 'href="/batch/other"' in some
-    assert "<tr data-item>" in some
+    assert "<tr data-item " in some
     assert "data-item" not in person.look("/?path=b.txt")
 
 
@@ -179,3 +179,43 @@ def test_words_go_back(person: Person, repo: Path) -> None:
     assert [(one["line"], one["text"]) for one in said] == [(None, "- in general"), (2, words)]
     empty = person.send("/batch/moved/send-back", [("commit", commit), ("all", "  ")])
     assert "there is no comment" in empty.text
+
+
+def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> None:
+    made = "{}.txt\n<<<<<<< SEARCH\n=======\n{}\n>>>>>>> REPLACE\n"
+    top = f"---\ndepends_on: [low]\n---\n{made.format('top', 'top')}"
+    drop(repo / ".patchq", {"low.md": made.format("low", "low"), "top.md": top})
+    patchq("run", cwd=repo)
+    assert '<small>stands on <a href="/batch/low">' in person.look("/")
+    page = person.look("/batch/top")
+    assert "Accept the stack: low, then this" in page
+    assert "Accept all" not in page
+    assert '<a href="/batch/low">low</a>; the change below is what it adds' in page
+    alone = person.send("/batch/top/accept", [("commit", commit_of(page))])
+    assert (alone.code, "accept --stack top" in alone.text) == (409, True)
+    assert person.send("/batch/top/accept-stack", [("commit", "0" * 40)]).code == 409
+    assert state(repo, "low") == "proposed"
+    done = person.send("/batch/top/accept-stack", [("commit", commit_of(page))])
+    assert (done.code, state(repo, "low"), state(repo, "top")) == (303, "accepted", "accepted")
+
+
+def test_several_are_sent_back_with_the_same_words(person: Person, repo: Path) -> None:
+    made = "{0}.txt\n<<<<<<< SEARCH\n=======\n{0}\n>>>>>>> REPLACE\n"
+    ids = ("one-more", "two-more")
+    drop(repo / ".patchq", {f"{id}.md": made.format(id) for id in ids})
+    patchq("run", cwd=repo)
+    chosen = re.findall(r'name="chosen" value="([a-z]+-more [0-9a-f]{40})"', person.look("/"))
+    assert len(chosen) == 2
+    gone = [("chosen", f"nobody {'0' * 40}"), ("chosen", chosen[0]), ("all", "say <why>")]
+    for fields in ([("all", "why?")], [("chosen", chosen[0])], gone):
+        answer = person.send("/send-back", fields)
+        assert (answer.code, 'role="alert"' in answer.text) == (409, True)
+    assert "say &lt;why&gt;" in answer.text
+    assert "there is no batch nobody" in answer.text
+    done = person.send("/send-back", [*(("chosen", one) for one in chosen), ("all", "shorter")])
+    assert (done.code, done.headers["location"]) == (303, "/")
+    said = [
+        [one["text"] for one in patchq("--json", "show", id, cwd=repo).json()["review"]["comments"]]
+        for id in ids
+    ]
+    assert said == [["say <why>", "shorter"], ["shorter"]]

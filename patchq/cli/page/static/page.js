@@ -104,7 +104,8 @@ document.addEventListener("click", event => {
 // What a person has begun is never taken away: the page is then said to be old, and not replaced.
 function begun() {
   const texts = [...document.querySelectorAll("textarea, main input:not([type])")];
-  return chosen() || texts.some(text => text.value !== text.defaultValue);
+  const boxes = [...document.querySelectorAll("main input[type=checkbox]")];
+  return boxes.some(box => box.checked !== box.defaultChecked) || texts.some(text => text.value !== text.defaultValue);
 }
 
 // One after the other: an answer that is late must not take the place of a newer one.

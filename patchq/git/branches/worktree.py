@@ -41,6 +41,7 @@ from patchq.git.checkout import (
     checkouts,
     dirty,
     entries_of,
+    files_below,
     holds,
     obstacle,
     pathspec,
@@ -48,7 +49,7 @@ from patchq.git.checkout import (
 )
 from patchq.git.command import complaint, failure
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
-from patchq.git.objects import Leaf, is_regular
+from patchq.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
 from patchq.git.repository import Repository
 from patchq.git.reserve import Reserve
 from patchq.model.errors import (
@@ -260,9 +261,7 @@ def _way_back(checkout: Checkout, changes: Changes) -> Mapping[Path, int]:
     two copies of the index with the locks on them."""
     repo, index = checkout.repo, checkout.gitdir / "index"
     size = index.stat().st_size if index.exists() else 0
-    before = (
-        len(repo.raw(leaf[1])) for leaf, _ in changes.values() if leaf and is_regular(leaf[0])
-    )
+    before = (len(repo.raw(leaf[1])) for leaf, _ in changes.values() if leaf and is_blob(leaf[0]))
     return {
         checkout.gitdir: 3 * (size + _BLOCK),
         checkout.workdir: sum(2 * _BLOCK + 2 * bytes for bytes in before) + 2 * _BLOCK,
@@ -352,7 +351,7 @@ def _settle(
         "update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines))
     )
     for path, leaf in outdated:
-        if leaf is None:
+        if leaf is None and obstacle(checkout.workdir, path) is None:  # never through a link
             _delete(checkout.workdir, path)
     written = b"".join(os.fsencode(path) + b"\0" for path, leaf in outdated if leaf)
     checkout.git.output(
@@ -362,11 +361,11 @@ def _settle(
 
 
 def results(changes: Changes) -> dict[str, Leaf | None]:
-    """What the changes of regular files lead to, by path."""
+    """What the changes of files and links lead to, by path."""
     return {
         path: sides[1]
         for path, sides in changes.items()
-        if all(is_regular(leaf[0]) for leaf in sides if leaf)
+        if all(is_blob(leaf[0]) for leaf in sides if leaf)
     }
 
 
@@ -391,12 +390,14 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
         return above in changes and _is_between(checkout, above, changes)
     place = checkout.workdir / path
     if place.is_dir() and not place.is_symlink():
-        inside = (Path(where, name) for where, _, names in os.walk(place) for name in names)
-        found = (str(file.relative_to(checkout.workdir)) for file in inside)
+        found = (str(file.relative_to(checkout.workdir)) for file in files_below(place))
         return all(name in changes and _is_between(checkout, name, changes) for name in found)
-    if place.is_symlink() or not place.exists():
-        return not place.is_symlink()
-    oids = [leaf[1] for leaf in changes[path] if leaf]
+    if place.is_symlink():
+        target = (LINK, object_id(BLOB, os.fsencode(os.readlink(place))))
+        return target in changes[path]
+    if not place.exists():
+        return True
+    oids = [leaf[1] for leaf in changes[path] if leaf and is_regular(leaf[0])]
     data = place.read_bytes()
     texts = (data, data.replace(b"\r\n", b"\n"))
     if any(checkout.repo.raw(oid).startswith(text) for oid in oids for text in texts):
@@ -406,7 +407,9 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
 
 def _refresh(checkout: Checkout, paths: list[str], index: Path) -> CompletedProcess[bytes]:
     """Renew the times of the paths' entries in the index where the content is the same."""
-    there = pathspec([path for path in paths if (checkout.workdir / path).is_file()])
+    own = (path for path in paths if obstacle(checkout.workdir, path) is None)
+    places = ((path, checkout.workdir / path) for path in own)
+    there = pathspec([path for path, at in places if at.is_symlink() or at.is_file()])
     everything = ("update-index", "-q", "--refresh")
     words = ("add", "--refresh", "--", *there) if there else everything
     return checkout.git.run(*words, index=index)

@@ -1,0 +1,64 @@
+"""Code in colours: the lines of a file as runs of text, each with its kind, as Pygments names it.
+
+The lexer sees a whole file, so that a line inside a long string is known as one.  Only the extra
+`review` brings Pygments: the page needs it, and a terminal does without.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+
+_MOST_BYTES = 300_000
+"""Of a file; a longer one is shown without colours."""
+Run = tuple[str, str]
+"""A kind (Pygments' short name of a token, like `k` or `s2`), or nothing, and the text."""
+_STYLES: Mapping[str, str] = {
+    "k": "magenta", "s": "yellow", "c": "bright_black", "m": "cyan", "nf": "blue", "nc": "blue",
+    "nd": "blue", "nt": "blue", "nb": "cyan",
+}  # fmt: skip
+"""What a terminal shows of each kind, by how its name begins."""
+
+
+@lru_cache(maxsize=128)
+def lines(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
+    """The runs of each line; nothing for a file that is long, or in no known language."""
+    from pygments.lexers import get_lexer_for_filename
+    from pygments.token import STANDARD_TYPES
+    from pygments.util import ClassNotFound
+
+    if len(text) > _MOST_BYTES:
+        return ()
+    try:
+        lexer = get_lexer_for_filename(path, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return ()
+    found: list[tuple[Run, ...]] = []
+    line: list[Run] = []
+    for token, value in lexer.get_tokens(text):
+        name = next(filter(None, (STANDARD_TYPES.get(one) for one in reversed(token.split()))), "")
+        for number, part in enumerate(value.split("\n")):
+            if number:
+                found.append(tuple(line))
+                line = []
+            if part:
+                line.append((name, part))
+    return (*found, tuple(line))
+
+
+def offered() -> bool:
+    """Whether there is what tells the kinds, and a person who wants colours."""
+    return "NO_COLOR" not in os.environ and find_spec("pygments") is not None
+
+
+def styles(text: str, runs: Sequence[Run]) -> list[str]:
+    """The style of each character of a line, or nothing; none if the runs are of another text."""
+    if "".join(part for _, part in runs) != text:
+        return [""] * len(text)
+    return [_style(kind) for kind, part in runs for _ in part]
+
+
+def _style(kind: str) -> str:
+    return _STYLES.get(kind[:2]) or _STYLES.get(kind[:1], "")

@@ -1,0 +1,299 @@
+"""One machine is the gate of a shared repository: verdicts come true by a push, end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A clone whose batches land on its remote `origin`, beside it."""
+    make_repo(tmp_path / "seed", FILES)
+    git("clone", "-q", "--bare", "seed", "hub.git", cwd=tmp_path)
+    git("clone", "-q", "hub.git", "gate", cwd=tmp_path)
+    configure(tmp_path / "gate", "auto")
+    return tmp_path / "gate"
+
+
+def configure(gate: Path, mode: str, more: str = "") -> None:
+    text = f"version: 1\nmode: {mode}\nlanding:\n  remote: origin\n{more}"
+    (gate / ".patchq.yaml").write_text(text)
+    patchq("init", cwd=gate)
+
+
+def hub(gate: Path) -> Path:
+    return gate.parent / "hub.git"
+
+
+def person(gate: Path) -> Path:
+    """Somebody's clone of the same remote, as it is now."""
+    place = gate.parent / "person"
+    if place.exists():
+        git("fetch", "-q", "--prune", cwd=place)
+        git("reset", "-q", "--hard", "origin/main", cwd=place)
+    else:
+        git("clone", "-q", "hub.git", "person", cwd=gate.parent)
+    return place
+
+
+def push(gate: Path, files: dict[str, str], message: str = "By hand") -> str:
+    """What a person pushes to the target."""
+    place = person(gate)
+    commit = commit_files(place, files, message)
+    git("push", "-q", "origin", "HEAD:main", cwd=place)
+    return commit
+
+
+def refs(place: Path) -> set[str]:
+    return set(git("for-each-ref", "--format=%(refname)", cwd=place).split())
+
+
+def there(gate: Path, path: str = "a.txt") -> str:
+    return git("show", f"main:{path}", cwd=hub(gate)) + "\n"
+
+
+def told(gate: Path, id: str) -> dict[str, Any]:
+    return report(gate / ".patchq", id)
+
+
+def states(gate: Path, *ids: str) -> list[str]:
+    return [told(gate, id)["state"] for id in ids]
+
+
+def test_auto_mode_lands_by_a_push_and_leaves_the_clone_alone(gate: Path) -> None:
+    before = tip(gate)
+    responses = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
+    drop(gate / ".patchq", responses)
+    patchq("run", cwd=gate)
+    assert states(gate, "x", "y") == ["applied", "applied"]
+    assert told(gate, "y")["commit"] == tip(hub(gate))
+    assert there(gate) == "one\n2\nthree\n"
+    assert refs(hub(gate)) == {"refs/heads/main"}
+    assert tip(gate) == before
+    assert (gate / "a.txt").read_text() == FILES["a.txt"]
+    assert tip(gate, "origin/main") == tip(hub(gate))
+
+
+def test_a_person_who_pushes_first_is_not_pushed_over(gate: Path) -> None:
+    pushed = push(gate, {"b.txt": "person\n"})
+    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+    patchq("run", cwd=gate)
+    assert states(gate, "x") == ["applied"]
+    assert git("rev-parse", "main~1", cwd=hub(gate)) == pushed
+
+
+def test_a_conflict_with_what_a_person_pushed_is_refused(gate: Path) -> None:
+    base = tip(hub(gate))
+    push(gate, {"a.txt": "one\nzwei\nthree\n"})
+    drop(gate / ".patchq", {"x.md": f"---\nbase: {base}\n---\n" + block("a.txt", "two\n", "2\n")})
+    patchq("run", cwd=gate, code=1)
+    assert [p["code"] for p in told(gate, "x")["problems"]] == ["conflict.base"]
+
+
+def test_review_accept_discard_and_revert(gate: Path) -> None:
+    configure(gate, "review")
+    responses = {
+        "x.md": block("a.txt", "one\n", "1\n"),
+        "y.md": block("a.txt", "three\n", "3\n"),
+        "z.md": block("b.txt", "b\n", "B\n"),
+    }
+    drop(gate / ".patchq", responses)
+    patchq("run", cwd=gate)
+    branches = {f"refs/heads/patchq/{id}" for id in "xyz"}
+    assert refs(hub(gate)) == {"refs/heads/main", *branches}
+    assert not any(ref.startswith("refs/heads/patchq") for ref in refs(gate))
+    patchq("accept", "x", cwd=gate)
+    # What waits follows its target there.
+    assert git("rev-parse", "patchq/y~1", cwd=hub(gate)) == tip(hub(gate))
+    patchq("discard", "z", cwd=gate)
+    assert refs(hub(gate)) == {"refs/heads/main", "refs/heads/patchq/y"}
+    patchq("accept", "y", cwd=gate)
+    assert there(gate) == "1\ntwo\n3\n"
+    patchq("revert", "x", cwd=gate)
+    assert there(gate) == "one\ntwo\n3\n"
+    assert refs(hub(gate)) == {"refs/heads/main"}
+    assert states(gate, *"xyz") == ["reverted", "accepted", "discarded"]
+
+
+def merge(gate: Path) -> None:
+    place = person(gate)
+    git("merge", "-q", "--no-ff", "-m", "Merge", "origin/patchq/x", cwd=place)
+    git("push", "-q", "origin", "HEAD:main", cwd=place)
+
+
+def squash(gate: Path) -> None:
+    place = person(gate)
+    git("merge", "-q", "--squash", "origin/patchq/x", cwd=place)
+    git("commit", "-q", "-m", "Squashed", cwd=place)
+    git("push", "-q", "origin", "HEAD:main", cwd=place)
+
+
+def delete(gate: Path) -> None:
+    git("push", "-q", "origin", ":patchq/x", cwd=person(gate))
+
+
+def amend(gate: Path) -> None:
+    place = person(gate)
+    git("checkout", "-q", "-B", "own", "origin/patchq/x", cwd=place)
+    commit_files(place, {"b.txt": "more\n"})
+    git("push", "-q", "origin", "HEAD:patchq/x", cwd=place)
+    git("checkout", "-q", "-B", "main", "origin/main", cwd=place)
+
+
+@pytest.mark.parametrize(
+    ("deed", "state", "code"),
+    [
+        (merge, "accepted", None),
+        (squash, "accepted", None),
+        (delete, "discarded", None),
+        (amend, "proposed", "target.moved"),
+    ],
+)
+def test_what_people_do_on_the_remote_is_noticed(
+    gate: Path, deed: Callable[[Path], None], state: str, code: str | None
+) -> None:
+    configure(gate, "review")
+    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+    patchq("run", cwd=gate)
+    deed(gate)
+    patchq("run", cwd=gate)
+    found: dict[str, Any] = told(gate, "x")
+    assert found["state"] == state
+    assert [p["code"] for p in found["problems"]] == ([code] if code else [])
+    left = "refs/heads/patchq/x" in refs(hub(gate))
+    assert left == (state == "proposed")
+    if state == "proposed":
+        patchq("accept", "x", cwd=gate)
+        assert there(gate, "b.txt") == "more\n"
+
+
+@pytest.mark.parametrize("by", ["merge", "accept"])
+def test_a_batch_stands_on_the_one_that_it_depends_on(gate: Path, by: str) -> None:
+    configure(gate, "review")
+    first, second = block("a.txt", "two\n", "2\n"), block("a.txt", "2\n", "zwei\n")
+    drop(gate / ".patchq", {"x.md": first, "y.md": f"---\ndepends_on: [x]\n---\n{second}"})
+    patchq("run", cwd=gate)
+    assert told(gate, "y")["stands_on"]["batch"] == "x"
+    if by == "accept":
+        patchq("accept", "--stack", "y", cwd=gate)
+        assert states(gate, "x", "y") == ["accepted", "accepted"]
+        assert not [name for name in refs(hub(gate)) if name.startswith("refs/heads/patchq/")]
+        assert "zwei" in there(gate, "a.txt")
+        return
+    merge(gate)
+    patchq("run", cwd=gate)
+    patchq("run", cwd=gate)
+    assert states(gate, "x", "y") == ["accepted", "proposed"]
+    assert told(gate, "y")["stands_on"] is None
+
+
+def test_a_remote_that_is_away_holds_batches_and_is_named(gate: Path) -> None:
+    hub(gate).rename(gate.parent / "elsewhere")
+    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+    patchq("run", cwd=gate)
+    held = told(gate, "x")
+    assert held["state"] == "held"
+    assert "origin cannot be fetched" in held["problems"][0]["message"]
+    assert "origin cannot be fetched" in patchq("status", cwd=gate).out
+    (gate.parent / "elsewhere").rename(hub(gate))
+    patchq("run", cwd=gate)
+    assert states(gate, "x") == ["applied"]
+    assert "cannot be fetched" not in patchq("status", cwd=gate).out
+
+
+HOOK = '#!/bin/sh\necho "{words}" >&2\nexit 1\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "state", "code"),
+    [
+        ("lines are too long", "rejected", "hook.refused"),
+        ("You are not allowed to push to protected branches", "held", "target.busy"),
+    ],
+)
+def test_what_the_remote_refuses_is_told_in_its_words(
+    gate: Path, words: str, state: str, code: str
+) -> None:
+    hook = hub(gate) / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(HOOK.format(words=words))
+    hook.chmod(0o755)
+    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+    patchq("run", cwd=gate, code=1 if state == "rejected" else 0)
+    found = told(gate, "x")
+    assert found["state"] == state
+    assert [p["code"] for p in found["problems"]] == [code]
+    assert words in found["problems"][0]["message"]
+    hook.unlink()
+    if state == "held":
+        patchq("run", cwd=gate)
+        assert states(gate, "x") == ["applied"]
+
+
+def test_doctor_tries_it_out(gate: Path) -> None:
+    assert "which takes a push" in patchq("doctor", cwd=gate, code=None).out
+    git("config", "remote.origin.pushurl", "https://ann:s3cret@localhost:1/x.git", cwd=gate)
+    said = patchq("doctor", cwd=gate, code=1).out
+    assert "origin does not take what is pushed" in said
+    assert "s3cret" not in said
+    assert "on origin (auto mode)" in patchq("status", cwd=gate).out
+
+
+@pytest.mark.parametrize(
+    ("remote", "more", "says"),
+    [
+        ("upstream", "", "landing.remote: expected a remote that `git remote` has, got `upstream`"),
+        (
+            "origin",
+            "hooks:\n- {id: p, stage: post-commit, run: 'patchq:publish'}\n",
+            "expected no `patchq:publish` for `origin`",
+        ),
+    ],
+)
+def test_config_check_names_what_cannot_be(gate: Path, remote: str, more: str, says: str) -> None:
+    text = f"version: 1\nlanding:\n  remote: {remote}\n{more}"
+    (gate / ".patchq.yaml").write_text(text)
+    assert says in patchq("config", "check", cwd=gate, code=2).err
+
+
+def test_a_stale_clone_decides_on_the_remotes_tip(gate: Path) -> None:
+    push(gate, {"new.txt": "new\n"})
+    response = block("new.txt", "new\n", "newer\n")
+    assert "would be applied" in patchq("check", "-", cwd=gate, stdin=response).out
+    drop(gate / ".patchq", {"x.md": response})
+    patchq("run", cwd=gate)
+    assert there(gate, "new.txt") == "newer\n"
+
+
+def test_a_branch_that_is_handed_in_is_what_the_remotes_target_has_not(gate: Path) -> None:
+    push(gate, {"b.txt": "theirs\n"})
+    git("fetch", "-q", cwd=gate)
+    git("checkout", "-q", "-b", "own", "origin/main", cwd=gate)
+    (gate / "a.txt").write_text("one\nmine\nthree\n")
+    git("commit", "-q", "-a", "-m", "Mine", cwd=gate)
+    git("checkout", "-q", "main", cwd=gate)
+    patchq("submit", "--branch", "own", cwd=gate)
+    patchq("run", cwd=gate)
+    assert git("diff", "--name-only", "main~1", "main", cwd=hub(gate)) == "a.txt"
+
+
+def test_a_base_that_names_a_branch_is_the_remotes(gate: Path) -> None:
+    """What the clone has under the name is older: its second line is `two` still."""
+    push(gate, {"a.txt": "two\none\nthree\ntwo\n"})
+    response = "---\nbase: main\n---\n" + block("a.txt", "three\ntwo\n", "three\n2\n")
+    drop(gate / ".patchq", {"x.md": response})
+    patchq("run", cwd=gate)
+    assert states(gate, "x") == ["applied"]
+    assert told(gate, "x")["base"]["commit"] == git("rev-parse", "main~1", cwd=hub(gate))
+    drop(gate / ".patchq", {"y.md": "---\nbase: gone\n---\n" + block("a.txt", "one\n", "1\n")})
+    patchq("run", cwd=gate, code=1)
+    assert "no commit 'gone' on origin" in told(gate, "y")["problems"][0]["message"]

@@ -1,0 +1,3 @@
+git tag seen
+sed -i 's/three/three /' a.txt
+git commit -qam later
