@@ -1,4 +1,4 @@
-"""What is landed while it crashes: seven small repositories, each with what comes in and what must
+"""What is landed while it crashes: nine small repositories, each with what comes in and what must
 come of it.
 
 A response changes two files, makes, deletes and renames one; a second one changes another file; a
@@ -297,6 +297,71 @@ class Branches(Case):
         yield from aftermath.work_tree(repo)
 
 
+class Stack(Case):
+    """A person accepts two batches at once, of which the second stands on the first."""
+
+    def responses(self, repo: Path) -> dict[str, bytes]:
+        high = "---\ndepends_on: [low]\n---\n" + _edit("three.txt", "line eleven", "line XI")
+        return {"low.md": _RESPONSES["other.md"].encode(), "high.md": high.encode()}
+
+    def _damage(self, repo: Path) -> None:
+        """None: what lands is there already."""
+
+    def words(self, repo: Path) -> list[str]:
+        return ["-C", str(repo), "accept", "--stack", "high"]
+
+    def goes_on(self, repo: Path) -> bool:
+        told = aftermath.reports(repo / ".patchq")
+        return any(r["id"] == "high" and r["state"] == "proposed" for r in told)
+
+    def violations(self, repo: Path) -> Iterator[str]:
+        told = aftermath.reports(repo / ".patchq")
+        states = {report["id"]: report["state"] for report in told}
+        if states != (wanted := {"low": "accepted", "high": "accepted"}):
+            yield f"the stack became {states} instead of {wanted}"
+        if any(report["stands_on"] for report in told):
+            yield "a batch that landed still stands on another one"
+        text = git(repo, "show", f"{self.target}:three.txt") + "\n"
+        if text != _edited("three.txt", "line 11", "line XI"):
+            yield f"three.txt became {text!r}"
+        yield from _as_one(self, repo, told)
+
+
+class SentBack(Case):
+    """A person sends a proposal back."""
+
+    def words(self, repo: Path) -> list[str]:
+        return ["-C", str(repo), "send-back", "change", "-m", "say why"]
+
+    def goes_on(self, repo: Path) -> bool:
+        told = aftermath.reports(repo / ".patchq")
+        return any(r["id"] == "change" and r["review"] is None for r in told)
+
+    def violations(self, repo: Path) -> Iterator[str]:
+        told = aftermath.reports(repo / ".patchq")
+        (report,) = (report for report in told if report["id"] == "change")
+        review = report["review"]
+        said = [one["text"] for one in review["comments"]] if review else []
+        if said != ["say why"] or review["state"] != "changes_requested":
+            yield f"the report has {review}"
+        if "say why" not in (report["retry"]["prompt"] or ""):
+            yield "the prompt does not say what was asked for"
+        note = git(repo, "notes", "--ref=patchq", "show", report["commit"])
+        if note.count("say why") != 1 or "Patchq-Review: changes_requested" not in note:
+            yield f"the note is {note!r}"
+        yield from _as_one(self, repo, told)
+
+
+def _as_one(case: Case, repo: Path, told: Sequence[Report]) -> Iterator[str]:
+    """Refs, notes and reports agree, and the repository is sound."""
+    if damage := _told(repo, "fsck")["damage"]:
+        yield f"fsck finds {damage}"
+    yield from aftermath.history(repo, case.target, told)
+    yield from aftermath.references(repo, told, ("main", "trunk"))
+    yield from aftermath.repository(repo)
+    yield from aftermath.work_tree(repo)
+
+
 def blob(text: str) -> str:
     """The id of the object that holds the text."""
     data = text.encode()
@@ -316,6 +381,8 @@ CASES = {
             ("proposed", "accepted"),
             accepts=True,
         ),
+        Stack("stack", "version: 1\nmode: review\n", "main", ("accepted",), accepts=True),
+        SentBack("send-back", "version: 1\nmode: review\n", "main", ("proposed",), accepts=True),
         Packing("packing", "version: 1\nmode: auto\ntarget: trunk\n", "trunk", ("applied",) * 3),
         Branches(
             "branches",

@@ -183,7 +183,7 @@ class Room:
         if case.goes_on(repo):
             code = children.run(case.words(repo), self.said, self.without, few=case.few)
             if code != 0:
-                yield f"the person's second accept gave {code}"
+                yield f"the person's second try gave {code}"
         yield from case.violations(repo)
 
     def _fresh(self, case: str, system: str) -> power.Disk | None:

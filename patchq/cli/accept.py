@@ -6,13 +6,13 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import opening, output, several
+from patchq.cli import cluster, opening, output, several
 from patchq.cli.arguments import Argument, edit_ids
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.model.errors import Fault
 from patchq.pipeline import traces
-from patchq.review import decide
+from patchq.review import decide, stacked
 from patchq.review.decide import Decided
 from patchq.text.quote import visible
 
@@ -21,6 +21,7 @@ ARGUMENTS = (
     (
         Argument("--only", metavar="E,…", type=edit_ids, help="these edits and what they need"),
         Argument("--without", metavar="E,…", type=edit_ids, help="all but these edits"),
+        Argument("--stack", action="store_true", help="and the proposals that it stands on"),
     ),
 )
 
@@ -30,14 +31,28 @@ def run(args: Namespace) -> int:
     world = opening.open_world(args, targeted=False)
     without = args.without or frozenset()
     ids = several.chosen(args, world, traces.waiting)
-    return several.decide(
-        args, ids, lambda id: report(args, decide.accept(world, id, args.only, without), len(ids))
+
+    def land(id: str) -> Decided:
+        if args.stack:
+            return stacked.accept(world, id)
+        return decide.accept(world, id, args.only, without)
+
+    lands = cluster.far(
+        world,
+        "accept",
+        land,
+        only=None if args.only is None else sorted(args.only),
+        without=sorted(without),
+        stack=args.stack,
     )
+    return several.decide(args, ids, lambda id: report(args, lands(id), len(ids)))
 
 
 def report(args: Namespace, decided: Decided, of: int = 1) -> int:
     """Print what was decided, one of so many, or why nothing was; the exit code."""
     if not decided.problems:
+        for below in decided.below:
+            output.say(args, below)
         output.say(args, decided.report)
         if not args.json and not args.quiet:
             for line in _beside(decided):

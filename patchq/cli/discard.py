@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import accept, arguments, opening, several
+from patchq.cli import accept, arguments, cluster, opening, several
 from patchq.model.report import Report
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
@@ -22,11 +22,13 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     world = opening.open_world(args, targeted=False)
     ids = several.chosen(args, world, _eligible)
-    return several.decide(
-        args,
-        ids,
-        lambda id: accept.report(args, decide.discard(world, id, why=args.message), len(ids)),
+    goes = cluster.far(
+        world,
+        "discard",
+        lambda id: decide.discard(world, id, why=args.message),
+        why=args.message,
     )
+    return several.decide(args, ids, lambda id: accept.report(args, goes(id), len(ids)))
 
 
 def _eligible(ground: Ground) -> Iterator[Report]:

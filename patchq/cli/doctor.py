@@ -11,7 +11,7 @@ from patchq.cli import arguments, output, places
 from patchq.config import config_file
 from patchq.config.schema import Config
 from patchq.model.errors import Fault
-from patchq.service.doctor import Finding, queue, system
+from patchq.service.doctor import Finding, cluster, landing, queue, system
 from patchq.text.quote import visible
 
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
@@ -54,7 +54,12 @@ def _look(args: Namespace) -> Iterator[Finding]:
         yield Finding("config", "ok", str(site.config_path))
     root = site.home / (config or Config()).queue.path
     yield from system.look_at_repository(site.repo, config)
+    if config is not None:
+        target = places.default_target(site.repo, config, root)
+        yield from landing.look(site.repo, config, root, target)
     yield from queue.look(root, site.repo.commondir, site.home, config)
+    if config and "cluster" in config.given:
+        yield from cluster.look(places.database(config))
     yield from system.look_at_machine(site.repo, config, root)
 
 

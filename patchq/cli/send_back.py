@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from dataclasses import asdict
 
-from patchq.cli import arguments, opening, output, several
+from patchq.cli import arguments, cluster, opening, output, several
 from patchq.cli.arguments import Argument
 from patchq.model.errors import UsageError
+from patchq.model.report import Report
 from patchq.pipeline import traces
-from patchq.pipeline.world import World
 from patchq.review import comment_file
 from patchq.review.comment_file import DraftComment
 from patchq.review.send_back import send_back
@@ -32,11 +32,17 @@ def run(args: Namespace) -> int:
     said = drafts(args)
     world = opening.open_world(args, targeted=False)
     ids = several.chosen(args, world, traces.waiting)
-    return several.decide(args, ids, lambda id: _one(args, world, id, said))
+    sends = cluster.far(
+        world,
+        "send-back",
+        lambda id: send_back(world, id, said),
+        comments=[asdict(one) for one in said],
+        by=world.identity().name,
+    )
+    return several.decide(args, ids, lambda id: _one(args, sends(id).report))
 
 
-def _one(args: Namespace, world: World, id: str, said: Sequence[DraftComment]) -> int:
-    report = send_back(world, id, said).report
+def _one(args: Namespace, report: Report) -> int:
     if args.json:
         output.say(args, report)
     elif not args.quiet:

@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
         return _detach(args, world)
 
     def say(report: Report) -> None:
-        _log(report)
+        output.log(report)
         if args.json or args.quiet or not logs.shares_output():
             output.say(args, report)
 
@@ -50,33 +50,25 @@ def run(args: Namespace) -> int:
     try:
         places.setup_log(args, world.config, args.log)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
-            serve(
-                session.world,
-                session.control,
-                session.tell,
-                reload,
-                session.upkeep,
-                session.refresh,
-            )
+            if "cluster" in world.config.given:
+                from patchq.cli.feeding import feed_cluster  # takes the database's driver
+
+                feed_cluster(args, session)
+            else:
+                serve(
+                    session.world,
+                    session.control,
+                    session.tell,
+                    reload,
+                    session.upkeep,
+                    session.refresh,
+                )
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""
         _LOG.error("%s: %s%s", fault.code, fault.message, hint)
         world.queue.release(fault)
         return fault.exit_status
     return 130 if session.ended_early else 0
-
-
-def _log(report: Report) -> None:
-    """One line for a verdict, with what a program that reads the log wants of it."""
-    about = {
-        "batch": report["id"],
-        "state": report["state"],
-        "target": report["target"],
-        "commit": report["commit"],
-        "codes": [problem["code"] for problem in report["problems"]],
-    }
-    log = _LOG.warning if report["state"] == "rejected" else _LOG.info
-    log("%s", output.line(report), extra=about)
 
 
 def _detach(args: Namespace, world: World) -> int:

@@ -1,0 +1,1 @@
+"""Several machines on one database and one remote: what they cost, and whether faults harm them."""

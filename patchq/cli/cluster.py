@@ -1,0 +1,154 @@
+"""`patchq cluster`: the database that carries the queue of many machines."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from patchq.cli import output, places
+from patchq.config.schema import Config
+from patchq.model.errors import UsageError
+from patchq.model.report import Report
+from patchq.pipeline import traces
+from patchq.pipeline.world import World
+from patchq.review import errands
+from patchq.review.decide import Decided
+from patchq.text.quote import visible
+
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.queue.postgres.status import ClusterState
+
+_FOLLOWS_SECONDS = 2.0
+_PAUSE_SECONDS = 0.05
+_SOON_SECONDS = 10.0
+"""A lane may wait for so long before it is said that nobody serves it."""
+
+ARGUMENTS = (
+    {
+        "migrate": ("make the database's tables, or bring them to this version", ()),
+        "status": ("show the lanes, who owns them, what waits, and the workers", ()),
+    },
+)
+
+
+def run(args: Namespace) -> int:
+    site = places.find(args)
+    config = site.load_config()
+    places.setup_log(args, config)
+    database = database_of(config)
+    return _migrate(args, database) if args.what == "migrate" else _status(args, database)
+
+
+def database_of(config: Config) -> str:
+    """The connection string; `UsageError` where there is none, or nothing to connect with."""
+    database = places.database(config)
+    if not database:
+        raise UsageError(
+            "no database is named, so there is no cluster",
+            f"set {places.DATABASE}, or `cluster.database` in .patchq.yaml (without a password)",
+        )
+    try:
+        import patchq.queue.postgres.database  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"the package {error.name!r} is not installed", "pip install 'patchq[cluster]'"
+        ) from None
+    return database
+
+
+def target_of(config: Config) -> str:
+    """The branch of what names none, which is the same on all machines."""
+    if "cluster" not in config.given:
+        raise UsageError(
+            "the configuration has no `cluster` section",
+            "add `cluster:` to .patchq.yaml, as docs/cluster.md shows",
+        )
+    if config.target is None:
+        raise UsageError(
+            "a cluster needs a default target that is the same on every machine",
+            "set `target` in .patchq.yaml",
+        )
+    return config.target
+
+
+def far(
+    world: World,
+    verb: str,
+    near: Callable[[str], Decided],
+    tell: Callable[[Report], None] = lambda report: None,
+    **words: object,
+) -> Callable[[str], Decided]:
+    """Decides on a batch where it is decided on: here, or where there is a cluster by the worker
+    that serves its branch.  `tell` is called with the verdicts on batches that a worker made."""
+    if "cluster" not in world.config.given:
+        return near
+    database = database_of(world.config)
+
+    def asked(id: str) -> Decided:
+        from patchq.queue.postgres.asking import ask, lane_of
+
+        report = world.queue.load(id)
+        lane = report["target"] or world.target if report else lane_of(database, id)
+        if lane is None:
+            raise traces.unknown(world, id)
+        answer = ask(database, lane, {"verb": verb, "id": id, **words}, _SOON_SECONDS)
+        decided, verdicts = errands.answered(answer)
+        for verdict in verdicts:
+            tell(verdict)
+        if not decided.problems:
+            _follow(world, decided.report)
+        return decided
+
+    return asked
+
+
+def _follow(world: World, told: Report) -> None:
+    """Wait a moment until the feeder here has it as well."""
+    until = monotonic() + _FOLLOWS_SECONDS
+    while monotonic() < until:
+        now = world.queue.load(told["id"])
+        if now is None or (now["state"], now["review"]) == (told["state"], told["review"]):
+            break
+        sleep(_PAUSE_SECONDS)
+
+
+def _migrate(args: Namespace, database: str) -> int:
+    from patchq.queue.postgres.database import Database, whereabouts
+    from patchq.queue.postgres.schema import VERSION, migrate
+
+    connection = Database(database, "migrate", checks=False)
+    args.opened.callback(connection.close)
+    with connection.faults():
+        applied = migrate(connection.connection)
+    told = f"the tables in {whereabouts(database)} have version {VERSION}"
+    told += f", with {', '.join(applied)} applied" if applied else ", as before"
+    return output.emit(args, {"version": VERSION, "applied": applied}, told)
+
+
+def _status(args: Namespace, database: str) -> int:
+    from patchq.queue.postgres.status import look
+
+    state = look(database)
+    return output.emit(args, {**state.to_json()}, *map(visible, _lines(state)))
+
+
+def _lines(state: ClusterState) -> Iterator[str]:
+    yield f"queue in {state.database}, version {state.version}"
+    unserved = {lane.lane for lane in state.unserved(_SOON_SECONDS)}
+    for lane in state.lanes:
+        owner = lane.owner or ("NOBODY SERVES IT" if lane.lane in unserved else "free")
+        beat = f", beat {lane.beat:.0f} s ago" if lane.beat is not None else ""
+        counts = f"{lane.waiting} waiting, {lane.claimed} in hand, {lane.held} held"
+        yield f"lane {lane.lane or '(default)'}: {counts}; {owner}{beat}"
+    for worker in state.workers:
+        yield (
+            f"worker {worker.name} on {worker.host}, process {worker.pid}: "
+            f"for {worker.began:.0f} s, beat {worker.beat:.0f} s ago"
+        )
+    if unserved:
+        named = ", ".join(sorted(unserved))
+        yield f"start `patchq worker` where `cluster.lanes` lets it serve {named}"
+    if not state.lanes and not state.workers:
+        yield "nothing was ever submitted, and no worker is there"

@@ -1,0 +1,104 @@
+"""`patchq worker`: decide on what a cluster's feeders entered, and land it on the shared remote."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from argparse import Namespace
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from patchq.cli import arguments, cluster, output, places
+from patchq.cli.places import Site
+from patchq.config.schema import Config
+from patchq.git import records
+from patchq.model.errors import Fault, Interrupted
+from patchq.model.report import Report
+from patchq.pipeline.ground import Ground, branches_of
+from patchq.pipeline.lane import lane_of
+from patchq.pipeline.world import compose
+from patchq.queue.lock import Lock
+from patchq.report import logs
+from patchq.service.lanes import serve_lanes
+from patchq.service.serve import Control
+from patchq.service.upkeep import Manager
+
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.queue.postgres.engine import PostgresQueue
+
+_LOG = logging.getLogger("patchq")
+LOCK = "worker.lock"
+
+ARGUMENTS = (
+    arguments.Argument(
+        "--lanes", metavar="PATTERN", action="append", help="only these target branches"
+    ),
+    arguments.Argument("--name", metavar="N", help="what `patchq cluster status` calls it"),
+)
+
+
+def run(args: Namespace) -> int:
+    site = places.find(args)
+    config = site.load_config()
+    target = cluster.target_of(config)
+    places.setup_log(args, config)
+    database = cluster.database_of(config)
+    root = places.open_queue(args, site, config).root
+    lock = Lock(root / LOCK)
+    lock.acquire(target)
+    args.opened.callback(lock.release)
+    queue = _open_queue(args, site, config, database)
+    branches = branches_of(site.repo, root, config, target)
+    world = compose(Ground(site.repo, queue, root, config, target, branches=branches))
+    args.opened.callback(world.close)
+    control, manager = Control(), Manager()
+    control.install()
+    control.end_now = world.cut.set
+
+    def say(report: Report) -> None:
+        output.log(report)
+        if args.json or args.quiet or not logs.shares_output():
+            output.say(args, report)
+
+    queue.open()
+    _LOG.info("worker %s serves %s", queue.name, ", ".join(args.lanes or config.cluster.lanes))
+    manager.ready()
+    try:
+        with suppress(Interrupted):
+            serve_lanes(
+                replace(world, clock=queue.clock, serves=True),
+                queue,
+                control,
+                say,
+                config.cluster.poll_seconds,
+                manager.alive,
+            )
+    except Fault as fault:
+        hint = f" ({fault.hint})" if fault.hint else ""
+        _LOG.error("%s: %s%s", fault.code, fault.message, hint)
+        return fault.exit_status
+    finally:
+        manager.stopping()
+        with suppress(Fault):
+            queue.release()
+    return 130 if control.interrupted else 0
+
+
+def _open_queue(args: Namespace, site: Site, config: Config, database: str) -> PostgresQueue:
+    from patchq.queue.postgres.engine import PostgresQueue
+
+    target = cluster.target_of(config)
+    queue = PostgresQueue(
+        database,
+        name=args.name or f"{socket.gethostname()}-{os.getpid()}",
+        lanes=args.lanes or config.cluster.lanes,
+        lane_of=lambda data, name: lane_of(data, target, config.targets),
+        takeover_seconds=config.cluster.takeover_seconds,
+        beats=True,
+        response_bytes=config.limits.response_bytes,
+        is_known=lambda id: site.repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
+    )
+    args.opened.callback(queue.close)
+    return queue

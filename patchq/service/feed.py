@@ -1,0 +1,175 @@
+"""Feed a shared queue from this machine's inbox, and publish here what comes of it.
+
+The feeder holds the lock of the local queue and claims from its inbox as the daemon does.  What it
+claims it enters into the database, and keeps until a worker somewhere gave the verdict, with which
+it does what a verdict on this machine would do.  So whatever reads the local queue sees no
+difference, and a feeder that dies leaves claims, which the next one enters again, in vain.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING
+
+from patchq.config.schema import Config
+from patchq.land import marks, worker
+from patchq.model.errors import Fault
+from patchq.pipeline.lane import lane_of
+from patchq.pipeline.world import World
+from patchq.queue import Claim
+from patchq.queue.troubles import Troubles
+from patchq.service.serve import Control
+from patchq.service.upkeep import Upkeep
+
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.queue.postgres.entries import Entries, RowChange
+
+_LOG = logging.getLogger("patchq")
+_MOST = 256
+_TROUBLE = "cluster.database"
+_LONGEST_REST = 5.0
+
+
+def feed(
+    world: World,
+    entries: Entries,
+    control: Control,
+    tell: worker.Tell,
+    upkeep: Upkeep,
+    listen: Callable[[Callable[[], None]], None],
+    idle: Callable[[], None] = lambda: None,
+) -> None:
+    """Feed until `control.stop`.  The caller holds the queue's lock; `listen` is given what to call
+    when the database has something to tell."""
+    from patchq.service.doorbell import Doorbell  # only who waits needs watchdog
+
+    queue = world.config.queue
+    doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
+    control.ring = doorbell.ring
+    listen(doorbell.ring)
+    upkeep.ready()
+    feeder, rest, pause = Feeder(world, entries, tell), Event(), 0.0
+    feeder.begin()
+    try:
+        while not control.stop:
+            upkeep.turn()
+            try:
+                while feeder.turn() and not _stopped(control):
+                    upkeep.turn()
+                pause = 0.0
+            except Fault as fault:
+                if not fault.retryable:
+                    raise
+                pause = min(max(2 * pause, 0.1), _LONGEST_REST)
+                feeder.lost(fault)
+            idle()
+            upkeep.idle()
+            settled = world.queue.unsettled()
+            longest = world.config.cluster.poll_seconds if settled is None else settled
+            if pause:
+                rest.wait(pause)
+            else:
+                doorbell.wait(max(0.01, min(longest, upkeep.pause, _LONGEST_REST)))
+    finally:
+        upkeep.manager.stopping()
+        doorbell.close()
+        upkeep.close()
+
+
+@dataclass
+class Feeder:
+    """What this process has handed on: `open` are the claims without a verdict here."""
+
+    world: World
+    entries: Entries
+    tell: worker.Tell
+    open: dict[str, Claim] = field(default_factory=dict)
+    _entered: set[str] = field(default_factory=set)
+    _known: bool = False
+    _away: bool = True
+    """Whether the database was away when it was last asked, or nobody asked it yet."""
+
+    def begin(self) -> None:
+        """Take up what an earlier feeder, or a daemon before it, has left."""
+        self.open.update((claim.token, claim) for claim in self.world.queue.recover())
+
+    def lost(self, fault: Fault) -> None:
+        """The database is away: nothing is certain to be in it, and everything is entered anew."""
+        self._entered.clear()
+        if not self._away or not self._known:
+            _LOG.warning("%s; it is tried again", fault.message)
+        self._away = True
+        Troubles(self.world.queue_root).note(_TROUBLE, fault.message, fault.hint or "")
+
+    def turn(self) -> bool:
+        """Enter what came, publish what was decided; whether there was anything."""
+        queue = self.world.queue
+        if not self._known:
+            self.entries.know(list(queue.newest()))
+            self._known = True
+        if self.open.keys() <= self._entered:
+            self.open.update((claim.token, claim) for claim in queue.claim(_MOST))
+        new = [claim for token, claim in self.open.items() if token not in self._entered]
+        if new:
+            config, target = self.world.config, self.world.target
+            self.entries.enter((claim, _lane(claim, config, target)) for claim in new)
+            self._entered.update(claim.token for claim in new)
+        changes = self.entries.changes()
+        if changes:
+            self._publish(changes)
+            self.entries.seen(changes)
+        if self._away:
+            Troubles(self.world.queue_root).over(_TROUBLE)
+            self._away = False
+        return bool(new or changes)
+
+    def _publish(self, changes: Sequence[RowChange]) -> None:
+        """In the order in which the worker did it; the verdicts share their flushes."""
+        queue = self.world.queue
+        verdicts: list[tuple[Claim, RowChange]] = []
+        marks.follow(self.world, [change.report for change in changes])
+        for change in changes:
+            report, claim = change.report, self.open.get(change.token)
+            if claim is None:
+                self._follow(change)
+            elif (given := queue.reserve(claim, report["id"])) != report["id"]:
+                message = f"batch {report['id']} has its verdict, and {given} is what it is here"
+                _LOG.error("%s", message)
+                Troubles(self.world.queue_root).note(
+                    f"claim.{report['id']}", message, "patchq fsck says which batch has the id"
+                )
+            elif report["state"] == "held":
+                queue.hold(claim, report, change.page)
+                self.tell(report)
+            else:
+                queue.intend(claim, report, change.page)
+                verdicts.append((claim, change))
+        if verdicts:
+            queue.enlist([(claim, change.report["id"]) for claim, change in verdicts])
+            queue.sync()
+        for claim, change in verdicts:
+            queue.publish(claim, change.report, change.page)
+            del self.open[claim.token]
+            self._entered.discard(claim.token)
+            self.tell(change.report)
+        queue.tell()
+
+    def _follow(self, change: RowChange) -> None:
+        """A later state of a batch that has its verdict here, or the same again after a crash."""
+        queue, report = self.world.queue, change.report
+        before = queue.load(report["id"])
+        if before is not None and before != report:
+            queue.rewrite(report, change.page)
+            if before["state"] != report["state"]:
+                self.tell(report)
+
+
+def _stopped(control: Control) -> bool:
+    return control.stop
+
+
+def _lane(claim: Claim, config: Config, target: str) -> str:
+    return lane_of(claim.data, target, config.targets)

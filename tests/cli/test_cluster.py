@@ -1,0 +1,131 @@
+"""`patchq cluster`, and what it says of a database that is missing, shut, older or newer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from patchq.queue.postgres.engine import PostgresQueue
+from patchq.queue.postgres.schema import VERSION
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import make_repo
+from tests.helpers.postgres import PASSWORD
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo")
+
+
+def test_migrate_makes_the_tables_once(
+    place: Path, bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", bare)
+    told = patchq("cluster", "status", cwd=place, code=2).err
+    assert "patchq cluster migrate" in told
+    first = patchq("cluster", "migrate", "--json", cwd=place).json()
+    assert first["version"] == VERSION
+    assert len(first["applied"]) == VERSION
+    assert patchq("cluster", "migrate", "--json", cwd=place).json()["applied"] == []
+    state = patchq("cluster", "status", "--json", cwd=place).json()
+    assert (state["lanes"], state["workers"]) == ([], [])
+
+
+@pytest.mark.parametrize(("version", "cure"), [(VERSION + 1, "install"), (0, "migrate")])
+def test_another_version_is_named(
+    place: Path, database: str, monkeypatch: pytest.MonkeyPatch, version: int, cure: str
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    with psycopg.connect(database) as connection:
+        connection.execute("update migrations set version = %s", (version,))
+    told = patchq("cluster", "status", cwd=place, code=2).err
+    assert cure in told
+    assert not version or str(version) in told
+
+
+def test_status_names_what_nobody_serves(
+    place: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    feeder = PostgresQueue(database, lane_of=lambda data, name: data.decode())
+    worker = PostgresQueue(database, name="w1", lanes=["main"], beats=True)
+    feeder.submit(b"main", "a.md")
+    feeder.submit(b"release/1", "b.md")
+    feeder.submit(b"release/1", "c.md")
+    assert [claim.data for claim in worker.claim(9)] == [b"main"]
+    with psycopg.connect(database) as connection:
+        connection.execute("update responses set came = came - interval '1 minute'")
+    state = patchq("cluster", "status", "--json", cwd=place).json()
+    lanes = {lane["lane"]: lane for lane in state["lanes"]}
+    assert lanes["main"]["owner"].startswith("w1 on ")
+    assert (lanes["main"]["waiting"], lanes["main"]["claimed"]) == (0, 1)
+    assert (lanes["release/1"]["owner"], lanes["release/1"]["waiting"]) == (None, 2)
+    assert [one["name"] for one in state["workers"]] == ["w1"]
+    (place / ".patchq.yaml").write_text("version: 1\ntarget: main\ncluster:\n")
+    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
+    [found] = [finding for finding in findings if finding["what"] == "cluster.lanes"]
+    assert (found["level"], "release/1" in found["message"]) == ("todo", True)
+    said = patchq("cluster", "status", cwd=place).out
+    assert "lane release/1: 2 waiting, 0 in hand, 0 held; NOBODY SERVES IT" in said
+    worker.close()
+    feeder.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        ({"password": "wrong secret"}, 3, "password"),
+        ({"dbname": "nowhere"}, 3, "nowhere"),
+        ({"port": "1"}, 3, "cannot connect"),
+        ({"user": "nobody"}, 3, "nobody"),
+    ],
+    ids=["password", "database", "port", "user"],
+)
+def test_what_keeps_it_from_connecting_is_told_without_the_password(
+    place: Path,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, str],
+    code: int,
+    says: str,
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", make_conninfo(database, **change))
+    told = patchq("cluster", "status", cwd=place, code=code).err
+    assert says in told
+    assert "secret" not in told
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize("database", ["postgres//me:s3cret@host", "host=x s3cret", "pass=s3cret"])
+def test_a_string_that_cannot_be_read_is_not_quoted(
+    place: Path, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    told = patchq("cluster", "status", cwd=place, code=2).err
+    assert "connection string" in told
+    assert "s3cret" not in told
+
+
+def test_a_role_without_rights_is_told_so(
+    place: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        [schema] = connection.execute("select current_schema()").fetchone() or [""]
+        connection.execute(f"create role r{schema} login password 'x'")
+        connection.execute(f"grant usage on schema {schema} to r{schema}")
+        try:
+            shut = make_conninfo(database, user=f"r{schema}", password="x")
+            monkeypatch.setenv("PATCHQ_DATABASE", shut)
+            told = patchq("cluster", "status", cwd=place, code=3).err
+            assert "permission denied" in told
+            assert "rights" in told
+        finally:
+            connection.execute(f"drop owned by r{schema}")
+            connection.execute(f"drop role r{schema}")
+
+
+def test_without_a_database_it_says_where_to_name_one(place: Path) -> None:
+    assert "PATCHQ_DATABASE" in patchq("cluster", "status", cwd=place, code=2).err

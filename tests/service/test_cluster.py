@@ -1,0 +1,254 @@
+"""Many machines: responses dropped on one are decided on another, and land on the remote."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from patchq.queue.postgres.schema import migrate
+from tests.helpers import postgres
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import git
+from tests.helpers.machines import Machines
+
+FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
+CONFIG = """mode: auto
+targets: [release/*]
+queue:
+  settle_seconds: 0.1
+cluster:
+  takeover_seconds: 1
+"""
+
+
+@pytest.fixture
+def machines(tmp_path: Path, database: str) -> Iterator[Machines]:
+    machines = Machines(tmp_path, database, FILES, CONFIG)
+    git("branch", "release/1", cwd=machines.hub)
+    yield machines
+    machines.close()
+
+
+def states(machines: Machines, *ids: str) -> list[str]:
+    queue = machines.root / "feeder" / ".patchq"
+    return [report(queue, id)["state"] for id in ids if [*queue.glob(f"*/{id}.report.json")]]
+
+
+def landed(machines: Machines, branch: str = "main") -> list[str]:
+    """The batches in the branch's history, by its trailers, the oldest first."""
+    log = git(
+        "log", "--reverse", "--format=%(trailers:key=Patchq-Batch,valueonly)", branch,
+        cwd=machines.hub,
+    )  # fmt: skip
+    return log.split()
+
+
+def test_what_one_machine_drops_another_lands(machines: Machines) -> None:
+    machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    queue = machines.clone("feeder") / ".patchq"
+    drop(
+        queue,
+        {
+            "good.md": block("a.txt", "two\n", "2\n"),
+            "bad.md": block("a.txt", "nowhere\n", "2\n"),
+            "other.md": "---\ntarget: release/1\n---\n" + block("b.txt", "two\n", "2\n"),
+            "later.md": "---\ndepends_on: [other]\n---\n" + block("c.txt", "two\n", "2\n"),
+        },
+    )
+    ids = ("good", "bad", "other", "later")
+    machines.soon(lambda: states(machines, *ids) == ["applied", "rejected", "applied", "applied"])
+    assert sorted(landed(machines)) == ["good", "later"]
+    assert landed(machines, "release/1") == ["other"]
+    drop(queue, {"again.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "again") == ["duplicate"])
+    assert report(queue, "again")["duplicate_of"] == "good"
+
+
+def judged(machines: Machines, ids: list[str], branches: tuple[str, ...] = ("main",)) -> None:
+    """Nothing is lost, nothing landed twice, and each report is what the remote says."""
+    there = [id for branch in branches for id in landed(machines, branch)]
+    assert len(there) == len(set(there)), "landed twice"
+    queue = machines.root / "feeder" / ".patchq"
+    told = {id: report(queue, id) for id in ids}
+    assert sorted(there) == sorted(id for id in ids if told[id]["state"] == "applied")
+    for id in there:
+        message = git("show", "-s", "--format=%B", told[id]["commit"], cwd=machines.hub)
+        assert f"Patchq-Batch: {id}" in message
+        where = git("branch", "--contains", told[id]["commit"], cwd=machines.hub)
+        assert told[id]["target"] in where.split()
+    assert not [*(queue / "active").iterdir()]
+
+
+def lines(count: int) -> dict[str, str]:
+    """Responses on lines of their own files, so that each can land, whatever the order."""
+    return {f"n{n:02}.md": block(f"new{n}.txt", "", f"{n}\n") for n in range(count)}
+
+
+def everything(machines: Machines, ids: list[str]) -> bool:
+    return len(states(machines, *ids)) == len(ids)
+
+
+def test_a_killed_worker_is_followed_by_another(machines: Machines) -> None:
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    responses = lines(12)
+    ids = [name.removesuffix(".md") for name in responses]
+    one, two = (machines.start(name, "worker", "--name", name) for name in ("w1", "w2"))
+    drop(queue, {name: responses[name] for name in list(responses)[:6]})
+    machines.soon(lambda: landed(machines))
+    one.kill()
+    drop(queue, {name: responses[name] for name in list(responses)[6:]})
+    machines.soon(lambda: len(states(machines, *ids)) > 8)
+    two.kill()
+    machines.start("w3", "worker", "--name", "w3")
+    machines.soon(lambda: everything(machines, ids))
+    judged(machines, ids)
+
+
+FEW = [
+    ("patchq.git.branches.remote:RemoteBranches.land", "behind"),
+    ("patchq.queue.postgres.engine:PostgresQueue.publish", "before"),
+]
+POINTS = [
+    "patchq.queue.postgres.engine:PostgresQueue.reserve",
+    "patchq.queue.postgres.engine:PostgresQueue.intend",
+    "patchq.queue.postgres.engine:PostgresQueue.sync",
+    "patchq.git.branches.remote:RemoteBranches.land",
+    "patchq.queue.postgres.engine:PostgresQueue.enlist",
+    "patchq.queue.postgres.engine:PostgresQueue.publish",
+]
+"""Where a worker ends, or freezes, before and behind the call."""
+CASES = [
+    pytest.param(
+        *(point, when),
+        id=f"{when} {point.rpartition('.')[2]}",
+        marks=[] if (point, when) in FEW else [pytest.mark.machines],
+    )
+    for point in POINTS
+    for when in ("before", "behind")
+]
+
+
+@pytest.mark.parametrize(("point", "when"), CASES)
+def test_wherever_a_worker_ends_the_verdict_is_the_remotes(
+    machines: Machines, point: str, when: str
+) -> None:
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    first = machines.start_dying("w1", point, when, signal.SIGKILL)
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n"), "bad.md": block("a.txt", "no\n", "")})
+    machines.soon(lambda: first.poll() is not None)
+    machines.start("w2", "worker", "--name", "w2")
+    machines.soon(lambda: states(machines, "good", "bad") == ["applied", "rejected"])
+    judged(machines, ["good", "bad"])
+
+
+@pytest.mark.parametrize(("point", "when"), CASES)
+def test_wherever_a_worker_freezes_it_says_nothing_when_it_wakes(
+    machines: Machines, point: str, when: str
+) -> None:
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    first = machines.start_dying("w1", point, when, signal.SIGSTOP)
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n"), "bad.md": block("a.txt", "no\n", "")})
+    machines.soon(lambda: stopped(first.pid))
+    machines.start("w2", "worker", "--name", "w2")
+    machines.soon(lambda: states(machines, "good", "bad") == ["applied", "rejected"])
+    first.send_signal(signal.SIGCONT)
+    machines.soon(lambda: "tried again" in machines.log("w1"))
+    drop(queue, {"more.md": block("b.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "more") == ["applied"])
+    judged(machines, ["good", "bad", "more"])
+
+
+def test_what_many_processes_died_of_is_held_and_then_tried_again(machines: Machines) -> None:
+    machines.start("feeder", "watch")
+    drop(machines.clone("feeder") / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
+    died = "update responses set state = 'claimed', session = 99, deaths = 4 returning number"
+    with psycopg.connect(machines.database, autocommit=True) as connection:
+        machines.soon(lambda: connection.execute(died).fetchall())
+    machines.start("w1", "worker", "--name", "w1")
+    machines.soon(lambda: states(machines, "good") == ["applied"])
+    assert "fault.crashed" in machines.log("w1")
+    judged(machines, ["good"])
+
+
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def test_what_a_person_decides_a_worker_carries_out(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
+    machines.config = machines.config.replace("mode: auto", "mode: review")
+    feeder = machines.clone("feeder")
+    machines.start("feeder", "watch")
+    one = machines.start("w1", "worker", "--name", "w1")
+    ids = ("yes", "part", "no")
+    two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
+    drop(
+        feeder / ".patchq",
+        {
+            "yes.md": block("a.txt", "two\n", "2\n"),
+            "part.md": two,
+            "no.md": block("b.txt", "two\n", "2\n"),
+        },
+    )
+    machines.soon(lambda: states(machines, *ids) == ["proposed"] * 3)
+    status = patchq("status", "--json", cwd=feeder).json()
+    assert {one["id"] for one in status["waiting"]} == {*ids}
+    one.kill()  # another machine carries it out
+    machines.start("w2", "worker", "--name", "w2")
+    assert patchq("accept", "yes", "--json", cwd=feeder).json()["state"] == "accepted"
+    assert patchq("accept", "part", "--only", "1", "--json", cwd=feeder).json()["commit"]
+    assert patchq("discard", "no", "-m", "not now", cwd=feeder).code == 0
+    assert states(machines, *ids) == ["accepted", "accepted", "discarded"]
+    assert git("show", "main:a.txt", cwd=machines.hub) == "one\n2\nthree"
+    assert git("show", "main:d.txt", cwd=machines.hub) == "one\ntwo\nthree"
+    assert git("branch", "--list", "patchq/*", cwd=machines.hub) == ""
+    again = patchq("accept", "yes", cwd=feeder, code=2)
+    assert "accepted" in again.err
+    machines.soon(lambda: patchq("status", "--json", cwd=feeder).json()["waiting"] == [])
+
+
+@pytest.mark.parametrize("words", ["run", "apply x.md", "retry x"])
+def test_no_other_command_decides_beside_the_workers(machines: Machines, words: str) -> None:
+    place = machines.clone("feeder")
+    (place / "x.md").write_text(block("a.txt", "two\n", "2\n"))
+    patchq("submit", "x.md", cwd=place)
+    assert "patchq accept" in patchq(*words.split(), cwd=place, code=2).err
+    assert [*(place / ".patchq" / "active").iterdir()] == []
+    assert git("log", "--format=%s", "main", cwd=machines.hub) == "Start"
+
+
+def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
+    with postgres.server() as server:
+        with psycopg.connect(server.conninfo) as connection:
+            migrate(connection)
+        machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
+        try:
+            machines.start("feeder", "watch")
+            machines.start("w1", "worker", "--name", "w1")
+            machines.start("w2", "worker", "--name", "w2")
+            queue = machines.clone("feeder") / ".patchq"
+            responses = lines(18)
+            ids = [name.removesuffix(".md") for name in responses]
+            some = iter(responses.items())
+            for count in (6, 6, 6):
+                drop(queue, dict(islice(some, count)))
+                machines.soon(lambda: landed(machines))
+                server.end(signal.SIGKILL)
+                server.start()
+            machines.soon(lambda: everything(machines, ids))
+            judged(machines, ids)
+            assert "tried again" in machines.log("feeder")
+            machines.soon(lambda: not [*queue.glob("troubles/*")])
+        finally:
+            machines.close()

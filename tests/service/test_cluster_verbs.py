@@ -1,0 +1,146 @@
+"""What people decide on many machines comes out as on one: stacks, choices, conflicts, lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import forking
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.forking import Nursery
+from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.service.test_cluster_scenarios import CLUSTER, Cluster, nursery
+
+__all__ = ["nursery"]
+FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
+CONFIG = "version: 1\ntargets: [release/*]\n" + CLUSTER
+
+
+@pytest.fixture
+def gate(
+    tmp_path: Path, nursery: Nursery, database: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], Cluster]]:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    made: list[Cluster] = []
+
+    def make(mode: str) -> Cluster:
+        repo = make_repo(tmp_path / "repo", FILES)
+        git("branch", "release/1", cwd=repo)
+        made.append(Cluster(repo, f"{CONFIG}mode: {mode}\n", nursery, database))
+        return made[-1]
+
+    yield make
+    forking.end([pid for one in made for pid in one.pids])
+
+
+def send(at: Cluster, **responses: str) -> list[str]:
+    """Drop the responses, and wait for what is said of them; their states."""
+    for id, text in responses.items():
+        (at.repo.parent / f"{id}.md").write_text(text)
+    drop(at.queue, {f"{id}.md": text for id, text in responses.items()})
+    return [at.told_of(f"{id}.md")["state"] for id in responses]
+
+
+def state(at: Cluster, id: str) -> str:
+    return str(report(at.queue, id)["state"])
+
+
+def there(at: Cluster, path: str, branch: str = "main") -> str:
+    return git("show", f"{branch}:{path}", cwd=at.shared) + "\n"
+
+
+def on(*ids: str) -> str:
+    return f"---\ndepends_on: [{', '.join(ids)}]\n---\n"
+
+
+def test_a_stack_lands_by_one_word_and_a_choice_without_its_edit(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    told = send(
+        at,
+        x=block("a.txt", "two\n", "2\n"),
+        y=on("x") + block("a.txt", "2\n", "zwei\n"),
+        z=on("y") + block("a.txt", "zwei\n", "deux\n"),
+        part=block("b.txt", "one\n", "1\n") + block("c.txt", "one\n", "1\n"),
+    )
+    assert told == ["proposed"] * 4
+    assert report(at.queue, "z")["stands_on"]["batch"] == "y"
+    patchq("accept", "--stack", "y", cwd=at.repo)
+    assert there(at, "a.txt") == "one\nzwei\nthree\n"
+    assert [state(at, id) for id in "xyz"] == ["accepted", "accepted", "proposed"]
+    patchq("accept", "part", "--without", "1", cwd=at.repo)
+    assert (there(at, "b.txt"), there(at, "c.txt")) == (FILES["b.txt"], "1\ntwo\nthree\n")
+    patchq("accept", "z", cwd=at.repo)
+    assert there(at, "a.txt") == "one\ndeux\nthree\n"
+    assert git("for-each-ref", "--format=%(refname)", cwd=at.shared).split() == [
+        "refs/heads/main", "refs/heads/release/1",
+    ]  # fmt: skip
+
+
+def test_of_two_that_contradict_each_other_one_lands(gate: Callable[[str], Cluster]) -> None:
+    at = gate("review")
+    assert (
+        send(
+            at,
+            p=block("a.txt", "two\n", "p\n"),
+            q=block("a.txt", "two\n", "q\n"),
+            r=block("c.txt", "three\n", "3\n"),
+        )
+        == ["proposed"] * 3
+    )
+    git("clone", "-q", "hub.git", "person", cwd=at.repo.parent)
+    pushed = commit_files(at.repo.parent / "person", {"b.txt": "person\n"}, "By hand")
+    git("push", "-q", "origin", "main", cwd=at.repo.parent / "person")
+    patchq("accept", "p", cwd=at.repo)
+    assert git("rev-parse", "main~1", cwd=at.shared) == pushed
+    refused = patchq("accept", "q", cwd=at.repo, code=1)
+    assert "conflict" in refused.err
+    assert state(at, "q") == "proposed"
+    patchq("accept", "r", cwd=at.repo)
+    assert (there(at, "a.txt"), there(at, "c.txt")) == ("one\np\nthree\n", "one\ntwo\n3\n")
+
+
+def test_what_depends_on_another_lanes_proposal_waits_for_it(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    first = "---\ntarget: release/1\n---\n" + block("a.txt", "two\n", "2\n")
+    assert send(at, x=first) == ["proposed"]
+    drop(at.queue, {"y.md": on("x") + block("b.txt", "two\n", "2\n")})
+    at.until(lambda: [*at.queue.glob("*/y.report.json")])
+    patchq("accept", "x", cwd=at.repo)
+    at.until(lambda: state(at, "y") == "proposed")
+    assert there(at, "a.txt", "release/1") == "one\n2\nthree\n"
+    assert git("rev-parse", "patchq/y~1", cwd=at.shared) == git("rev-parse", "main", cwd=at.shared)
+
+
+def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    assert send(at, x=block("a.txt", "two\n", "2\n")) == ["proposed"]
+    (at.repo.parent / "said").write_text("a.txt:2: in words, please\n")
+    patchq("send-back", "x", "--comments", "../said", cwd=at.repo)
+    [comment] = report(at.queue, "x")["review"]["comments"]
+    assert (comment["path"], comment["line"], comment["by"]) == ("a.txt", 2, "Ada Tester")
+    assert "please" in patchq("show", "x", cwd=at.repo).out
+    wrong = patchq("send-back", "x", "-m", "", cwd=at.repo, code=2)
+    assert "says nothing" in wrong.err
+    answer = "---\nretries: x\n---\n" + block("a.txt", "two\n", "zwei\n")
+    assert send(at, y=answer) == ["proposed"]
+    at.until(lambda: state(at, "x") == "superseded")
+    patchq("accept", "y", cwd=at.repo)
+    assert there(at, "a.txt") == "one\nzwei\nthree\n"
+    told = patchq("revert", "y", cwd=at.repo)
+    assert there(at, "a.txt") == FILES["a.txt"]
+    assert state(at, "y") == "reverted"
+    assert "reverted already" in patchq("revert", "y", cwd=at.repo, code=2).err
+    by = report(at.queue, "y")["duplicate_of"]
+    assert by in told.out
+    assert f"Patchq-Batch: {by}" in git("show", "-s", "--format=%B", "main", cwd=at.shared)
+    patchq("revert", by, cwd=at.repo)
+    assert there(at, "a.txt") == "one\nzwei\nthree\n"
+    assert "no batch" in patchq("revert", "nobody", cwd=at.repo, code=2).err
