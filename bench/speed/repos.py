@@ -128,6 +128,7 @@ class Site:
 
     def __init__(self, room: Path, files: int, home: Path) -> None:
         self.room, self.files, self.home = room, files, home
+        self._spent = 0
         room.mkdir()
         self.store = new_store(room / "store.git", home=home)
         marks = fast_import(self.store, _project(files), home=home)
@@ -135,8 +136,15 @@ class Site:
         self.plain, self.tree, self.mail = room / "plain", room / "tree", room / "mail"
 
     def fresh_plain(self, mode: str) -> Path:
-        """`plain`, new from the ground up."""
-        shutil.rmtree(self.plain, ignore_errors=True)
+        """`plain`, new from the ground up.
+
+        The one before is put aside, to go with the room: ext4 gives out no inode that was freed in
+        the last minutes, and looks at all of them for each file that is made, so whoever comes
+        after a removal would pay for it, and for each of thousands of files.
+        """
+        if self.plain.exists():
+            self._spent += 1
+            self.plain.rename(self.room / f"spent-{self._spent}")
         refs = {"main": self.base, "side": self.side}
         new_repository(self.plain, self.store, refs, head="side")
         git(self.plain, "read-tree", "--reset", "-u", "side", home=self.home)

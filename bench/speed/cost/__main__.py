@@ -7,12 +7,10 @@ every goal is met, 1 when one is missed, 2 when it cannot be used, 3 when it cou
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 from bench.console import command_line, say
 from bench.git import BenchError, find_command
@@ -29,7 +27,7 @@ from bench.speed.cost.refs import refs
 from bench.speed.cost.refusing import refusing
 from bench.speed.cost.starting import oracle, starting
 from bench.speed.cost.waiting import waiting
-from bench.speed.goal import Goal
+from bench.speed.goal import Found, all_met, record, table
 
 PARTS: dict[str, Part] = {
     "checkout": checkout,
@@ -65,9 +63,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def measure(args: argparse.Namespace, command: list[str]) -> dict[str, list[Goal]]:
+def measure(args: argparse.Namespace, command: list[str]) -> Found:
     """The goals of each part, in a place of its own that is gone afterwards."""
-    found: dict[str, list[Goal]] = {}
+    found: Found = {}
     for name in args.only or PARTS:
         with tempfile.TemporaryDirectory(prefix=f"patchq-{name}-", dir=args.work) as place:
             room, home = Path(place), Path(place) / "home"
@@ -77,18 +75,6 @@ def measure(args: argparse.Namespace, command: list[str]) -> dict[str, list[Goal
                 say(f"{name}: {goal.line()}")
                 found[name].append(goal)
     return found
-
-
-def table(found: dict[str, list[Goal]]) -> str:
-    lines = [f"{'part':10} {'what':60} {'ratio':>8} {'goal':>8}  verdict"]
-    for part, goals in found.items():
-        for goal in goals:
-            limit = f"{'>=' if goal.at_least else '<='} {goal.limit:g}"
-            verdict = "met" if goal.met else "MISSED"
-            lines.append(
-                f"{part:10} {goal.name:60} {median(goal.values):8.3g} {limit:>8}  {verdict}"
-            )
-    return "\n".join(lines)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -103,18 +89,13 @@ def main(words: Sequence[str] | None = None) -> int:
     except (BenchError, OSError) as error:
         print(f"cost: {error}", file=sys.stderr)
         return 3
-    print(table(found))
+    print(table(found, "ratio"))
     if args.json:
-        rows = [
-            {"part": part, "what": goal.name, "rounds": goal.values, "goal": goal.limit}
-            for part, goals in found.items()
-            for goal in goals
-        ]
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+        args.json.write_text(record(found))
     if args.write:
         text = page.written(args.page.read_text(), found, PARTS, args.rates)
         args.page.write_text(text)
-    return 0 if all(goal.met for goals in found.values() for goal in goals) else 1
+    return 0 if all_met(found) else 1
 
 
 if __name__ == "__main__":

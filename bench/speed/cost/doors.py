@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -85,16 +86,20 @@ async def _timed(work: Callable[[], Awaitable[Any]]) -> float:
 
 
 async def _dropped(repo: Path, path: str) -> None:
-    """Drop a file that makes one, and wait for its verdict as a program does that looks for it."""
+    """Drop a file that makes one, and wait for its verdict as a program does that looks for it: in
+    both places where it may come, and it reads what the call gives, too."""
     import anyio
 
     name = path.replace("/", "-")
-    inbox, report = repo / ".patchq/inbox", repo / f".patchq/done/{name}.report.json"
+    inbox = repo / ".patchq/inbox"
+    reports = [repo / f".patchq/{place}/{name}.report.json" for place in ("done", "rejected")]
     text = f"{path}.dropped\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
     (inbox / f".{name}").write_text(text)
     (inbox / f".{name}").rename(inbox / f"{name}.md")
     until = time.monotonic() + _PATIENCE
-    while not report.exists():
+    while not (there := [report for report in reports if report.exists()]):
         if time.monotonic() > until:
             raise BenchError(f"no verdict on {name}")
         await anyio.sleep(0.001)
+    if (state := json.loads(there[0].read_bytes())["state"]) != "proposed":
+        raise BenchError(f"{name} is {state}")

@@ -13,7 +13,7 @@ from bench.speed.goal import Goal
 
 EACH = 5
 """Starts in a row whose sum is one measurement."""
-FILES, WAITING = 1000, 200
+FILES, WAITING = 10_000, 1000
 
 
 def starting(ground: Ground) -> Iterator[Goal]:
