@@ -113,14 +113,15 @@ def _intended(written: Publication, world: World) -> bool:
 def _sorted(
     written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], world: World
 ) -> Landed:
-    """One that saw the branch as a lost one would have left it is to be decided again, too; and
-    where one of many cannot land, each of them, to find out which."""
+    """One that moves nothing, and saw the branch as a lost one would have left it, is to be decided
+    again, too; and where one of many cannot land, each of them, to find out which.  What was moved
+    is true, whatever became of those before it."""
     landed, lost = Landed(), set()
     for one in written:
         decision = one.decision
         row, moved = not_made.get(decision.id, (None, None))
         if row is None or moved is None:
-            if decision.tip and decision.target in lost:
+            if decision.candidate is None and decision.tip and decision.target in lost:
                 landed.again.append(decision)
             else:
                 landed.done.append(one)
@@ -220,8 +221,8 @@ class _Row:
     def move(self, world: World) -> BranchMove:
         first, last, who = self.landings[0], self.landings[-1], world.identity()
         if first.proposed:
-            branch = records.branch(first.decision.id)
-            return BranchMove(branch, None, self.value, first.log, who)
+            branch, target = records.branch(first.decision.id), first.candidate.target
+            return BranchMove(branch, None, self.value, first.log, who, behind=target)
         return BranchMove(
             first.candidate.target,
             first.candidate.parent,

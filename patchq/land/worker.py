@@ -24,8 +24,8 @@ from patchq.git.repository import Repository
 from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
 from patchq.model.errors import CRASHED, CannotFollow, CannotSign, ObjectDamaged, Unreachable
-from patchq.model.report import COMMITTED, REPLACING, Report, has_commit
-from patchq.model.values import Envelope, Problem
+from patchq.model.report import COMMITTED, REPLACING, CommittedReport, Report, has_commit
+from patchq.model.values import Envelope
 from patchq.pipeline import traces
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
@@ -298,13 +298,12 @@ def _publish(written: Publication, world: World, tell: Tell) -> bool:
 def _given_up(decision: Decision) -> Decision:
     if decision.candidate is None:
         return decision
-    return decision.ended(
-        "rejected",
-        Problem(
-            "target.moved",
-            f"{decision.target} moved {_TRIES} times while the batch was to land",
-            "send the response again when the branch is quieter",
-        ),
+    what = f"{decision.target}, or a work tree on it,"
+    if decision.state == "proposed":
+        what = records.branch(decision.id)
+    return decision.held(
+        f"{what} was not as it had been when the batch was decided on, {_TRIES} times in a row",
+        "nothing to send: the batch lands by itself once the branch is quieter",
     )
 
 
@@ -362,7 +361,7 @@ def _push_again(claims: Sequence[Claim], world: World) -> None:
             branch, old = records.branch(report["id"]), None
             if report["state"] == "applied":
                 branch, (old, *_) = target, world.repo.parents(commit)
-            if tips.of(branch) != old:
+            if tips.of(branch) != old or not _is_rooted(report, world, tips):
                 continue
             value = refs.stage(world.repo, commit)
             values.callback(value.drop)
@@ -373,6 +372,17 @@ def _push_again(claims: Sequence[Claim], world: World) -> None:
             for moved in world.branches.land(moves):
                 if isinstance(moved.fault, Unreachable):
                     raise moved.fault
+
+
+def _is_rooted(report: CommittedReport, world: World, tips: Tips) -> bool:
+    """Whether what the intended commit stands on is, or will be, where the batch says: its target,
+    or the proposal that it is built on."""
+    below = report["stands_on"]
+    tip = tips.of(records.branch(below["batch"]) if below else report["target"])
+    (parent, *_) = world.repo.parents(report["commit"])
+    if tip is None or below:
+        return tip == parent
+    return world.repo.is_ancestor(parent, tip)
 
 
 def _doubt(report: Report | None, damage: ObjectDamaged, world: World) -> None:

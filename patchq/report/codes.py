@@ -160,7 +160,7 @@ target.moved
     The target moved and the batch cannot follow, or its branch was changed, not by patchq.
     Send the response again, made on the new tip; accept or discard a branch changed by hand.
 target.busy
-    The target is being rebased, bisected, merged, picked or reverted; or its remote takes nothing.
+    The target is being rebased, merged or the like, keeps moving, or its remote takes nothing.
     Finish or abort that, or mend the remote; the batch then goes on by itself.
 depends.failed
     A batch that this one depends on was refused, discarded or reverted, never came, or waits.

@@ -10,17 +10,14 @@ from tests.helpers.gitrepo import commit_files, make_repo
 
 
 def test_a_small_storm_leaves_nothing_to_object_to(tmp_path: Path) -> None:
-    size = ["--agents", "5", "--responses", "6", "--files", "100", "--pause", "0.5"]
+    size = ["--agents", "5", "--responses", "6", "--files", "100", "--pause", "0.2"]
     done = bench(
         "storm", *size, "--picks", "3", "--json", "out.json", "--work", str(tmp_path), cwd=tmp_path
     )
+    assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((tmp_path / "out.json").read_text())
     assert told["responses"] == 30
-    # A person's git beside it may starve a batch; `target.moved` then asks for it again.
-    starved = [one for one in told["violations"] if "[{'code': 'target.moved'" in one]
-    assert told["violations"] == starved, done.stdout + done.stderr
-    assert len(starved) <= 1
-    assert done.returncode == bool(starved)
+    assert told["violations"] == []
     assert told["landed"] >= 12
     assert told["picked"] is not None
 

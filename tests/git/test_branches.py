@@ -35,11 +35,18 @@ class Place:
     noted: list[Fault | None] = field(default_factory=list)
 
     def land(self, *moves: tuple[str, str | None, str | None]) -> list[Moved]:
-        """Branch, old and new commit of each."""
+        """Branch, old and new commit of each; proposals stand on `main`."""
         repo = Repository.open(self.repo)
         values = {new: refs.stage(repo, new) for _, _, new in moves if new}
         made = [
-            BranchMove(branch, old, values[new] if new else None, "log", WHO)
+            BranchMove(
+                branch,
+                old,
+                values[new] if new else None,
+                "log",
+                WHO,
+                behind="main" if branch.startswith("patchq/") else None,
+            )
             for branch, old, new in moves
         ]
         try:
@@ -97,6 +104,16 @@ CASES: dict[str, tuple[Sequence[Step], Sequence[bool], dict[str, str]]] = {
     "one that goes, stale": ([("patchq/w", 2, None)], [False], {"main": "0", "patchq/w": "1"}),
     "made again": ([("patchq/w", 1, 3)], [True], {"main": "0", "patchq/w": "3"}),
     "made again, backwards": ([("patchq/w", 1, 0)], [True], {"main": "0", "patchq/w": "0"}),
+    "what stands on a row with a gap": (
+        [("main", 0, 1), ("patchq/x", None, 1), ("main", 2, 3), ("patchq/y", None, 3)],
+        [True, True, False, False],
+        {"main": "1", "patchq/x": "1"},
+    ),
+    "what stands on a stale one": (
+        [("main", 1, 2), ("patchq/x", None, 2)],
+        [False, False],
+        {"main": "0"},
+    ),
     "a gap in a row": ([("main", 0, 1), ("main", 2, 3)], [True, False], {"main": "1"}),
 }
 
@@ -120,11 +137,11 @@ def test_moves_are_compare_and_swap(tmp_path: Path, kind: str, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "heads"), [("local", {"main": "0", "patchq/x": "1"}), ("remote", {"main": "0"})]
+    ("kind", "heads"), [("local", {"main": "0", "next": "1"}), ("remote", {"main": "0"})]
 )
 def test_a_remote_moves_all_or_nothing(tmp_path: Path, kind: str, heads: dict[str, str]) -> None:
     at = place(tmp_path, kind)
-    done = at.land(("main", at.commits[1], at.commits[2]), ("patchq/x", None, at.commits[1]))
+    done = at.land(("main", at.commits[1], at.commits[2]), ("next", None, at.commits[1]))
     assert [one.made for one in done] == [False, kind == "local"]
     assert at.heads() == heads
 

@@ -86,6 +86,31 @@ def test_a_death_on_the_way_neither_loses_nor_repeats(gate: Path, point: str, vi
     judge(gate)
 
 
+def test_proposals_are_not_pushed_upon_what_never_landed(gate: Path) -> None:
+    """They were made upon a batch that was to land by the same push; then somebody else was first.
+    Which come after it is the directory's order: hardly ever none."""
+    configure(gate, "auto", "paths:\n  review: ['n*.txt']\n")
+    git("config", "core.logAllRefUpdates", "always", cwd=hub(gate))
+    what = VICTIMS["gate and git"].format(pid=gate.parent / "pid")
+    met = trap(gate, "pre-receive", "", f"{what}\nexit 1")
+    proposals = {f"p{n}": block(f"n{n}.txt", "", "new\n") for n in range(6)}
+    for at, (id, text) in enumerate(proposals.items()):
+        drop(
+            gate / ".patchq", {f"{id}.md": text, **({"x.md": RESPONSES["x.md"]} if at == 2 else {})}
+        )
+    run(gate)
+    assert met.exists()
+    time.sleep(0.4)
+    push(gate, {"c.txt": "person\n"})
+    run(gate)
+    judge(gate, ("x",))
+    for id in proposals:
+        told = report(gate / ".patchq", id)
+        assert (told["state"], told["commit"]) == ("proposed", tip(hub(gate), f"patchq/{id}"))
+        for commit in git("reflog", "--format=%H", f"patchq/{id}", cwd=hub(gate)).split():
+            git("merge-base", "--is-ancestor", f"{commit}^", "main", cwd=hub(gate))
+
+
 def outlive(gate: Path) -> None:
     """Have the remote's process go on when those who push are gone."""
     wrapper = gate.parent / "receive-pack"

@@ -40,6 +40,9 @@ class BranchMove:
     """The commits on the way, each with its line of the log."""
     touched: Collection[str] = ()
     """The paths that differ, if it is known that no others do; see `worktree.Follow`."""
+    behind: str | None = None
+    """The branch whose end it stands on, as that is after the moves before this one: it is not made
+    where one of these was not."""
     wait: float = LONGEST_WAIT
     backup: bool = False
     """Whether a work tree that follows keeps copies of what it had."""

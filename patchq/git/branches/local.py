@@ -53,11 +53,13 @@ class LocalBranches:
         return busy(self._repo, branch)
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        """Each by itself, in order; one that follows another which was not made is not made."""
+        """Each by itself, in order; one that follows, or stands on, another which was not made is
+        not made."""
         lost: dict[str, Moved] = {}
         found = []
         for move in moves:
-            moved = lost.get(move.branch) or self._make(move)
+            stands = move.behind not in lost
+            moved = lost.get(move.branch) or (self._make(move) if stands else Moved(False))
             if not moved.made:
                 busy = moved.fault if isinstance(moved.fault, Busy) else None
                 lost.setdefault(move.branch, Moved(False, busy))

@@ -314,17 +314,23 @@ class RemoteBranches:
 
 
 def _chains(moves: Sequence[BranchMove]) -> tuple[list[_Chain], list[BranchMove]]:
-    """The moves by their branches, and those that do not go on from the one before."""
+    """The moves by their branches, and those that do not go on from the one before, or stand on
+    one that does not."""
     chains: dict[str, _Chain] = {}
     lost: list[BranchMove] = []
+    broken = set[str | None]()
     for move in moves:
         chain = chains.get(move.branch)
-        if chain is None:
+        if not broken.isdisjoint((move.branch, move.behind)):
+            pass
+        elif chain is None:
             chains[move.branch] = _Chain([move])
-        elif chain.new == move.old and move.branch not in {gone.branch for gone in lost}:
+            continue
+        elif chain.new == move.old:
             chain.moves.append(move)
-        else:
-            lost.append(move)
+            continue
+        broken.add(move.branch)
+        lost.append(move)
     return list(chains.values()), lost
 
 
