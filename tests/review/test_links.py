@@ -11,6 +11,9 @@ import pytest
 
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.review.beside import CONFIG, tree, with_work_tree, work
+
+__all__ = ["work"]
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 FILES: dict[str, bytes | str] = {
@@ -28,7 +31,6 @@ LINKS = {
     "folder": "dir",
 }
 Change = Callable[[Path], None]
-CONFIG = "version: 1\nmode: auto\ntarget: main\n"
 
 
 def make_link(repo: Path, path: str, to: str | bytes) -> None:
@@ -46,19 +48,7 @@ def repo(tmp_path: Path) -> Path:
     for path, to in LINKS.items():
         make_link(repo, path, to)
     (repo / "tool.sh").chmod(0o755)
-    commit_files(repo, {".patchq.yaml": CONFIG})
-    patchq("init", cwd=repo)
-    git("worktree", "add", "-q", "-b", "work", str(tmp_path / "work"), cwd=repo)
-    return repo
-
-
-@pytest.fixture
-def work(repo: Path) -> Path:
-    return repo.parent / "work"
-
-
-def tree(repo: Path, of: str) -> str:
-    return git("rev-parse", f"{of}^{{tree}}", cwd=repo)
+    return with_work_tree(repo)
 
 
 def handed_in(repo: Path) -> dict[str, Any]:

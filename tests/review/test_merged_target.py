@@ -9,6 +9,9 @@ import pytest
 
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.review.beside import tree, with_work_tree, work
+
+__all__ = ["work"]
 
 LINES = [f"line {number}\n" for number in range(1, 31)]
 
@@ -25,19 +28,7 @@ def text(**lines: str) -> str:
 def repo(tmp_path: Path) -> Path:
     """A repository in auto mode whose target `main` is checked out; so is `work`, beside it."""
     repo = make_repo(tmp_path / "repo", {"a.txt": text(), "b.txt": "b\n"})
-    commit_files(repo, {".patchq.yaml": "version: 1\nmode: auto\ntarget: main\n"})
-    patchq("init", cwd=repo)
-    git("worktree", "add", "-q", "-b", "work", str(tmp_path / "work"), cwd=repo)
-    return repo
-
-
-@pytest.fixture
-def work(repo: Path) -> Path:
-    return repo.parent / "work"
-
-
-def tree(repo: Path, of: str) -> str:
-    return git("rev-parse", f"{of}^{{tree}}", cwd=repo)
+    return with_work_tree(repo)
 
 
 def resolved(work: Path, content: str) -> None:
