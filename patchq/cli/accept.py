@@ -6,14 +6,14 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import cluster, opening, output, several
+from patchq.cli import deciding, opening, output, several
 from patchq.cli.arguments import Argument, edit_ids
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.model.errors import Fault
 from patchq.pipeline import traces
-from patchq.review import decide, stacked
 from patchq.review.decide import Decided
+from patchq.review.errands import Accept
 from patchq.text.quote import visible
 
 ARGUMENTS = (
@@ -29,23 +29,15 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     several.only_one(args, "only", "without")
     world = opening.open_world(args, targeted=False)
-    without = args.without or frozenset()
     ids = several.chosen(args, world, traces.waiting)
+    only = None if args.only is None else tuple(sorted(args.only))
+    without = tuple(sorted(args.without or ()))
 
-    def land(id: str) -> Decided:
-        if args.stack:
-            return stacked.accept(world, id)
-        return decide.accept(world, id, args.only, without)
+    def land(id: str) -> int:
+        errand = Accept(id, only, without, args.stack)
+        return report(args, deciding.decide(world, errand), len(ids))
 
-    lands = cluster.far(
-        world,
-        "accept",
-        land,
-        only=None if args.only is None else sorted(args.only),
-        without=sorted(without),
-        stack=args.stack,
-    )
-    return several.decide(args, ids, lambda id: report(args, lands(id), len(ids)))
+    return several.decide(args, ids, land)
 
 
 def report(args: Namespace, decided: Decided, of: int = 1) -> int:

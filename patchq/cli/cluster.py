@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from time import monotonic, sleep
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
 from patchq.config.schema import Config
 from patchq.model.errors import UsageError
-from patchq.model.report import Report
-from patchq.pipeline import traces
-from patchq.pipeline.world import World
-from patchq.review import errands
-from patchq.review.decide import Decided
 from patchq.text.quote import visible
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.queue.postgres.status import ClusterState
 
-_FOLLOWS_SECONDS = 2.0
-_PAUSE_SECONDS = 0.05
-_SOON_SECONDS = 10.0
+SOON_SECONDS = 10.0
 """A lane may wait for so long before it is said that nobody serves it."""
 
 ARGUMENTS = (
@@ -73,47 +65,6 @@ def target_of(config: Config) -> str:
     return config.target
 
 
-def far(
-    world: World,
-    verb: str,
-    near: Callable[[str], Decided],
-    tell: Callable[[Report], None] = lambda report: None,
-    **words: object,
-) -> Callable[[str], Decided]:
-    """Decides on a batch where it is decided on: here, or where there is a cluster by the worker
-    that serves its branch.  `tell` is called with the verdicts on batches that a worker made."""
-    if "cluster" not in world.config.given:
-        return near
-    database = database_of(world.config)
-
-    def asked(id: str) -> Decided:
-        from patchq.queue.postgres.asking import ask, lane_of
-
-        report = world.queue.load(id)
-        lane = report["target"] or world.target if report else lane_of(database, id)
-        if lane is None:
-            raise traces.unknown(world, id)
-        answer = ask(database, lane, {"verb": verb, "id": id, **words}, _SOON_SECONDS)
-        decided, verdicts = errands.answered(answer)
-        for verdict in verdicts:
-            tell(verdict)
-        if not decided.problems:
-            _follow(world, decided.report)
-        return decided
-
-    return asked
-
-
-def _follow(world: World, told: Report) -> None:
-    """Wait a moment until the feeder here has it as well."""
-    until = monotonic() + _FOLLOWS_SECONDS
-    while monotonic() < until:
-        now = world.queue.load(told["id"])
-        if now is None or (now["state"], now["review"]) == (told["state"], told["review"]):
-            break
-        sleep(_PAUSE_SECONDS)
-
-
 def _migrate(args: Namespace, database: str) -> int:
     from patchq.queue.postgres.database import Database, whereabouts
     from patchq.queue.postgres.schema import VERSION, migrate
@@ -136,7 +87,7 @@ def _status(args: Namespace, database: str) -> int:
 
 def _lines(state: ClusterState) -> Iterator[str]:
     yield f"queue in {state.database}, version {state.version}"
-    unserved = {lane.lane for lane in state.unserved(_SOON_SECONDS)}
+    unserved = {lane.lane for lane in state.unserved(SOON_SECONDS)}
     for lane in state.lanes:
         owner = lane.owner or ("NOBODY SERVES IT" if lane.lane in unserved else "free")
         beat = f", beat {lane.beat:.0f} s ago" if lane.beat is not None else ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import accept, arguments, cluster, opening, several
+from patchq.cli import accept, arguments, deciding, opening, several
 from patchq.model.report import Report
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
-from patchq.review import decide
+from patchq.review.errands import Discard
 
 ARGUMENTS = (
     *several.BATCHES,
@@ -22,13 +22,12 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     world = opening.open_world(args, targeted=False)
     ids = several.chosen(args, world, _eligible)
-    goes = cluster.far(
-        world,
-        "discard",
-        lambda id: decide.discard(world, id, why=args.message),
-        why=args.message,
-    )
-    return several.decide(args, ids, lambda id: accept.report(args, goes(id), len(ids)))
+
+    def go(id: str) -> int:
+        decided = deciding.decide(world, Discard(id, args.message))
+        return accept.report(args, decided, len(ids))
+
+    return several.decide(args, ids, go)
 
 
 def _eligible(ground: Ground) -> Iterator[Report]:

@@ -16,7 +16,7 @@ from threading import Lock
 from patchq.cli import opening, places
 from patchq.model.errors import Fault, RepositoryFault
 from patchq.pipeline.world import World
-from patchq.queue.directory import PUBLIC, REPORT, DirectoryQueue
+from patchq.queue.directory import PUBLIC, REPORT
 from patchq.queue.journal import EVENTS
 from patchq.queue.spool import valid
 
@@ -87,12 +87,6 @@ class Door:
                 "put it back, or start the server again where the repository is",
             ) from None
         return _stamp(self._site.config_path), branch, there
-
-
-def directory_queue(world: World) -> DirectoryQueue:
-    """The queue of a world that was opened to write."""
-    assert isinstance(world.queue, DirectoryQueue)
-    return world.queue
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

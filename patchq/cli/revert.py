@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import accept, arguments, cluster, opening, output
-from patchq.review import revert
+from patchq.cli import accept, arguments, deciding, opening, output
+from patchq.review.errands import Revert
 
 ARGUMENTS = (arguments.BATCH,)
 
@@ -13,10 +13,7 @@ ARGUMENTS = (arguments.BATCH,)
 def run(args: Namespace) -> int:
     verdicts = output.Verdicts(args)
     world = opening.open_world(args, targeted=False)
-    lands = cluster.far(
-        world, "revert", lambda id: revert.revert(world, id, verdicts), tell=verdicts
-    )
-    decided = lands(args.id)
+    decided = deciding.decide(world, Revert(args.id), verdicts)
     if decided.problems or decided.report["state"] == "reverted":
         return accept.report(args, decided)
     return verdicts.exit_code

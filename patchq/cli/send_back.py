@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
 
-from patchq.cli import arguments, cluster, opening, output, several
+from patchq.cli import arguments, deciding, opening, output, several
 from patchq.cli.arguments import Argument
 from patchq.model.errors import UsageError
 from patchq.model.report import Report
 from patchq.pipeline import traces
 from patchq.review import comment_file
 from patchq.review.comment_file import DraftComment
-from patchq.review.send_back import send_back
+from patchq.review.errands import SendBack
 from patchq.text.quote import visible
 
 ARGUMENTS = (
@@ -29,17 +28,15 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "comments")
-    said = drafts(args)
+    said = tuple(drafts(args))
     world = opening.open_world(args, targeted=False)
     ids = several.chosen(args, world, traces.waiting)
-    sends = cluster.far(
-        world,
-        "send-back",
-        lambda id: send_back(world, id, said),
-        comments=[asdict(one) for one in said],
-        by=world.identity().name,
-    )
-    return several.decide(args, ids, lambda id: _one(args, sends(id).report))
+
+    def send(id: str) -> int:
+        errand = SendBack(id, said, world.identity().name)
+        return _one(args, deciding.decide(world, errand).report)
+
+    return several.decide(args, ids, send)
 
 
 def _one(args: Namespace, report: Report) -> int:

@@ -12,16 +12,16 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from patchq.cli import accept, listing, opening, screen, split
+from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
 from patchq.git import records
 from patchq.model.errors import Fault, UsageError
 from patchq.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.pipeline import stacks, traces
 from patchq.pipeline.world import World
-from patchq.review import comment_file, comparison, decide, stacked
+from patchq.review import comment_file, comparison, decide
 from patchq.review.decide import Decided
-from patchq.review.send_back import send_back
+from patchq.review.errands import Accept, Discard, Errand, SendBack
 from patchq.text.quote import visible
 
 _ANSWERS = "[a]ccept, accept [o]nly some edits, send [b]ack, [d]iscard, [s]kip, [q]uit: "
@@ -119,10 +119,10 @@ class Walk:
             print(visible(report["diff"], keep="\n\t"))
 
     def land(self, report: Report, seen: str) -> bool:
-        return self._told(decide.accept(self.world, report["id"], seen=seen))
+        return self._told(self._decided(Accept(report["id"], seen=seen)))
 
     def land_stack(self, report: Report, seen: str) -> bool:
-        return self._told(stacked.accept(self.world, report["id"], seen=seen))
+        return self._told(self._decided(Accept(report["id"], stack=True, seen=seen)))
 
     def land_some(self, report: Report, seen: str) -> bool:
         ids = ", ".join(edit["id"] for edit in report["edits"])
@@ -135,7 +135,7 @@ class Walk:
         print(visible(shown.report["diff"], keep="\n\t").rstrip("\n"))
         if self.ask("Land this? [y]es, [n]o: ").strip().lower()[:1] != "y":
             return True
-        return self._told(decide.accept(self.world, report["id"], only, seen=seen))
+        return self._told(self._decided(Accept(report["id"], tuple(sorted(only)), seen=seen)))
 
     def ask_for_changes(self, report: Report, seen: str) -> bool:
         print(_HOW)
@@ -146,13 +146,17 @@ class Walk:
             return True
         commit = seen if seen == report["commit"] else None
         said = comment_file.read("\n".join(lines).encode("utf-8", "surrogateescape"))
-        decided = send_back(self.world, report["id"], said, seen=commit)
+        errand = SendBack(report["id"], tuple(said), self.world.identity().name, commit)
+        decided = self._decided(errand)
         print(visible(f"sent back  {decided.report['id']}"))
         return False
 
     def take_away(self, report: Report, seen: str) -> bool:
         why = self.ask("Why? (its agent is told; empty for nothing) ").strip()
-        return self._told(decide.discard(self.world, report["id"], seen=seen, why=why or None))
+        return self._told(self._decided(Discard(report["id"], why or None, seen)))
+
+    def _decided(self, errand: Errand) -> Decided:
+        return deciding.decide(self.world, errand)
 
     def _told(self, decided: Decided) -> bool:
         """Print what came of a decision; whether it is still to be made."""

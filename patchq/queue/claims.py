@@ -133,6 +133,12 @@ class ClaimFiles:
         if self._active.grant:  # whoever shares the queue may have to recover it
             os.chmod(token, 0o2770, dir_fd=folder)
 
+    def take_in(self, token: str, name: str) -> None:
+        """Make the place of a claim that has its token from elsewhere."""
+        with contextlib.suppress(FileExistsError):
+            self._make_directory(token)
+        self.enter(token, name)
+
     def enter(self, token: str, name: str) -> None:
         """Say by an empty entry what the response is called."""
         self._responses[token] = _Response(f"{token}/{spool.file_name(name)}")

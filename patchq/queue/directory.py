@@ -35,7 +35,7 @@ from patchq.git.sharing import make_directory, umask
 from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
-from patchq.queue import Claim, hand, journal, spool
+from patchq.queue import Claim, QueueEngine, hand, journal, spool
 from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.hand import Pending
 from patchq.queue.inbox import Inbox, Snapshot, snapshot
@@ -377,6 +377,27 @@ class DirectoryQueue:
         return claim_of(token, name, Snapshot(data, len(data)), request=False, choice=choice)
 
     @disk_faults
+    def leave(self, claim: Claim) -> None:
+        """Leave an adopted claim to whoever holds the queue's lock, as the end of this process
+        would."""
+        lock = self._live.pop(claim.token).lock
+        if lock is not None:
+            os.close(lock)
+
+    @disk_faults
+    def take_in(self, token: str, data: bytes, name: str) -> Claim:
+        """A claim for a response that another machine made, by the token that it gave.  Only while
+        the lock is held; the same call again after a crash gives the same claim."""
+        self._live[token] = _Live(inherited=True)
+        self._claims.put_copy(token, data, flush=True)
+        self._claims.take_in(token, name)
+        return claim_of(token, name, Snapshot(data, len(data)), request=False)
+
+    def token(self, id: str) -> str | None:
+        """The claim that the id was given to, as long as its batch has files."""
+        return self._register.token(id)
+
+    @disk_faults
     def sync(self, *places: Path) -> None:
         if places:
             files.barrier(*places, self.root)
@@ -540,6 +561,12 @@ class DirectoryQueue:
             if not (live.inherited and id in self.by_source(digest)):
                 self._sources.append(shard(digest), f"{digest} {id}")
             live.noted = digest
+
+
+def directory_queue(queue: QueueEngine) -> DirectoryQueue:
+    """The queue of a command that writes, which is one of files on every machine."""
+    assert isinstance(queue, DirectoryQueue)
+    return queue
 
 
 def shard(sha256: str) -> str:

@@ -104,8 +104,9 @@ def accept(
 
 def preview(world: World, id: str, only: frozenset[str]) -> Decided:
     """What `accept` of these edits would land on the target as it is now: the report with its edits
-    and its diff.  Hooks do not run, and nothing is written."""
-    report = proposal(world, id)
+    and its diff.  Hooks do not run, and nothing is written, so any machine of a cluster can tell.
+    """
+    report = _waits(world, id)
     tip, branch = tips(world, report)
     decision = _landing(world, report, tip, branch, only, frozenset())
     errors = tuple(problem for problem in decision.problems if problem.severity == "error")
@@ -333,7 +334,17 @@ def discard(world: World, id: str, seen: str | None = None, why: str | None = No
 
 
 def proposal(world: World, id: str) -> CommittedReport:
+    """The proposal as it is now, to be decided on; `UsageError` where there is none."""
     world.check_that_it_decides()
+    report = _waits(world, id)
+    if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
+        restack.follow(world, [id])
+        updated = world.queue.load(id)
+        return updated if updated and has_commit(updated) else report
+    return report
+
+
+def _waits(world: World, id: str) -> CommittedReport:
     world.branches.refresh()
     report = world.queue.load(id)
     if report is None and (past := world.queue.past(id)):
@@ -343,10 +354,6 @@ def proposal(world: World, id: str) -> CommittedReport:
     sighting = traces.observe(world, report)
     if sighting.state != "proposed" or not has_commit(report):
         raise decided_already(id, sighting.state)
-    if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
-        restack.follow(world, [id])
-        updated = world.queue.load(id)
-        return updated if updated and has_commit(updated) else report
     return report
 
 

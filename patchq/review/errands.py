@@ -1,15 +1,18 @@
-"""What a person decides on one machine and a worker carries out on another, and its answer.
+"""What a person wants done with a batch, as a value: carried out here, or sent to who does it.
 
-Words and answers are JSON.  What is carried out again, since its worker died before it answered,
-finds that it is done, and answers with the report as it stands.
+One machine carries it out itself; in a cluster the worker does that serves the branch, and the
+answer comes back.  Words and answers are JSON.  What is carried out again, since its worker died
+before it answered, finds that it is done, and answers with the report as it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
 
-from patchq.model.errors import Fault
+from patchq.land import worker
+from patchq.model.errors import Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
@@ -18,7 +21,71 @@ from patchq.review import decide, revert, send_back, stacked
 from patchq.review.comment_file import DraftComment
 from patchq.review.decide import Decided
 
-_STATES = {"accept": "accepted", "discard": "discarded", "revert": "reverted"}
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """Land a proposal: whole, or these of its edits, or all but those; or with what it stands on
+    (`stack`).  `seen` is the commit of its branch that the person has looked at, if that is
+    said, here and below."""
+
+    verb: ClassVar = "accept"
+    ends: ClassVar = "accepted"
+    id: str
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    stack: bool = False
+    seen: str | None = None
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        if self.stack:
+            return stacked.accept(world, self.id, self.seen)
+        only = None if self.only is None else frozenset(self.only)
+        return decide.accept(world, self.id, only, frozenset(self.without), self.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Take a proposal or a held batch away, and say `why`."""
+
+    verb: ClassVar = "discard"
+    ends: ClassVar = "discarded"
+    id: str
+    why: str | None = None
+    seen: str | None = None
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        return decide.discard(world, self.id, self.seen, self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class SendBack:
+    """Ask for changes of a proposal; `by` is who asks."""
+
+    verb: ClassVar = "send-back"
+    ends: ClassVar = None
+    id: str
+    comments: tuple[DraftComment, ...]
+    by: str
+    seen: str | None = None
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        return send_back.send_back(world, self.id, self.comments, self.seen, self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class Revert:
+    """Take a batch that landed back; `tell` gets the verdict on the batch that does it."""
+
+    verb: ClassVar = "revert"
+    ends: ClassVar = "reverted"
+    id: str
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        return revert.revert(world, self.id, tell)
+
+
+Errand = Accept | Discard | SendBack | Revert
+_ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert)
 
 
 class ErrandDone(NamedTuple):
@@ -37,43 +104,54 @@ class FarFault(Fault):
         self.retryable = told["retryable"]
 
 
-def carry_out(world: World, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
-    """Do it, perhaps once more; the answer, which may be a fault that concerns this alone."""
-    try:
-        return _answer(*_carried_out(world, words))
-    except Fault as fault:
-        report = world.queue.load(words["id"])
-        if report and report["state"] == _STATES.get(words["verb"]) and again:
-            return _answer(Decided(report))
-        told = {name: getattr(fault, name) for name in _FAULT}
-        return {"fault": told}
-
-
 _FAULT = ("code", "message", "hint", "exit_status", "retryable")
 
 
-def _carried_out(world: World, words: Mapping[str, Any]) -> ErrandDone:
-    if words["verb"] == "revert":
-        verdicts: list[Report] = []
-        decided = revert.revert(world, words["id"], verdicts.append)
-        return ErrandDone(decided, tuple(verdicts))
-    return ErrandDone(_decided(world, words))
+def words_of(errand: Errand) -> Mapping[str, Any]:
+    """The errand as JSON."""
+    return {"verb": errand.verb, **asdict(errand)}
 
 
-def _decided(world: World, words: Mapping[str, Any]) -> Decided:
-    id = words["id"]
-    if words["verb"] == "send-back":
-        drafts = [DraftComment(**one) for one in words["comments"]]
-        return send_back.send_back(world, id, drafts, by=words["by"])
-    if words["verb"] == "discard":
-        return decide.discard(world, id, why=words["why"])
-    if words["stack"]:
-        return stacked.accept(world, id)
-    only = None if words["only"] is None else frozenset(words["only"])
-    return decide.accept(world, id, only, frozenset(words["without"]))
+def _errand(words: Mapping[str, Any]) -> Errand:
+    """What the words say; `UsageError` where another patchq says it otherwise."""
+    given = {key: value for key, value in words.items() if key != "verb"}
+    try:
+        kind = next(kind for kind in _ERRANDS if kind.verb == words["verb"])
+        for name in ("only", "without", "comments"):
+            if given.get(name) is not None:
+                given[name] = tuple(given[name])
+        if "comments" in given:
+            given["comments"] = tuple(DraftComment(**one) for one in given["comments"])
+        return kind(**given)
+    except (KeyError, TypeError, StopIteration):
+        raise UsageError(
+            "the worker that serves the branch does not know what is asked of it",
+            "install the same patchq on all machines, then say it again",
+        ) from None
 
 
-def _answer(decided: Decided, verdicts: tuple[Report, ...] = ()) -> Mapping[str, Any]:
+def carry_out(world: World, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
+    """Do what the words say, perhaps once more; the answer, which may be a fault that concerns this
+    alone."""
+    try:
+        errand = _errand(words)
+    except UsageError as fault:
+        return _refused(fault)
+    verdicts: list[Report] = []
+    try:
+        return _answer(errand.carry_out(world, verdicts.append), verdicts)
+    except Fault as fault:
+        report = world.queue.load(errand.id)
+        if report and report["state"] == errand.ends and again:
+            return _answer(Decided(report), ())
+        return _refused(fault)
+
+
+def _refused(fault: Fault) -> Mapping[str, Any]:
+    return {"fault": {name: getattr(fault, name) for name in _FAULT}}
+
+
+def _answer(decided: Decided, verdicts: Sequence[Report]) -> Mapping[str, Any]:
     return {
         "verdicts": verdicts,
         "report": decided.report,
@@ -87,6 +165,8 @@ def _answer(decided: Decided, verdicts: tuple[Report, ...] = ()) -> Mapping[str,
 def answered(answer: Mapping[str, Any]) -> ErrandDone:
     """What the answer says; raises the fault that it tells."""
     if fault := answer.get("fault"):
+        if fault["code"] == UsageError.code:
+            raise UsageError(fault["message"], fault["hint"])
         raise FarFault(fault)
     decided = Decided(
         answer["report"],

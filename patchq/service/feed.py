@@ -20,6 +20,7 @@ from patchq.model.errors import Fault
 from patchq.pipeline.lane import lane_of
 from patchq.pipeline.world import World
 from patchq.queue import Claim
+from patchq.queue.directory import directory_queue
 from patchq.queue.troubles import Troubles
 from patchq.service.serve import Control
 from patchq.service.upkeep import Upkeep
@@ -132,7 +133,7 @@ class Feeder:
         verdicts: list[tuple[Claim, RowChange]] = []
         marks.follow(self.world, [change.report for change in changes])
         for change in changes:
-            report, claim = change.report, self.open.get(change.token)
+            report, claim = change.report, self._claim_of(change)
             if claim is None:
                 self._follow(change)
             elif (given := queue.reserve(claim, report["id"])) != report["id"]:
@@ -156,6 +157,19 @@ class Feeder:
             self._entered.discard(claim.token)
             self.tell(change.report)
         queue.tell()
+
+    def _claim_of(self, change: RowChange) -> Claim | None:
+        """The claim here, which is made where a worker made the batch for somebody here; None for a
+        batch that has its verdict here."""
+        claim, queue = self.open.get(change.token), self.world.queue
+        if claim is None and queue.load(change.report["id"]) is None:
+            if queue.past(change.report["id"]) is not None:
+                return None
+            name, data = self.entries.response(change)
+            claim = directory_queue(queue).take_in(change.token, data, name)
+            self.open[claim.token] = claim
+            self._entered.add(claim.token)
+        return claim
 
     def _follow(self, change: RowChange) -> None:
         """A later state of a batch that has its verdict here, or the same again after a crash."""

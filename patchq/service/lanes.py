@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -43,6 +43,9 @@ class LaneQueue(QueueEngine, Protocol):
     def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]: ...
 
     def done(self, number: int, answer: Mapping[str, Any]) -> None: ...
+
+    def acting_for(self, feeder: str | None) -> AbstractContextManager[None]:
+        """What comes into the queue in the block is told to that feeder as well."""
 
     def wait(self, seconds: float) -> bool: ...
 
@@ -105,7 +108,11 @@ def _carry_out(world: World, queue: LaneQueue) -> int:
     """Do what people asked for; how much that was."""
     asked = queue.asked()
     for number, words, again in asked:
-        queue.done(number, errands.carry_out(world, words, again=again))
+        feeder, errand = words.get("feeder"), {**words}
+        errand.pop("feeder", None)
+        with queue.acting_for(feeder):
+            answer = errands.carry_out(world, errand, again=again)
+        queue.done(number, answer)
     return len(asked)
 
 

@@ -65,10 +65,11 @@ class Machines:
         return self._start(name, "-m", "patchq", *words)
 
     def start_dying(
-        self, name: str, point: str, when: str, number: signal.Signals
+        self, name: str, point: str, when: str, number: signal.Signals, *words: str
     ) -> subprocess.Popen[bytes]:
-        """A worker that sends itself the signal at the first call of a method, before or behind."""
-        words = ("worker", "--name", name)
+        """A worker, or what the words say, that sends itself the signal at the first call of a
+        method, before or behind."""
+        words = words or ("worker", "--name", name)
         return self._start(name, "-c", _DYING, point, when, str(int(number)), *words)
 
     def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:

@@ -218,6 +218,43 @@ def test_what_a_person_decides_a_worker_carries_out(
     machines.soon(lambda: patchq("status", "--json", cwd=feeder).json()["waiting"] == [])
 
 
+@pytest.mark.parametrize(
+    ("point", "when"),
+    [("ClaimFiles.put_copy", "behind"), ("DirectoryQueue.take_in", "behind"),
+     ("DirectoryQueue.intend", "behind"), ("DirectoryQueue.publish", "behind")],
+)  # fmt: skip
+def test_a_reverts_batch_is_told_of_once_wherever_the_feeder_ends(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, point: str, when: str
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
+    feeder = machines.clone("feeder")
+    watch = machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    drop(feeder / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "good") == ["applied"])
+    watch.kill()
+    watch.wait()
+    patchq("revert", "good", cwd=feeder)
+    module = "claims" if point.startswith("Claim") else "directory"
+    at = f"patchq.queue.{module}:{point}"
+    dying = machines.start_dying("feeder", at, when, signal.SIGKILL, "watch")
+    machines.soon(lambda: dying.poll() is not None)
+    machines.start("feeder", "watch")
+    machines.soon(lambda: states(machines, "good") == ["reverted"])
+    by = report(feeder / ".patchq", "good")["duplicate_of"]
+    machines.soon(lambda: states(machines, by) == ["applied"])
+    assert landed(machines) == ["good", by]
+    with psycopg.connect(machines.database, autocommit=True) as connection:
+        machines.soon(
+            lambda: (
+                connection.execute(
+                    "select count(*), count(*) filter (where change > seen) from responses"
+                ).fetchall()
+                == [(2, 0)]
+            )
+        )
+
+
 @pytest.mark.parametrize("words", ["run", "apply x.md", "retry x"])
 def test_no_other_command_decides_beside_the_workers(machines: Machines, words: str) -> None:
     place = machines.clone("feeder")

@@ -16,8 +16,8 @@ from typing import Any, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from patchq.cli import batches, check, output, status, submit, wait
-from patchq.cli.door import Door, directory_queue
+from patchq.cli import batches, check, deciding, output, status, submit, wait
+from patchq.cli.door import Door
 from patchq.cli.listing import Filter
 from patchq.cli.mcp import calls
 from patchq.cli.mcp.arguments import (
@@ -52,12 +52,13 @@ from patchq.model.values import Envelope
 from patchq.pipeline.requests import query_of
 from patchq.pipeline.world import World
 from patchq.queue import QueueEngine
+from patchq.queue.directory import directory_queue
 from patchq.queue.journal import Events
 from patchq.queue.lock import lock_owner
 from patchq.report import document, secrecy
 from patchq.report.page import to_markdown
-from patchq.review import decide
 from patchq.review.comparison import risk_of
+from patchq.review.errands import Discard
 from patchq.service.watcher import Watcher
 
 _MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
@@ -181,7 +182,7 @@ class Tools:
         with self._door.world(writes=True) as world:
             if problem := check.oversize(world, data):
                 raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
-            queue, opened = directory_queue(world), open_response(data)
+            queue, opened = directory_queue(world.queue), open_response(data)
             header = opened.header if isinstance(opened, Envelope) else None
             digest = sha256(data).hexdigest()
             token = token_of(world.queue_root, digest)
@@ -387,7 +388,7 @@ class Tools:
                 raise UsageError(
                     f"the token is not that of {asked.id}", "give the one that `submit` returned"
                 )
-            decided = decide.discard(world, asked.id)
+            decided = deciding.decide(world, Discard(asked.id))
         return _told(decided.report)
 
 

@@ -1,4 +1,4 @@
-"""What people decide on the page; the functions are those that the command line calls.
+"""What people decide on the page, by what the command line decides by.
 
 Each form carries the commit that the page showed, so that nothing lands unseen.
 """
@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from patchq.model.errors import UsageError
+from patchq.cli import deciding
+from patchq.model.errors import Fault, UsageError
 from patchq.model.report import EditEntry
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
-from patchq.review import comment_file, decide, stacked
+from patchq.review import comment_file, decide
 from patchq.review.comment_file import DraftComment
-from patchq.review.send_back import send_back
+from patchq.review.errands import Accept, Discard, Errand, SendBack
 
 Fields = Sequence[tuple[str, str]]
 """A form's names and values, in its order."""
@@ -49,14 +50,15 @@ def take(world: World, id: str, deed: str, fields: Fields) -> FormResult | None:
         if deed not in _DEEDS:
             raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
         return _DEEDS[deed](world, id, fields)
-    except UsageError as error:
+    except Fault as error:
         problem = Problem(error.code, error.message, error.hint)
         return FormResult((problem,), "\n".join(_written(fields)))
 
 
 def send_back_each(world: World, fields: Fields) -> FormResult | None:
     """Send the chosen proposals back, each with the same words; None when that is done.  What one
-    has against it keeps none of the others."""
+    has against it keeps none of the others; what has nothing to do with it leaves the rest as they
+    are."""
     words = _one(fields, "all").replace("\r\n", "\n").strip()
     chosen = [value.partition(" ") for name, value in fields if name == "chosen"]
     if not chosen or not words:
@@ -64,11 +66,17 @@ def send_back_each(world: World, fields: Fields) -> FormResult | None:
         problem = Problem("usage", f"nothing was sent back: say {what}", None)
         return FormResult((problem,), words)
     problems: list[Problem] = []
-    for id, _, commit in chosen:
+    for number, (id, _, commit) in enumerate(chosen, 1):
         try:
-            problems += send_back(world, id, [DraftComment(words)], seen=commit or None).problems
-        except UsageError as error:
-            problems.append(Problem(error.code, f"{id}: {error.message}", error.hint))
+            errand = _asks(world, id, [DraftComment(words)], commit or None)
+            problems += deciding.decide(world, errand).problems
+        except Fault as error:
+            left = ", ".join(other for other, _, _ in chosen[number:])
+            over = not isinstance(error, UsageError) and bool(left)
+            message = f"{id}: {error.message}" + (f"; left as they were: {left}" if over else "")
+            problems.append(Problem(error.code, message, error.hint))
+            if over:
+                break
     return FormResult(tuple(problems), words) if problems else None
 
 
@@ -95,25 +103,25 @@ def _written(fields: Fields) -> Iterator[str]:
 
 
 def _accept(world: World, id: str, fields: Fields) -> FormResult | None:
-    only = _edits(fields) if _one(fields, "chosen") else None
-    return _ended(decide.accept(world, id, only, seen=_seen(fields)))
+    only = tuple(sorted(_edits(fields))) if _one(fields, "chosen") else None
+    return _ended(world, Accept(id, only, seen=_seen(fields)))
 
 
 def _accept_stack(world: World, id: str, fields: Fields) -> FormResult | None:
     # The commit that was looked at has those below it for its history.
-    return _ended(stacked.accept(world, id, seen=_seen(fields)))
+    return _ended(world, Accept(id, stack=True, seen=_seen(fields)))
 
 
 def _choose(world: World, id: str, fields: Fields) -> FormResult | None:
     decided = decide.preview(world, id, _edits(fields))
     if decided.problems:
-        return _ended(decided)
+        return FormResult(decided.problems)
     edits = tuple(edit for edit in decided.report["edits"] if edit["state"] == "applied")
     return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report["diff"]))
 
 
 def _discard(world: World, id: str, fields: Fields) -> FormResult | None:
-    return _ended(decide.discard(world, id, seen=_seen(fields), why=_one(fields, "why") or None))
+    return _ended(world, Discard(id, _one(fields, "why") or None, _seen(fields)))
 
 
 def _send_back(world: World, id: str, fields: Fields) -> FormResult | None:
@@ -121,7 +129,7 @@ def _send_back(world: World, id: str, fields: Fields) -> FormResult | None:
     drafts = list(comment_file.plain(general.replace("\r\n", "\n")))
     if placed := _placed(fields):
         drafts += comment_file.read(json.dumps(placed).encode())
-    return _ended(send_back(world, id, drafts, seen=_seen(fields)))
+    return _ended(world, _asks(world, id, drafts, _seen(fields)))
 
 
 _DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
@@ -133,7 +141,12 @@ _DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
 }
 
 
-def _ended(decided: decide.Decided) -> FormResult | None:
+def _asks(world: World, id: str, drafts: Sequence[DraftComment], seen: str | None) -> SendBack:
+    return SendBack(id, tuple(drafts), world.identity().name, seen)
+
+
+def _ended(world: World, errand: Errand) -> FormResult | None:
+    decided = deciding.decide(world, errand)
     return FormResult(decided.problems) if decided.problems else None
 
 

@@ -18,8 +18,8 @@ import os
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,8 @@ from patchq.queue.register import numbered
 
 CHANNEL = "patchq"
 _COLUMNS = "number, name, data, size, id, intended, state, extract(epoch from held_since)::float8"
-_MORE = "answer, choice, deaths, problem"
+_CAME = "(extract(epoch from came) * 1000000)::bigint as came"
+_MORE = f"answer, choice, deaths, problem, {_CAME}"
 _MINE_TO_END = """
     state in ('claimed', 'ending') and session = %(me)s
     or state = 'held' and (session is null or session = %(me)s or not alive(session))
@@ -89,6 +90,7 @@ class PostgresQueue(Archive):
         self._news: deque[str] = deque()
         self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._ahead: float | None = None
+        self._feeder: str | None = None
 
     # Who it is.
 
@@ -303,6 +305,19 @@ class PostgresQueue(Archive):
             self._me(),
         )
 
+    @contextmanager
+    def acting_for(self, feeder: str | None) -> Iterator[None]:
+        """What is adopted or submitted in the block is told to that feeder, as what it entered."""
+        self._feeder = feeder
+        try:
+            yield
+        finally:
+            self._feeder = None
+
+    def _fed(self) -> tuple[str | None, str | None]:
+        """For whom a new row is, and by which token."""
+        return self._feeder, None if self._feeder is None else spool.Tokens().next()
+
     # Waiting.
 
     def wait(self, seconds: float) -> bool:
@@ -481,9 +496,10 @@ class PostgresQueue(Archive):
         me, lane = self._me(), self._lane_of(data, name)
         self._lanes.enter(lane)
         row = self._database.one(
-            """
-            insert into responses (lane, name, data, size, state, session, adopted, choice)
-            values (%s, %s, %s, %s, 'claimed', %s, true, %s) returning number
+            f"""
+            insert into responses
+                (lane, name, data, size, state, session, adopted, choice, feeder, token)
+            values (%s, %s, %s, %s, 'claimed', %s, true, %s, %s, %s) returning number, {_CAME}
             """,
             lane,
             os.fsencode(name),
@@ -491,12 +507,13 @@ class PostgresQueue(Archive):
             len(data),
             me,
             None if choice is None else spool.encode(choice),
+            *self._fed(),
         )
         assert row
         self._own.add(row[0])
         self.sync()
         body = Snapshot(data, len(data))
-        return claim_of(_token(row[0]), name, body, request=False, choice=choice)
+        return claim_of(_token(*row), name, body, request=False, choice=choice)
 
     def sync(self, *places: Path) -> None:
         """See `QueueEngine.sync`: one commit that waits for the disk, with something to flush."""
@@ -513,14 +530,15 @@ class PostgresQueue(Archive):
         self._database.run(
             """
             with new as (
-                insert into responses (lane, name, data, size) values (%s, %s, %s, %s)
-                returning lane
+                insert into responses (lane, name, data, size, feeder, token)
+                values (%s, %s, %s, %s, %s, %s) returning lane
             ) select pg_notify('patchq', 'came ' || lane) from new
             """,
             lane,
             os.fsencode(free),
             data if size <= self._limit else b"",
             size,
+            *self._fed(),
         )
         if flush:
             self.sync()
@@ -539,7 +557,9 @@ class PostgresQueue(Archive):
     # How a row is said.
 
     def _claim(self, row: TupleRow) -> Claim:
-        number, name, data, size, id, intended, state, since, answer, choice, deaths, why = row
+        number, name, data, size, id, intended, state, since, answer, choice, deaths, why, came = (
+            row
+        )
         body = Snapshot(data, size)
         if size > len(data):
             body = Snapshot(b"", size, too_large(size, self._limit))
@@ -549,7 +569,7 @@ class PostgresQueue(Archive):
         report = spool.report(intended)
         held = state in ("held", "ending")
         return claim_of(
-            _token(number),
+            _token(number, came),
             os.fsdecode(name),
             body,
             id=report["id"] if report else id if held else None,
@@ -585,9 +605,11 @@ def _lost(claim: Claim) -> LaneLost:
     )
 
 
-def _token(number: int) -> str:
-    return f"{number:016x}"
+def _token(number: int, came: int) -> str:
+    """As in a directory it begins with when the response came: here in microseconds since the
+    epoch by the database's clock."""
+    return f"{came * 1000:016x}-{number:x}"
 
 
 def _number(claim: Claim) -> int:
-    return int(claim.token, 16)
+    return int(claim.token.rpartition("-")[2], 16)

@@ -1,9 +1,10 @@
 """What a feeder hands to the database, and what comes back: rows by the tokens of its own claims.
 
 A feeder keeps each claim until it has published the verdict itself.  So it may enter what it holds
-as often as it likes: a token is entered once.  What is told of is a change of a row's report that
-the feeder has not seen; it asks the database to flush before it believes one (`sync`), since the
-worker that wrote it may not have waited for that.
+as often as it likes: a token is entered once.  What a worker made since somebody on this machine
+asked for it (a revert's batch) has such a token as well.  What is told of is a change of a row's
+report that the feeder has not seen; it asks the database to flush before it believes one (`sync`),
+since the worker that wrote it may not have waited for that.
 """
 
 from __future__ import annotations
@@ -99,6 +100,13 @@ class Entries:
             if told is not None:
                 changes.append(RowChange(number, token, told, page.decode(), change))
         return changes
+
+    def response(self, change: RowChange) -> tuple[str, bytes]:
+        """What a row was made from that no claim here entered: its name and its bytes."""
+        [(name, data)] = self._database.all(
+            "select name, data from responses where number = %s", change.number
+        )
+        return os.fsdecode(name), data
 
     def seen(self, changes: Sequence[RowChange]) -> None:
         """The feeder has published these."""
