@@ -406,8 +406,8 @@ class DirectoryQueue:
 
     @disk_faults
     def load(self, id: str) -> Report | None:
-        folder = self._folder(id)
-        return spool.report(folder.read(id + REPORT)) if folder is not None else None
+        data = (folder.read(id + REPORT) for folder in self._places(id))
+        return spool.report(next((found for found in data if found is not None), None))
 
     @disk_faults
     def rewrite(self, report: Report, markdown: str) -> None:
@@ -434,8 +434,9 @@ class DirectoryQueue:
             return None
         name = f"{id}{extension(report['source']['name'])}"
         token = self._register.token(id)
-        held = [(self._active, f"{token}.body")] if token else []
-        for folder, file in (*((folder, name) for folder in self._public), *held):
+        files = {self._active: f"{token}.body"} if token else {}
+        for folder in self._places(id):
+            file = files.get(folder, name)
             with suppress(FileNotFoundError):
                 body = snapshot(folder.fd, file, self._limit)
                 return None if body.problem else body.data
@@ -448,7 +449,7 @@ class DirectoryQueue:
 
     @disk_faults
     def ids(self) -> Iterator[str]:
-        reported = self._reported(*self._public, self._active)
+        reported = self._reported(self._active, *self._public)  # as they move, so that all are met
         known = [id for id in self._base.lines(spool.VERDICTS) if id in reported]
         return iter(dict.fromkeys((*known, *sorted(reported))))
 
@@ -536,8 +537,13 @@ class DirectoryQueue:
 
     def _folder(self, id: str) -> Folder | None:
         """Where the report is."""
-        folders = (*self._public, self._active) if valid(id) else ()
-        return next((folder for folder in folders if _holds(folder, id + REPORT)), None)
+        places = self._places(id)
+        return next((folder for folder in places if _holds(folder, id + REPORT)), None)
+
+    def _places(self, id: str) -> tuple[Folder, ...]:
+        """Where to look for what a batch has left, in this order: what a held one has in `active/`
+        moves on with its verdict, which may come between two looks."""
+        return (*self._public, self._active, *self._public) if valid(id) else ()
 
     def _known(self, claim: Claim) -> _Live:
         """The record of a claim, begun here for one that comes from elsewhere."""

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -453,6 +454,38 @@ def test_a_batch_that_is_held_has_a_copy_beside_what_came(
     [held] = queue.held()
     finish(queue, held, "x")
     assert tree(root) == ["done/x.md", "done/x.report.json", "done/x.report.md"]
+
+
+def test_what_was_held_is_never_out_of_sight(root: Path, queue: DirectoryQueue) -> None:
+    """Whoever looks while its verdict comes finds it, with one of its two reports."""
+    over = threading.Event()
+
+    def one(other: DirectoryQueue, id: str) -> str:
+        told = other.load(id)
+        return f"{told and told['state']} {other.body(id)!r}"
+
+    def looks(look: Callable[[DirectoryQueue], set[str]]) -> set[str]:
+        with contextlib.closing(DirectoryQueue(root)) as other:
+            seen = set[str]()
+            while not over.is_set():
+                seen |= look(other)
+            return seen
+
+    ids = [f"x{number}" for number in range(60)]
+    for id in ids:
+        drop(root, f"{id}.md")
+    for claim, id in zip(queue.claim(99), ids, strict=True):
+        queue.hold(claim, report(claim, queue.reserve(claim, id), "held"), "# held\n")
+    with ThreadPoolExecutor(2) as threads:
+        each = threads.submit(looks, lambda other: {one(other, id) for id in ids})
+        missed = threads.submit(looks, lambda other: {*ids} - {*other.ids()})
+        try:
+            for held in queue.held():
+                queue.publish(held, report(held, held.id or ""), "# page\n")
+        finally:
+            over.set()
+        assert each.result() <= {"held b'text'", "applied b'text'"}
+        assert missed.result() == set()
 
 
 def test_any_number_may_look_at_what_is_held(root: Path, queue: DirectoryQueue) -> None:
