@@ -239,6 +239,21 @@ def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> No
     assert [claim.data for claim in recovered(queue)] == [b"a 1"]
 
 
+def test_nobody_sees_a_session_before_it_has_its_lock(again: Open, database: str) -> None:
+    """Else it is taken for a dead one, and its row is removed: it would never beat."""
+    with psycopg.connect(database, autocommit=True) as other:
+        key = "(session_key(1) & 4294967295)::oid"
+        other.execute("select pg_advisory_lock(session_key(1))")
+        begins = threading.Thread(target=again().open)
+        begins.start()
+        waits = f"select from pg_locks where not granted and objid = {key}".encode()
+        soon(lambda: other.execute(waits).fetchone() is not None)
+        assert other.execute("select from sessions").fetchone() is None
+        other.execute("select pg_advisory_unlock_all()")
+        begins.join()
+        assert other.execute("select from sessions where id = 1").fetchone() is not None
+
+
 def test_losing_the_connection_is_losing_the_claims(again: Open, database: str) -> None:
     queue = again()
     queue.submit(b"a 1", "x.md")

@@ -142,13 +142,14 @@ class Database:
         connection = self.connection
         if self._session is None:
             with self.faults():
-                [number] = self._row(
+                # One statement: a row that is seen without its lock is of a dead session.
+                number, _ = self._row(
                     connection.execute(
-                        "insert into sessions (name, host, pid) values (%s, %s, %s) returning id",
+                        "with new as (insert into sessions (name, host, pid) values (%s, %s, %s)"
+                        " returning id) select id, pg_advisory_lock(session_key(id)) from new",
                         (self.name, socket.gethostname(), os.getpid()),
                     )
                 )
-                connection.execute("select pg_advisory_lock(session_key(%s))", (number,))
             self._session = number
         return self._session
 
