@@ -10,13 +10,14 @@ from pathlib import Path
 from patchq.cli.cluster import database_of, target_of
 from patchq.cli.session import Session
 from patchq.git import files
+from patchq.model.errors import Fault
 from patchq.service.feed import feed
 
 FEEDER = "feeder"
 
 
 def feed_cluster(args: Namespace, session: Session) -> None:
-    """Feed until the session is told to stop."""
+    """Feed until the session is told to stop; a database that is away is waited for."""
     world = session.world
     target_of(world.config)
     database = database_of(world.config)
@@ -25,7 +26,11 @@ def feed_cluster(args: Namespace, session: Session) -> None:
 
     entries = Entries(database, feeder_name(world.queue_root))
     args.opened.callback(entries.close)
-    entries.open()
+    try:
+        entries.open()
+    except Fault as fault:
+        if not fault.retryable:
+            raise
 
     def listen(ring: Callable[[], None]) -> None:
         args.opened.callback(Listening(database, ring).close)

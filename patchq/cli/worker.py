@@ -62,7 +62,11 @@ def run(args: Namespace) -> int:
         if args.json or args.quiet or not logs.shares_output():
             output.say(args, report)
 
-    queue.open()
+    try:
+        queue.open()
+    except Fault as fault:  # `serve_lanes` waits for one that is away
+        if not fault.retryable:
+            raise
     _LOG.info("worker %s serves %s", queue.name, ", ".join(args.lanes or config.cluster.lanes))
     manager.ready()
     try:

@@ -90,8 +90,8 @@ class Feeder:
     open: dict[str, Claim] = field(default_factory=dict)
     _entered: set[str] = field(default_factory=set)
     _known: bool = False
-    _away: bool = True
-    """Whether the database was away when it was last asked, or nobody asked it yet."""
+    _away: bool | None = None
+    """Whether the database was away when it was last asked; None: nobody asked it yet."""
 
     def begin(self) -> None:
         """Take up what an earlier feeder, or a daemon before it, has left."""
@@ -100,7 +100,7 @@ class Feeder:
     def lost(self, fault: Fault) -> None:
         """The database is away: nothing is certain to be in it, and everything is entered anew."""
         self._entered.clear()
-        if not self._away or not self._known:
+        if not self._away:
             _LOG.warning("%s; it is tried again", fault.message)
         self._away = True
         Troubles(self.world.queue_root).note(_TROUBLE, fault.message, fault.hint or "")
@@ -122,7 +122,7 @@ class Feeder:
         if changes:
             self._publish(changes)
             self.entries.seen(changes)
-        if self._away:
+        if self._away is not False:
             Troubles(self.world.queue_root).over(_TROUBLE)
             self._away = False
         return bool(new or changes)

@@ -289,3 +289,26 @@ def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
             machines.soon(lambda: not [*queue.glob("troubles/*")])
         finally:
             machines.close()
+
+
+def test_what_starts_without_a_database_waits_for_it(tmp_path: Path) -> None:
+    with postgres.server() as server:
+        with psycopg.connect(server.conninfo) as connection:
+            migrate(connection)
+        machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
+        try:
+            server.end(signal.SIGKILL)
+            queue = machines.clone("feeder") / ".patchq"
+            machines.start("feeder", "watch")
+            machines.start("w1", "worker", "--name", "w1")
+            drop(queue, {"x.md": block("a.txt", "two\n", "2\n")})
+            machines.soon(lambda: "it is tried again" in machines.log("feeder"))
+            machines.soon(lambda: "it is tried again" in machines.log("w1"))
+            assert "cannot connect" in patchq("status", cwd=machines.clone("feeder")).out
+            assert [process.poll() for process in machines.running] == [None, None]
+            server.start()
+            machines.soon(lambda: states(machines, "x") == ["applied"])
+            assert machines.log("feeder").count("tried again") == 1
+            machines.soon(lambda: not [*queue.glob("troubles/*")])
+        finally:
+            machines.close()
