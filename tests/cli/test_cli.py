@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,20 +351,22 @@ def test_watch_ends_on_a_signal(repo: Path, number: signal.Signals, code: int) -
         drop(repo / ".patchq", {"y.md": OTHER})
         assert watch.stdout.readline().startswith("proposed   y")
         watch.send_signal(number)
-        assert watch.wait(10) == code
+        assert watch.wait(60) == code
 
 
 def test_configuration_is_read_again_on_sighup_only(repo: Path) -> None:
     command = [sys.executable, "-m", "patchq", "watch"]
-    with subprocess.Popen(command, cwd=repo, stdout=subprocess.PIPE, text=True) as watch:
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=repo, **piped) as watch:
         assert watch.stdout
+        assert watch.stderr
         drop(repo / ".patchq", {"x.md": EDIT})
         assert watch.stdout.readline().startswith("proposed   x")
         configure(repo, "version: 1\nmode: auto\n")
         drop(repo / ".patchq", {"y.md": OTHER})
         assert watch.stdout.readline().startswith("proposed   y")
         watch.send_signal(signal.SIGHUP)
-        time.sleep(0.05)
+        assert any("configuration read anew" in line for line in watch.stderr)
         drop(repo / ".patchq", {"z.md": block("c.txt", "", "c\n")})
         assert watch.stdout.readline().startswith("applied    z")
         watch.terminate()
@@ -675,7 +678,7 @@ def test_accept_beside_a_lock_of_somebody_waits_and_says_so(repo: Path) -> None:
         assert accept.poll() is None
         assert tip(repo) == start
         lock.unlink()
-        assert accept.wait(10) == 0
+        assert accept.wait(60) == 0
     assert git("show", "main:a.txt", cwd=repo) == "one\n2\nthree"
 
 

@@ -116,4 +116,4 @@ def test_it_follows_until_it_is_to_end(
         follower.stdout.close()
     else:
         follower.send_signal(signal.SIGTERM if how == "term" else signal.SIGINT)
-    assert follower.wait(20) == (130 if how == "interrupt" else 0)
+    assert follower.wait(60) == (130 if how == "interrupt" else 0)

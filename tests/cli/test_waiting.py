@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -95,7 +96,7 @@ def test_it_ends_with_the_verdict(repo: Path) -> None:
     waits.start()
     time.sleep(0.3)
     patchq("run", cwd=repo)
-    waits.join(20)
+    waits.join(60)
     assert ends[0].startswith("proposed   x")
 
 
@@ -121,7 +122,7 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
         told = patchq(verb, id, "--json", cwd=repo).json()
         assert (told["id"], told["state"], told["source"]) == (id, "waiting", {"name": name})
     done = patchq("wait", id, "--timeout", "0.05", cwd=repo, code=124)
-    assert f"it is in the inbox for 0 s; `patchq wait {id}` waits on" in done.err
+    assert re.search(f"it is in the inbox for \\d+ s; `patchq wait {id}` waits on", done.err)
     patchq("show", "nobody", cwd=repo, code=2)
 
 

@@ -665,7 +665,7 @@ def test_no_update_is_lost_beside_git(path: Path, tmp_path: Path) -> None:
         ["sh", "-c", PACKS.format(stop=stop)], cwd=path, stderr=subprocess.DEVNULL
     )
     writers = [subprocess.Popen(c, cwd=path, stderr=subprocess.PIPE) for c in commands]
-    errors = [writer.communicate(timeout=120)[1] for writer in writers]
+    errors = [writer.communicate(timeout=600)[1] for writer in writers]
     stop.touch()
     packer.wait(timeout=60)
     assert [writer.returncode for writer in writers] == [0, 0, 0], errors[:2]

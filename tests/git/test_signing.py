@@ -109,7 +109,7 @@ def test_a_program_that_hangs_is_ended_and_then_left_alone_for_a_while(
     for _ in range(5):
         with pytest.raises(CannotSign, match="it waits for somebody"):
             signer.signed(COMMIT, WHO)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50
     assert (tmp_path / "count").read_text() == "x\n"
     assert signer.resting
     with signing("ssh", home):  # another configuration is tried at once

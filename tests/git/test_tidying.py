@@ -20,7 +20,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def wait_for(there: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not there():
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -70,7 +70,7 @@ def test_git_is_asked_once_and_only_where_it_may(
             tidying.turn()
         assert (tidying.process is not None) == (wanted == "true")
     assert tidying.process is not None
-    assert tidying.process.wait(30) == 0
+    assert tidying.process.wait(60) == 0
     (line,) = log.read_text().splitlines()
     assert line.startswith(f"{git_repo.commondir} ")
     assert "maintenance run --auto" in line

@@ -92,6 +92,16 @@ def report(queue: Path, id: str) -> dict[str, Any]:
     return told
 
 
+def seen(queue: Path, id: str) -> dict[str, Any] | None:
+    """The batch's report as it is now, for those who look while others work: on its way from one
+    place to the next it stands in both for a moment.  None while there is none."""
+    for place in ("done", "rejected", "active", "done", "rejected"):
+        with contextlib.suppress(FileNotFoundError):
+            told: dict[str, Any] = json.loads((queue / place / f"{id}.report.json").read_bytes())
+            return told
+    return None
+
+
 def block(path: str, old: str, new: str) -> str:
     """One SEARCH/REPLACE block; both halves are whole lines."""
     return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"

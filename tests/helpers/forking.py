@@ -47,7 +47,7 @@ def end(pids: list[int]) -> None:
     for pid in pids:
         if Path(f"/proc/{pid}").exists():
             os.kill(pid, signal.SIGKILL)
-    until = monotonic() + 10
+    until = monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         assert monotonic() < until
         sleep(0.005)

@@ -115,7 +115,7 @@ class Server:
         """End its main process by the signal, and wait for all of it."""
         os.kill(self.pid, number)
         os.waitpid(self.pid, 0)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while subprocess.run(["pgrep", "-g", str(self.pid)], capture_output=True).returncode == 0:
             assert time.monotonic() < until, "the server's processes do not end"
             time.sleep(0.02)

@@ -16,7 +16,7 @@ from fcntl import ioctl
 from pathlib import Path
 from select import select
 
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 60.0
 
 
 class Terminal:

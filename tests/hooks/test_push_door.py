@@ -180,7 +180,7 @@ def test_who_goes_away_is_told_where_the_response_is(how: str, repo: Path) -> No
     handed_in = process.stderr.readline().decode()
     if how == "interrupt":
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     busy.release()
     (name,) = os.listdir(repo / ".patchq/inbox")
     assert handed_in == f"handed in as {name.removesuffix('.md')}\n"

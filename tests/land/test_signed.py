@@ -337,7 +337,7 @@ def test_a_passphrase_is_never_asked_for(
         began = time.monotonic()
         send(repo, x=RESPONSE)
         assert state(repo, "x")[0] == "held"
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 50
         assert not (tmp_path / "asked").exists()
 
 

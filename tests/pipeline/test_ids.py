@@ -390,10 +390,11 @@ def test_batch_that_waits_for_itself_is_refused(repo: Path) -> None:
 
 
 def test_unknown_dependency_is_waited_for_so_long(repo: Path) -> None:
-    configure(repo, "queue: {hold_seconds: 0.2}\n")
+    configure(repo, "queue: {hold_seconds: 60}\n")
     drop(repo / ".patchq", {"x.md": after(EDIT, "nobody")})
     assert patchq("run", cwd=repo).out.startswith("held       x")
     assert told(repo, "x")["state"] == "held"
+    configure(repo, "queue: {hold_seconds: 0.2}\n")
     time.sleep(0.25)
     assert patchq("run", cwd=repo, code=1).out.startswith("rejected   x")
     assert codes(told(repo, "x")) == [("depends.failed", "error")]

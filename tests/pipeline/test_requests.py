@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.chat_server import Reply, Request, serving
-from tests.helpers.command import drop, patchq, report
+from tests.helpers.command import drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo
 
 SMALL = "def greet(name):\n    return 'hello ' + name\n"
@@ -366,9 +366,9 @@ def daemon(at: Place) -> subprocess.Popen[bytes]:
 
 
 def verdict(at: Place, id: str) -> dict[str, Any]:
-    while not [*at.queue.glob(f"*/{id}.report.json")]:
+    while not (told := seen(at.queue, id)):
         time.sleep(0.01)
-    return report(at.queue, id)
+    return told
 
 
 def test_others_do_not_wait_for_an_answer(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import random
@@ -144,7 +145,7 @@ def _told(folder: str) -> bool:
     return folder in ("inbox", "active", "done", "rejected")
 
 
-def wait_for(queue: DirectoryQueue, seconds: float = 5) -> list[Claim]:
+def wait_for(queue: DirectoryQueue, seconds: float = 60) -> list[Claim]:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if claims := queue.claim(9):
@@ -385,7 +386,10 @@ def test_a_writer_that_comes_while_the_response_is_read_has_it_copied(
                 with entry.open("ab") as late:
                     late.write(b" more")
                 os._exit(0)
-            time.sleep(0.1)
+            until = time.monotonic() + 30
+            while fcntl.fcntl(fd, fcntl.F_GETLEASE) != fcntl.F_UNLCK:  # until it waits for us
+                assert time.monotonic() < until
+                time.sleep(0.005)
         return os.read(fd, size)
 
     monkeypatch.setattr("patchq.queue.claims.read_up_to", read)

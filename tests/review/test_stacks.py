@@ -459,7 +459,7 @@ def test_the_daemon_stacks_and_follows(repo: Path) -> None:
     try:
         send(repo, "a", says("line 5", "five"), run=False)
         send(repo, "b", says("five", "FIVE"), "a", run=False)
-        assert patchq("wait", "b", "--timeout", "20", cwd=repo).code == 0
+        assert patchq("wait", "b", "--timeout", "60", cwd=repo).code == 0
         stands(repo, "b", "a")
         commit_files(repo, {"b.txt": "moved\n"})
         patchq("accept", "a", cwd=repo)

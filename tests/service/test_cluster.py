@@ -12,7 +12,7 @@ import pytest
 
 from patchq.queue.postgres.schema import migrate
 from tests.helpers import postgres
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
 
@@ -36,7 +36,7 @@ def machines(tmp_path: Path, database: str) -> Iterator[Machines]:
 
 def states(machines: Machines, *ids: str) -> list[str]:
     queue = machines.root / "feeder" / ".patchq"
-    return [report(queue, id)["state"] for id in ids if [*queue.glob(f"*/{id}.report.json")]]
+    return [told["state"] for id in ids if (told := seen(queue, id))]
 
 
 def landed(machines: Machines, branch: str = "main") -> list[str]:
@@ -75,6 +75,7 @@ def judged(machines: Machines, ids: list[str], branches: tuple[str, ...] = ("mai
     there = [id for branch in branches for id in landed(machines, branch)]
     assert len(there) == len(set(there)), "landed twice"
     queue = machines.root / "feeder" / ".patchq"
+    machines.soon(lambda: not [*(queue / "active").iterdir()])
     told = {id: report(queue, id) for id in ids}
     assert sorted(there) == sorted(id for id in ids if told[id]["state"] == "applied")
     for id in there:
@@ -82,7 +83,6 @@ def judged(machines: Machines, ids: list[str], branches: tuple[str, ...] = ("mai
         assert f"Patchq-Batch: {id}" in message
         where = git("branch", "--contains", told[id]["commit"], cwd=machines.hub)
         assert told[id]["target"] in where.split()
-    assert not [*(queue / "active").iterdir()]
 
 
 def lines(count: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import forking
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.forking import Nursery
 from tests.helpers.gitrepo import commit_files, git, make_repo
 from tests.service.test_cluster_scenarios import CLUSTER, Cluster, nursery
@@ -44,7 +44,8 @@ def send(at: Cluster, **responses: str) -> list[str]:
 
 
 def state(at: Cluster, id: str) -> str:
-    return str(report(at.queue, id)["state"])
+    told = seen(at.queue, id)
+    return str(told and told["state"])
 
 
 def there(at: Cluster, path: str, branch: str = "main") -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
 from patchq.service.doorbell import Doorbell
 
@@ -41,12 +42,18 @@ def drain(doorbell: Doorbell) -> None:
         pass
 
 
-def rung(doorbell: Doorbell, seconds: float = 5) -> bool:
+def rung(doorbell: Doorbell, seconds: float = 60) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if doorbell.wait(until - time.monotonic()):
             return True
     return False
+
+
+def rung_by_its_watch(doorbell: Doorbell) -> bool:
+    """Whether it rings, and not since it set its watch anew at last."""
+    before = doorbell._observer
+    return rung(doorbell) and doorbell._observer is before
 
 
 def _write(inbox: Path) -> None:
@@ -84,23 +91,27 @@ def test_closing_a_file_that_was_being_written_rings(inbox: Path, doorbell: Door
     assert rung(doorbell)
 
 
-def test_what_is_taken_away_neither_rings_nor_delays(inbox: Path, doorbell: Doorbell) -> None:
+def test_what_is_taken_away_neither_rings_nor_delays(
+    inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(InotifyMoveEventGrouper, "delay", LONG)
     for name in ("1.md", "2.md"):
         (inbox / name).write_bytes(b"text")
-    drain(doorbell)
-    (inbox / "1.md").rename(inbox.parent / "1.md")
-    assert not doorbell.wait(1)
-    (inbox / "2.md").rename(inbox.parent / "2.md")
-    (inbox / "x.md").write_bytes(b"text")
-    began = time.monotonic()
-    assert rung(doorbell)
-    assert time.monotonic() - began < 0.3
+    doorbell = Doorbell(inbox, "auto", LONG)
+    try:
+        (inbox / "1.md").rename(inbox.parent / "1.md")
+        assert not doorbell.wait(1)
+        (inbox / "2.md").rename(inbox.parent / "2.md")
+        (inbox / "x.md").write_bytes(b"text")
+        assert rung(doorbell, LONG / 2)
+    finally:
+        doorbell.close()
 
 
 def test_silence_ends_with_the_timeout(doorbell: Doorbell) -> None:
     began = time.monotonic()
     assert not doorbell.wait(0.05)
-    assert 0.05 <= time.monotonic() - began < 2
+    assert 0.05 <= time.monotonic() - began < LONG
     assert not doorbell.wait(0)
 
 
@@ -122,9 +133,7 @@ def test_a_ring_before_the_wait_counts_once(doorbell: Doorbell) -> None:
 def test_a_ring_from_a_thread_ends_the_wait(doorbell: Doorbell) -> None:
     timer = threading.Timer(0.1, doorbell.ring)
     timer.start()
-    began = time.monotonic()
     assert doorbell.wait(LONG)
-    assert time.monotonic() - began < 1.5
     timer.join()
 
 
@@ -148,7 +157,7 @@ def test_a_ring_from_a_signal_handler_ends_the_wait(inbox: Path) -> None:
             child.stdout.readline()
             time.sleep(0.2)
             child.send_signal(signal.SIGTERM)
-            assert float(child.stdout.readline()) < 5
+            assert float(child.stdout.readline()) < 15
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed away"])
@@ -166,7 +175,7 @@ def test_a_new_directory_in_the_place_of_the_old_is_watched(
         assert rung(doorbell), "the watch is set anew, so that the inbox is looked at"
         drain(doorbell)
         _write(inbox)
-        assert rung(doorbell, 1.5)
+        assert rung_by_its_watch(doorbell)
 
 
 def test_a_new_directory_with_the_number_of_the_old_is_watched(
@@ -180,7 +189,7 @@ def test_a_new_directory_with_the_number_of_the_old_is_watched(
         inbox.mkdir()
         drain(doorbell)
         _write(inbox)
-        assert rung(doorbell, 1.5)
+        assert rung_by_its_watch(doorbell)
     finally:
         doorbell.close()
 
@@ -193,7 +202,7 @@ def test_a_directory_that_comes_later_is_watched(tmp_path: Path) -> None:
         assert rung(doorbell)
         drain(doorbell)
         _write(tmp_path / "inbox")
-        assert rung(doorbell, 1.5)
+        assert rung_by_its_watch(doorbell)
         assert doorbell.warning is None
     finally:
         doorbell.close()
@@ -220,7 +229,7 @@ def test_polling_looks_every_so_often_and_starts_no_thread(inbox: Path) -> None:
         _write(inbox)
         began = time.monotonic()
         assert not doorbell.wait(None)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < LONG
         doorbell.ring()
         assert doorbell.wait(LONG)
     finally:

@@ -77,8 +77,8 @@ def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:
             said = stop.stderr.readline()
             assert said.startswith("patchq: waiting for x checking by slow for ")
             assert "has stopped" in patchq("stop", "--now", cwd=repo).out
-            assert stop.wait(20) == 0
-        assert daemon.wait(20) == 0
+            assert stop.wait(60) == 0
+        assert daemon.wait(60) == 0
         assert daemon.stderr
         assert "stopping after x checking by slow for " in daemon.stderr.read()
     assert patchq("status", "x", cwd=repo).out.startswith("claimed    x  in hand for ")

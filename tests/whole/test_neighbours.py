@@ -17,7 +17,7 @@ from typing import Any
 
 from patchq.llm.corrections import NEW, OLD
 from tests.helpers.chat_server import Request, serving
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.keys import configure as configure_git
 
@@ -118,8 +118,10 @@ def bad() -> dict[str, str]:
 def states(repo: Path) -> Counter[str]:
     """How many batches there are of each state, the good ones by it alone."""
     found = Counter[str]()
-    for path in (repo / ".patchq").glob("*/*.report.json"):
-        told = json.loads(path.read_bytes())
+    queue = repo / ".patchq"
+    for id in {path.name.removesuffix(".report.json") for path in queue.glob("*/*.report.json")}:
+        told = seen(queue, id)
+        assert told, id
         number = told["id"].removeprefix("good-")
         found[told["state"] if number.isdigit() else f"{told['id']} {told['state']}"] += 1
     return found

@@ -43,7 +43,7 @@ async def _who_is_let_in(url: str, right: dict[str, str]) -> None:
         ({**right, "host": "example.org"}, 421, "Host"),
         ({**right, "origin": "http://example.org"}, 403, "Origin"),
     ]
-    async with httpx2.AsyncClient(timeout=30) as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         for headers, status, why in doors:
             answer = await http.post(url, json=PING, headers={**JSON, **headers})
             assert (answer.status_code, why in answer.text) == (status, True), headers
@@ -68,7 +68,7 @@ def _listening(repo: Path, path: str) -> Any:
         id = done.structured_content["id"]
         async with client.listen(resource_subscriptions=[f"patchq://reports/{id}"]) as heard:
             patchq("discard", id, cwd=repo)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 async for event in heard:
                     assert event == ResourceUpdated(f"patchq://reports/{id}")
                     break
@@ -94,7 +94,7 @@ async def _subscribing(url: str, right: dict[str, str], repo: Path, path: str) -
             warnings.simplefilter("ignore")
             await client.subscribe_resource("patchq://status")
         await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await heard.wait()
 
 

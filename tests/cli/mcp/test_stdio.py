@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import anyio
 from mcp import Client
 
+from patchq.hooks.jail import NO_JAIL
 from tests.cli.mcp.clients import ERAS, edit, over_stdio, said
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo
@@ -54,7 +56,7 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
         stolen = await client.call_tool("withdraw", {"id": verdict["id"], "token": "0" * 32})
         assert stolen.is_error
         waits = {"edits": [edit(path, "one\n", "1\n")], "depends_on": ["nobody"]}
-        held = await client.call_tool("submit", {**waits, "wait_seconds": 0.3})
+        held = await client.call_tool("submit", {**waits, "wait_seconds": 2})
         assert held.structured_content["state"] == "held"
         assert held.structured_content["problems"][0]["code"] == "depends.failed"
         assert "no verdict yet" in said(held)
@@ -75,16 +77,19 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
     """Nobody closes its standard input, and a call waits for a verdict."""
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
     patchq("init", cwd=repo)
+    go = tmp_path / "go"
+    wait = f"until test -e {go}; do sleep 0.05; done"
     (repo / ".patchq.yaml").write_text(
-        "version: 1\nhooks: [{id: slow, stage: pre-apply, run: sleep 1, unconfined: true}]\n"
+        f"version: 1\nhooks: [{{id: slow, stage: pre-apply, run: '{wait}', unconfined: true}}]\n"
     )
+    free = {**os.environ, NO_JAIL: "1"}  # the hook is to see the file come
     call = {"name": "submit", "arguments": {"edits": [edit("a.txt", "one\n", "1\n")]}}
     hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
     hello["clientInfo"] = {"name": "t", "version": "0"}
     words = [sys.executable, "-m", "patchq"]
     piped: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (
-        subprocess.Popen([*words, "watch", "-q"], cwd=repo) as daemon,
+        subprocess.Popen([*words, "watch", "-q"], cwd=repo, env=free) as daemon,
         subprocess.Popen([*words, "mcp"], cwd=repo, **piped) as server,
     ):
         assert server.stdin
@@ -99,11 +104,12 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
             time.sleep(0.01)
         server.terminate()
         said = [json.loads(line) for line in server.stdout]
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
         (answer,) = [one["result"] for one in said if one.get("id") == 2]
         id = answer["structuredContent"]["id"]
         assert answer["structuredContent"]["state"] == "waiting"
-        done = patchq("wait", id, "--timeout", "20", cwd=repo)
+        go.touch()
+        done = patchq("wait", id, "--timeout", "60", cwd=repo)
         assert done.out.startswith(f"proposed   {id}")
         daemon.terminate()
     assert len([*queue.glob("*/*.report.json")]) == 1

@@ -63,7 +63,7 @@ def _by_pipe(repo: Path, said: bytes) -> bytes:
         while len(_answers(answers)) < said.count(b'"id"'):
             answers += server.stdout.readline()
         server.stdin.close()
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
         return answers
 
 
@@ -78,7 +78,7 @@ def _by_socket(repo: Path, said: bytes) -> bytes:
         while len(answers.splitlines()) < said.count(b'"id"') or not answers.endswith(b"\n"):
             answers += ours.recv(1 << 16)
         ours.shutdown(socket.SHUT_WR)
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
         return answers
 
 
@@ -87,7 +87,7 @@ def _by_files(repo: Path, said: bytes) -> bytes:
     asked, told = repo.parent / "asked", repo.parent / "told"
     asked.write_bytes(said)
     with asked.open("rb") as source, told.open("wb") as sink:
-        subprocess.run(_COMMAND, cwd=repo, stdin=source, stdout=sink, check=True, timeout=30)
+        subprocess.run(_COMMAND, cwd=repo, stdin=source, stdout=sink, check=True, timeout=60)
     return told.read_bytes()
 
 
@@ -117,7 +117,7 @@ def test_nothing_is_said_of_a_client_that_is_gone(repo: Path) -> None:
         server.stdout.close()
         server.stdin.write(_lines(_CHECK).splitlines(True)[-1])
         server.stdin.close()
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
         assert server.stderr.read() == b""
 
 
@@ -134,4 +134,4 @@ def test_a_client_that_reads_late_holds_up_nobody(repo: Path) -> None:
         time.sleep(0.1)
         assert len([*map(json.loads, (server.stdout.readline() for _ in range(21)))]) == 21
         os.kill(server.pid, 15)
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0

@@ -145,7 +145,7 @@ def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> N
 def test_a_change_is_told(person: Person, repo: Path) -> None:
     page = person.look("/batch/hostile")
     version = page.split('data-version="')[1].split('"')[0]
-    with socket.create_connection(("127.0.0.1", urlsplit(person.url).port or 0), 20) as stream:
+    with socket.create_connection(("127.0.0.1", urlsplit(person.url).port or 0), 60) as stream:
         asked = f"GET /changes?since={version} HTTP/1.1\r\nhost: {person.host}\r\n"
         stream.sendall(f"{asked}cookie: {person.cookie}\r\n\r\n".encode())
         heard = b""
@@ -153,7 +153,7 @@ def test_a_change_is_told(person: Person, repo: Path) -> None:
             heard += stream.recv(4096)
         assert b"data:" not in heard
         patchq("discard", "hostile", cwd=repo)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while b"data:" not in heard and time.monotonic() < until:
             heard += stream.recv(4096)
     assert b"data:" in heard
