@@ -1,7 +1,8 @@
 """Measure a cluster of real processes on one machine, and compare each figure with its goal.
 
 A PostgreSQL server, a bare remote, a feeder and workers on clones of it.  `--faults SECONDS` breaks
-them meanwhile, and has the remote's history judge the reports.  Exit 0 when every goal is met, 1
+them at random, `--points N` at each point of their work so often; then the remote's history judges
+the reports.  Exit 0 when every goal is met, 1
 when one is missed or something is wrong, 2 when it cannot be used, 3 when it could not measure.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 from bench.cluster import server
 from bench.cluster.faults import faults
 from bench.cluster.ground import ClusterGround
+from bench.cluster.points import HEAD, points
 from bench.cluster.waits import latency, takeover
 from bench.cluster.work import cost, many_branches, one_branch
 from bench.console import command_line, say
@@ -37,6 +39,8 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--only", metavar="PART", action="append", choices=PARTS, help="of %(choices)s")
     add("--faults", type=float, metavar="SECONDS", help="only break it, for so long, and judge")
+    add("--points", type=int, metavar="N", help="only break it at each point, so often, and judge")
+    add("--among", default="", metavar="REGEX", help="of `POINT, FAULT`: only these")
     add("--seed", type=int, default=0, metavar="N", help="of the faults (0)")
     add("--rounds", type=int, default=3, metavar="N")
     add("--quick", action="store_true", help="small sizes, one round; its verdicts say little")
@@ -71,8 +75,13 @@ def measure(args: argparse.Namespace, ground: ClusterGround) -> Found:
 
 
 def broken(args: argparse.Namespace, ground: ClusterGround) -> int:
-    wrong = faults(ground, args.faults, args.seed)
-    print("\n".join([*wrong, f"VIOLATED {len(wrong)}"]))
+    if args.points:
+        rows = points(ground, args.points, args.seed, args.among)
+        print("\n".join([HEAD, *(row.line() for row in rows)]))
+        wrong = [one for row in rows for one in row.wrong]
+    else:
+        wrong = faults(ground, args.faults, args.seed)
+    print("\n".join([*map(str, wrong), f"VIOLATED {len(wrong)}"]))
     return 1 if wrong else 0
 
 
@@ -85,7 +94,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     try:
         with standing(args, command) as ground:
-            if args.faults:
+            if args.faults or args.points:
                 return broken(args, ground)
             found = measure(args, ground)
     except (BenchError, OSError) as error:

@@ -19,7 +19,7 @@ from itertools import count
 
 from bench.cluster.fleet import Fleet, Sent, edit
 from bench.cluster.ground import ClusterGround
-from bench.cluster.judge import judge
+from bench.cluster.judge import Violation, judge
 from bench.cluster.server import ServerOnce
 from bench.console import say
 
@@ -107,7 +107,7 @@ class Havoc:
             heapq.heappop(self._mends)[2]()
 
 
-def faults(ground: ClusterGround, seconds: float, seed: int) -> list[str]:
+def faults(ground: ClusterGround, seconds: float, seed: int) -> list[Violation]:
     """What is not as it must be after so many seconds of faults."""
     dice = random.Random(seed)
     config = f", takeover_seconds: {TAKEOVER:g}"

@@ -33,6 +33,7 @@ class Sent:
     path: str
     data: bytes
     applied: str | None
+    feeder: str = "feeder"
 
     @property
     def source(self) -> str:
@@ -73,6 +74,7 @@ class Fleet:
     config: str = ""
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     conninfo: str = ""
+    feeders: Sequence[str] = ("feeder",)
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True)
@@ -152,7 +154,8 @@ class Fleet:
     def workers(self, most: int, **more: str) -> list[str]:
         """A feeder, and workers, once these have begun; their names."""
         names = [f"w{number}" for number in range(1, most + 1)]
-        self.start("feeder", "watch")
+        for feeder in self.feeders:
+            self.start(feeder, "watch")
         for name in names:
             self.start(name, "worker", "--name", name, **more)
         alive = "select name from sessions where alive(id)"

@@ -43,4 +43,4 @@ class ClusterGround:
         """No figure counts of a run that was not right."""
         wrong = judge(fleet, sent)
         if wrong:
-            raise BenchError("\n".join(wrong[:20]))
+            raise BenchError("\n".join(map(str, wrong[:20])))

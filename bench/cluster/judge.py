@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
 
 from bench.cluster.fleet import Fleet, Sent
 
@@ -17,19 +19,39 @@ _TRAILER = "%(trailers:key=Patchq-{},valueonly,separator=%x20)"
 _FORMAT = f"%x1e%H%x1f{_TRAILER.format('Batch')}%x1f{_TRAILER.format('Source')}%x1f"
 
 
-def judge(fleet: Fleet, sent: Sequence[Sent]) -> list[str]:
+Kind = Literal["lost", "twice", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something is gone, is there twice, or is not as it is told; the batches that it is of."""
+
+    kind: Kind
+    what: str
+    of: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {', '.join(self.of)}: {self.what}"
+
+
+def judge(fleet: Fleet, sent: Sequence[Sent]) -> list[Violation]:
     """What is not as it must be."""
     landed = _Landed(fleet)
-    told = fleet.reports()
+    told: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for feeder in fleet.feeders:
+        for id, reports in fleet.reports(feeder).items():
+            told[id] += reports
     wrong = [
-        f"nobody sent {id}, and there is a report" for id in told.keys() - {s.id for s in sent}
+        Violation("wrong", "nobody sent it, and there is a report", [id])
+        for id in told.keys() - {s.id for s in sent}
     ]
     for one in sent:
         reports = told.get(one.id, [])
         if len(reports) != 1:
-            wrong.append(f"{one.id}: {len(reports)} reports")
+            kind: Kind = "twice" if reports else "lost"
+            wrong.append(Violation(kind, f"{len(reports)} reports", [one.id]))
         else:
-            wrong += [f"{one.id}: {what}" for what in _report(one, reports[0], landed)]
+            wrong += _report(one, reports[0], landed)
     wrong += landed.objections(sent)
     wrong += same_bytes(sent, told)
     wrong += _left_behind(fleet, sent)
@@ -59,7 +81,7 @@ class _Landed:
             if batch == id
         ]
 
-    def objections(self, sent: Sequence[Sent]) -> list[str]:
+    def objections(self, sent: Sequence[Sent]) -> list[Violation]:
         """Commits of nobody, and files that are not what their responses say."""
         wrong = []
         known = {one.id: one for one in sent}
@@ -67,36 +89,42 @@ class _Landed:
             for commit, batch, _, paths in commits:
                 one = known.get(batch)
                 if one is None:
-                    wrong.append(f"{branch}: commit {commit} is of batch {batch!r}, of nobody")
+                    what = f"nobody sent it, and {commit} on {branch} is of it"
                 elif paths != [one.path]:
-                    wrong.append(f"{batch}: its commit {commit} changes {paths}")
+                    what = f"its commit {commit} changes {paths}"
                 elif self._text(branch, one.path) != one.applied:
-                    wrong.append(f"{batch}: {branch} has something else in {one.path}")
+                    what = f"{branch} has something else in {one.path}"
+                else:
+                    continue
+                wrong.append(Violation("wrong", what, [batch]))
         return wrong
 
     def _text(self, branch: str, path: str) -> str:
         return self._fleet.git(self._fleet.hub, "cat-file", "blob", f"refs/heads/{branch}:{path}")
 
 
-def _report(one: Sent, report: dict[str, Any], landed: _Landed) -> list[str]:
+def _report(one: Sent, report: dict[str, Any], landed: _Landed) -> list[Violation]:
     """What a report says against what is there."""
     state, there = report["state"], landed.of(one.id)
+    kind: Kind = "wrong"
+    what = ""
     if len(there) > 1:
-        return [f"landed {len(there)} times: {there}"]
-    if state == "applied":
+        kind, what = "twice", f"landed {len(there)} times: {there}"
+    elif state == "applied":
         wanted = (one.branch, report["commit"], one.source)
         if [(b, c, s.removeprefix("sha256:")) for b, c, s in there] != [wanted]:
-            return [f"told to be applied as {wanted[:2]}, and the remote has {there}"]
+            kind = "wrong" if there else "lost"
+            what = f"told to be applied as {wanted[:2]}, and the remote has {there}"
     elif there:
-        return [f"told to be {state}, and the remote has {there}"]
-    if one.applied is None:
-        return [] if state == "rejected" else [f"{state}, and was to be rejected"]
-    if state in ("applied", "duplicate"):
-        return []
-    return [f"{state}, and was to be applied: {report['problems']}"]
+        what = f"told to be {state}, and the remote has {there}"
+    if not what and one.applied is None and state != "rejected":
+        what = f"{state}, and was to be rejected"
+    elif not what and one.applied is not None and state not in ("applied", "duplicate"):
+        what = f"{state}, and was to be applied: {report['problems']}"
+    return [Violation(kind, what, [one.id])] if what else []
 
 
-def same_bytes(sent: Sequence[Sent], told: dict[str, list[dict[str, Any]]]) -> list[str]:
+def same_bytes(sent: Sequence[Sent], told: dict[str, list[dict[str, Any]]]) -> list[Violation]:
     """Of good responses with the same bytes one is applied, and the others lead to it."""
     groups = defaultdict(list)
     for one in sent:
@@ -107,11 +135,13 @@ def same_bytes(sent: Sequence[Sent], told: dict[str, list[dict[str, Any]]]) -> l
         ids = [report["id"] for report in reports]
         applied = [report["id"] for report in reports if report["state"] == "applied"]
         if len(applied) != 1:
-            wrong.append(f"of {', '.join(ids)}, which are the same, {len(applied)} were applied")
+            kind: Kind = "twice" if applied else "lost"
+            wrong.append(Violation(kind, f"the same bytes were applied {len(applied)} times", ids))
             continue
         firsts = {report["id"]: report["duplicate_of"] for report in reports}
         if any(_first(id, firsts) != applied[0] for id in ids):
-            wrong.append(f"of the same bytes {applied} was applied, and was told of: {firsts}")
+            what = f"of the same bytes {applied} was applied, and was told of: {firsts}"
+            wrong.append(Violation("wrong", what, ids))
     return wrong
 
 
@@ -125,16 +155,20 @@ def _first(id: str, firsts: dict[str, str | None]) -> str:
     return id
 
 
-def _left_behind(fleet: Fleet, sent: Sequence[Sent]) -> list[str]:
+def _left_behind(fleet: Fleet, sent: Sequence[Sent]) -> list[Violation]:
     """Responses that are not beside their report once, with the bytes that were sent."""
-    queue, wrong = fleet.root / "feeder/.patchq", []
-    left = [path.name for path in (queue / "inbox").glob("*.md")]
-    if left:
-        wrong.append(f"the inbox still has {left}")
-    found = Counter(path.stem for place in ("done", "rejected") for path in _kept(queue / place))
+    wrong, found = [], Counter[tuple[str, str]]()
+    for feeder in fleet.feeders:
+        queue = fleet.root / feeder / ".patchq"
+        left = [path.stem for path in (queue / "inbox").glob("*.md")]
+        if left:
+            wrong.append(Violation("lost", "still in the inbox", left))
+        for path in (path for place in ("done", "rejected") for path in _kept(queue / place)):
+            found[path.stem, sha256(path.read_bytes()).hexdigest()] += 1
     for one in sent:
-        if found[one.id] != 1:
-            wrong.append(f"{one.id}: its response is there {found[one.id]} times")
+        if (times := found[one.id, one.source]) != 1:
+            kind: Kind = "twice" if times else "lost"
+            wrong.append(Violation(kind, f"its response is there {times} times", [one.id]))
     return wrong
 
 

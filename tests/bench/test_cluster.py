@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
+import psycopg
 import pytest
 
+from bench.cluster import server
 from bench.cluster.fleet import Fleet, edit
-from bench.cluster.judge import judge, same_bytes
+from bench.cluster.gate import Gate, Statements, Trap, When
+from bench.cluster.gated import to_socket
+from bench.cluster.ground import ClusterGround
+from bench.cluster.judge import Violation, judge, same_bytes
+from bench.cluster.points import points
+from bench.cluster.server import ServerOnce
 from tests.helpers.gitrepo import git
 
 PATCHQ = [sys.executable, "-m", "patchq"]
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[ServerOnce]:
+    with server.running() as own:
+        yield own
 
 
 @pytest.fixture
@@ -30,11 +47,11 @@ def test_it_judges_the_reports_by_what_landed(fleet: Fleet) -> None:
     fleet.verdicts(sent)
     assert judge(fleet, sent) == []
     assert judge(fleet, [*sent, edit(3, "main")]) != [], "lost"
-    assert "nobody sent" in "".join(judge(fleet, sent[1:]))
+    assert "nobody sent" in _said(judge(fleet, sent[1:]))
     told = fleet.root / "feeder/.patchq/done" / f"{sent[0].id}.report.json"
     right = told.read_text()
     told.write_text(right.replace('"applied"', '"rejected"'))
-    assert "told to be rejected" in "".join(judge(fleet, sent))
+    assert "told to be rejected" in _said(judge(fleet, sent))
     told.write_text(right)
     work = fleet.clone("person")
     git("checkout", "-q", "-B", "main", "origin/main", cwd=work)
@@ -42,7 +59,65 @@ def test_it_judges_the_reports_by_what_landed(fleet: Fleet) -> None:
     message = git("log", "-1", "--format=%B", "HEAD^", cwd=work)
     git("commit", "-q", "--amend", "-m", message, cwd=work)
     git("push", "-q", "origin", "main", cwd=work)
-    assert "landed 2 times" in "".join(judge(fleet, sent))
+    assert "landed 2 times" in _said(judge(fleet, sent))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "^after push, unheard, kill -9$",
+        *(
+            pytest.param(row, marks=pytest.mark.machines)
+            for row in (
+                "^[^,]*, kill -9$",
+                "stopped",
+                "cut",
+                "of database",
+                "of remote",
+                "database away",
+            )
+        ),
+    ],
+)
+def test_nothing_is_lost_at_a_point(tmp_path: Path, own: ServerOnce, rows: str) -> None:
+    found = points(ClusterGround(tmp_path, PATCHQ, own.conninfo, own, 1, quick=True), 1, 0, rows)
+    assert found
+    assert [(row.times, row.wrong) for row in found] == [(1, [])] * len(found)
+
+
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_a_gate_keeps_a_statement_or_its_answer(own: ServerOnce, when: When) -> None:
+    gate = Gate("me", partial(to_socket, own.conninfo), Statements)
+    through = f"host=127.0.0.1 port={gate.port} sslmode=disable gssencmode=disable"
+    name = f"gate_{when}"
+    with (
+        psycopg.connect(own.conninfo, autocommit=True) as beside,
+        psycopg.connect(f"{own.conninfo} {through}", autocommit=True) as connection,
+    ):
+        beside.execute(f"create table {name} (n integer)".encode())
+        insert = f"insert into {name} values (%s)".encode()
+        for number in range(7):  # prepared from the sixth on
+            connection.execute(insert, (number,))
+        gate.trap = Trap(re.compile(b"insert into"), when)
+        caught = gate.trap
+        says = Thread(target=_fails, args=(connection, insert, (7,)))
+        says.start()
+        assert caught.met.wait(20)
+        there = beside.execute(f"select count(*) from {name}".encode()).fetchone()
+        assert there == (7 if when == "before" else 8,)
+        caught.go(passes=False)
+        says.join(20)
+        assert connection.closed
+    gate.close()
+
+
+def _fails(connection: psycopg.Connection, *statement: Any) -> None:
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute(*statement)
+
+
+def _said(wrong: list[Violation]) -> str:
+    return "\n".join(map(str, wrong))
 
 
 @pytest.mark.parametrize(
