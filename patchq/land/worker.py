@@ -43,6 +43,9 @@ _FOLLOW_SECONDS = 1.0
 """How long a group is gathered; and one that a work tree follows, as git reads and writes all of
 the index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait
 for the groups before them."""
+_CHECK_SECONDS = 5.0
+"""The same for one that hooks check: those of a group run at the same time, and of two groups one
+after the other, which takes longer than to decide on the few of a group."""
 _MANY = 64
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
@@ -178,9 +181,8 @@ def work(
             world.desk.take(claim)
             continue
         same = claim.source.sha256 in sources
-        slow = many or any(before.follows for before in group)
-        long = max(_FOLLOW_SECONDS if slow else _GROUP_SECONDS, world.branches.seconds)
-        if same or len(group) >= most or (group and monotonic() - began > long):
+        late = group and monotonic() - began > _gathered(group, many, world)
+        if same or len(group) >= most or late:
             settle()
         if world.ask and choice is None:
             settle()
@@ -195,6 +197,13 @@ def work(
         sources.add(claim.source.sha256)
     settle()
     return ended
+
+
+def _gathered(group: Sequence[Decision], many: bool, world: World) -> float:
+    """For how many seconds the group is gathered."""
+    slow = many or any(before.follows for before in group)
+    checked = _CHECK_SECONDS if world.hooks.parallel else 0.0
+    return max(_FOLLOW_SECONDS if slow else _GROUP_SECONDS, checked, world.branches.seconds)
 
 
 _unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()

@@ -603,19 +603,34 @@ def test_many_in_the_same_files_land_or_not_each_for_itself(repo: Path, fixes: b
     assert {report["tree"] for report in told if report["tree"]} <= set(landed)
 
 
+SLOWLY = """
+import sys, time
+from patchq.cli import main
+from patchq.land import worker
+process = worker.process
+def slowly(*words):
+    time.sleep(0.3)
+    return process(*words)
+worker.process = slowly
+sys.exit(main(["run"]))
+"""
+
+
 @pytest.mark.parametrize("mode", ["review", "auto"])
 def test_candidates_are_checked_at_the_same_time(
     repo: Path, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each hook waits until the other one runs."""
+    """Each hook waits until the other one runs, however long it took to decide on the batches."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one processor")
     monkeypatch.setenv(NO_JAIL, "1")
     both = f"test -e {tmp_path}/r -a -e {tmp_path}/s"
     meet = f"touch {tmp_path}/$PATCHQ_BATCH; until {both}; do sleep .05; done"
     configure(repo, hook(meet, timeout_seconds=WAIT_SECONDS), mode=mode)
-    told = settle(repo, r=EDIT, s=block("b.txt", "b\n", "B\n"))
-    assert [report["hooks"][0]["exit"] for report in told] == [0, 0]
+    drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
+    subprocess.run([sys.executable, "-c", SLOWLY], cwd=repo, check=True)
+    told = [report(repo / ".patchq", id) for id in ("r", "s")]
+    assert [one["hooks"][0]["exit"] for one in told] == [0, 0]
 
 
 # ---------------------------------------------------------------- those that are told
