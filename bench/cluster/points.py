@@ -130,6 +130,15 @@ class Trials:
             self.fleet.lay(None)
         row.times += 1
 
+    def judge(self) -> None:
+        """Give each row what is wrong with its responses by now."""
+        wrong = judge(self.fleet, self.sent)
+        for row in self.rows.values():
+            row.wrong = [one for one in wrong if row.ids.intersection(one.of)]
+        known = {id for row in self.rows.values() for id in row.ids}
+        if others := [str(one) for one in wrong if not known.intersection(one.of)]:
+            raise BenchError("of no response of these trials: " + "; ".join(others))
+
     def _state(self) -> str:
         """What everybody said last, and what the database has."""
         lines = [f"{name}: {self.fleet.log(name)}" for name in self.fleet.gates]
@@ -304,7 +313,7 @@ class Trials:
         for one in (trap, other):
             self.meet(one)
             self.fleet.kill(one.who)
-            one.go(self.dice.random() < 0.5)
+            one.go(passes=False)
         self.verdicts(some)
         for one in (trap, other):
             self.start(one.who)
@@ -345,7 +354,7 @@ def points(ground: ClusterGround, times: int, seed: int, only: str = "") -> list
     """Each fault at each point so many times; `only` is a pattern of rows, `POINT, FAULT`."""
     if ground.server is None:
         raise BenchError("--points kills its database, so it takes no other")
-    rows = []
+    rows: list[Row] = []
     for number, (named, trials) in enumerate(_plan(times)):
         wanted = [one for one in trials if re.search(only, f"{one[0]}, {one[1]}")]
         if not wanted:
@@ -366,8 +375,12 @@ def points(ground: ClusterGround, times: int, seed: int, only: str = "") -> list
             for point, fault, trial in wanted:
                 for _ in range(times):
                     found.run(point, fault, trial)
+                found.judge()
                 say(found.rows[point, fault].line())
-            rows += _judged(found)
+            found.stand()
+            fleet.stop(sorted(fleet.running))
+            found.judge()
+            rows += found.rows.values()
     return rows
 
 
@@ -400,18 +413,3 @@ def _at_two(deed: Callable[[Trials, Point, Point, list[Sent]], None]) -> Trial:
 def _two(dice: random.Random) -> tuple[Point, Point]:
     first = dice.choice(list(_LATER))
     return _BY_NAME[first], _BY_NAME[dice.choice(_LATER[first])]
-
-
-def _judged(found: Trials) -> list[Row]:
-    """The rows, once what was stopped has had its time, too."""
-    found.stand()
-    found.fleet.stop(sorted(found.fleet.running))
-    for one in judge(found.fleet, found.sent):
-        say(str(one))
-        for row in found.rows.values():
-            if row.ids.intersection(one.of):
-                row.wrong.append(one)
-                break
-        else:
-            raise BenchError(f"of no response of these trials: {one}")
-    return list(found.rows.values())
