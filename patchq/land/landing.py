@@ -61,7 +61,8 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
     if not decisions:
         return Landed()
     written = list(map(publication, decisions))
-    left = [one.decision for one in written if _intended(one, world)]
+    with world.queue.together():
+        left = [one.decision for one in written if _intended(one, world)]
     if len(left) < len(written):
         tips.forget()
         return Landed(again=left)

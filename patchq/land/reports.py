@@ -26,6 +26,7 @@ from patchq.model.report import (
     CHANGES,
     LANDED,
     PENDING_CONFLICT,
+    REPLACING,
     WAITING,
     CommittedReport,
     Report,
@@ -106,6 +107,13 @@ def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
     others = [run for run in report["hooks"] if (run["id"], run["stage"]) not in newest]
     hooks = [*others, *secrecy.without(document.hook_runs(newest.values()))]
     return document.with_state(report, report["state"], branch=report["branch"], hooks=hooks)
+
+
+def may_supersede(decision: Decision) -> bool:
+    """Whether the batch may take the place of another one, as far as it says itself."""
+    header = decision.header
+    says = header.retries or (header.id and header.agent)
+    return decision.state in REPLACING and bool(says)
 
 
 def supersede(new: str, header: Header, world: World) -> None:

@@ -24,7 +24,7 @@ from patchq.git.repository import Repository
 from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
 from patchq.model.errors import CRASHED, CannotFollow, CannotSign, ObjectDamaged, Unreachable
-from patchq.model.report import COMMITTED, REPLACING, CommittedReport, Report, has_commit
+from patchq.model.report import COMMITTED, CommittedReport, Report, has_commit
 from patchq.model.values import Envelope
 from patchq.pipeline import traces
 from patchq.pipeline.ground import flush
@@ -249,7 +249,7 @@ def _settle(
     landed = landing.land(_complete(checked.kept, world), world, tips)
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
-    ended = sum(_publish(written, world, tell) for written in landed.done)
+    ended = sum(_publish(run, world, tell) for run in _runs(landed.done))
     world.queue.tell()
     collisions.spread(landed.done, world)
     lost = landed.again
@@ -290,18 +290,34 @@ def _decided_again(
         yield group
 
 
-def _publish(written: Publication, world: World, tell: Tell) -> bool:
-    """Whether the claim ended."""
-    decision, report = written.decision, written.report
-    if decision.state in REPLACING:
-        reports.supersede(decision.id, decision.header, world)
-    landing.publish(written, world)
-    if decision.state != "held" or not decision.claim.held:
-        tell(report)
-        world.tell(report)
-    if decision.state == "rejected" and world.desk:
-        world.desk.refused(report)
-    return decision.state != "held"
+def _runs(done: Sequence[Publication]) -> Iterator[list[Publication]]:
+    """The verdicts, in their order, as far as they can be published together: one that may replace
+    another batch begins anew, since it has to find that one's report."""
+    run: list[Publication] = []
+    for written in done:
+        if run and reports.may_supersede(written.decision):
+            yield run
+            run = []
+        run.append(written)
+    if run:
+        yield run
+
+
+def _publish(run: Sequence[Publication], world: World, tell: Tell) -> int:
+    """How many of the claims ended."""
+    first = run[0].decision
+    if reports.may_supersede(first):
+        reports.supersede(first.id, first.header, world)
+    with world.queue.together():
+        for written in run:
+            landing.publish(written, world)
+    for decision, report in ((written.decision, written.report) for written in run):
+        if decision.state != "held" or not decision.claim.held:
+            tell(report)
+            world.tell(report)
+        if decision.state == "rejected" and world.desk:
+            world.desk.refused(report)
+    return sum(written.decision.state != "held" for written in run)
 
 
 def _given_up(decision: Decision) -> Decision:

@@ -12,6 +12,7 @@ one, so that the owner can find out whether the ref moved and publish exactly th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -94,6 +95,10 @@ class QueueEngine(Protocol):
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """The request's claim with what came of it, durably: a crash does not ask twice.  `data`
         are the response, or the request itself where there is none."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is intended and published inside may be recorded all at once, at the end of the
+        block; what it raises then concerns one of them.  Nothing is asked for inside."""
 
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
         """Record the verdict that will be published once its ref has moved.

@@ -262,6 +262,9 @@ class DirectoryQueue:
         self._known(claim).more = True
         return claim.answered(data, generation)
 
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     @disk_faults
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
         self._end(claim, report["id"])

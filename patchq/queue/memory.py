@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,9 @@ class MemoryQueue:
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         self.store.active[claim.token] = answered = claim.answered(data, generation)
         return answered
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
         self._end(claim, report["id"])

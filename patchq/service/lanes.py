@@ -65,14 +65,16 @@ def serve_lanes(
     control.ring, control.cut_short = queue.ring, world.stop.set
     desk = RequestDesk(world, queue.ring)
     world = replace(world, desk=desk, pulse=partial(control.pulse, world, alive))
-    rest, looked, begun = _FIRST_REST, 0.0, False
+    rest, looked, searched, begun = _FIRST_REST, 0.0, 0.0, False
     prunes = monotonic() + _FIRST_PRUNE_SECONDS
     tidying, packs = Tidying(world.repo), Combining(world.repo)
     try:
         while not control.stop:
             alive()
             try:
-                if not begun or queue.orphaned():
+                if due := monotonic() - searched >= poll_seconds:
+                    searched = monotonic()
+                if not begun or (due and queue.orphaned()):
                     worker.start(world, tell, patience=0.0 if begun else 5.0)
                     begun = True
                 if packs.turn():

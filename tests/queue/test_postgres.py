@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 
 import psycopg
@@ -113,17 +114,113 @@ def test_a_lane_in_which_nothing_is_left_is_free_while_its_owner_waits(again: Op
 
 
 def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) -> None:
-    feeder, worker = again(), again()
-    worker.wait(60)  # the first one only begins to listen
+    feeder, worker, other = again(), again(), again(lanes=["b"])
+    for queue in (worker, other):
+        queue.wait(60)  # the first one only begins to listen
     feeder.submit(b"a 1", "x.md")
-    worker.wait(60)
+    assert worker.wait(60)
     [claim] = worker.claim(1)
-    feeder.wait(60)
+    feeder.submit(b"b 1", "x.md")
+    [held] = other.claim(1)
+    other.hold(held, report(held, other.reserve(held, "held"), "held"), "")
+    while other.wait(0):
+        pass
     finish(worker, claim)
-    feeder.wait(60)
+    assert other.wait(60), "what it holds may have waited for that"
     threading.Timer(0.05, worker.ring).start()
-    worker.wait(60)
-    worker.wait(60)
+    while worker.wait(60):
+        pass
+
+
+def test_who_can_do_nothing_about_it_sleeps_on(again: Open) -> None:
+    feeder, worker, idle, elsewhere = again(), again(), again(), again(lanes=["b"])
+    feeder.submit(b"a 1", "x.md")
+    [claim] = worker.claim(1)
+    for queue in (idle, elsewhere):
+        queue.wait(60)
+    feeder.submit(b"a 2", "x.md")
+    assert idle.wait(60)
+    assert idle.claim(9) == []
+    finish(worker, claim)
+    for queue in (idle, elsewhere):
+        threading.Timer(0.3, queue.ring).start()
+        assert not queue.wait(60)
+
+
+def test_verdicts_that_come_together_keep_their_order(again: Open) -> None:
+    worker, reader = again(), again()
+    for text in (b"a 1", b"b 1", b"a 2", b"a 3"):
+        worker.submit(text, "x.md")
+    claims = [*worker.claim(9), *worker.claim(9)]
+    ids = [worker.reserve(claim, f"r{number}") for number, claim in enumerate(claims)]
+    some = list(zip(claims, ids, strict=True))[::-1]
+    with worker.together():
+        for claim, id in some:
+            worker.intend(claim, report(claim, id), "")
+    with worker.together():
+        for claim, id in some:
+            worker.publish(claim, report(claim, id), "page\n")
+        assert list(reader.ids()) == []
+    assert list(reader.ids()) == ids[::-1]
+    assert [reader.by_source(claim.source.sha256) for claim in claims] == [[id] for id in ids]
+    assert worker.recover() == again().recover() == []
+
+
+@pytest.mark.parametrize("step", ["intend", "publish"])
+def test_of_verdicts_that_come_together_one_may_be_lost(again: Open, step: str) -> None:
+    zombie, other = again(name="zombie"), again()
+    for text in (b"a 1", b"a 2"):
+        zombie.submit(text, "x.md")
+    claims = zombie.claim(9)
+    ids = [zombie.reserve(claim, "fix") for claim in claims]
+    with psycopg.connect(zombie._database.conninfo, autocommit=True) as connection:
+        connection.execute(
+            "update responses set session = null where id = %s", (ids[0],)
+        )  # as who takes over drops what a frozen one had
+    together = ExitStack()
+    together.enter_context(zombie.together())
+    for claim, id in zip(claims, ids, strict=True):
+        getattr(zombie, step)(claim, report(claim, id), "")
+    with pytest.raises(LaneLost):
+        together.close()
+    assert other.load(ids[0]) is None
+    assert bool(other.load(ids[1])) == (step == "publish")
+
+
+def test_a_landing_is_few_statements(again: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, idle = again(), again()
+    for number in range(30):
+        worker.submit(b"a %d" % number, "x.md")
+    said: list[object] = []
+    execute = psycopg.Connection.execute
+
+    def counted(self: psycopg.Connection, *words: object, **more: object) -> object:
+        said.append(words[0])
+        return execute(self, *words, **more)  # type: ignore[call-overload]
+
+    worker.open()
+    idle.open()
+    monkeypatch.setattr(psycopg.Connection, "execute", counted)
+    claims = worker.claim(30)
+    assert len(said) == 3
+    told = [report(claim, worker.reserve(claim, "fix")) for claim in claims]
+    said.clear()
+    for step in (worker.intend, worker.publish):
+        with worker.together():
+            for claim, one in zip(claims, told, strict=True):
+                step(claim, one, "")
+    worker.sync()
+    assert len(said) == 3
+    worker.submit(b"a 30", "x.md")
+    [claim] = worker.claim(1)
+    worker.submit(b"a 31", "x.md")
+    said.clear()
+    assert idle.claim(9) == []
+    assert not idle.asked()
+    assert len(said) == 2, "a lane that somebody works on is no matter for others"
+    assert worker.reserve(claim, "other") == "other"
+    assert worker.by_source(claim.source.sha256) == []
+    assert len(said) == 3
 
 
 def test_a_lane_that_was_left_with_claims_is_not_claimed_before_they_are_recovered(

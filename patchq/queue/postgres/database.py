@@ -169,6 +169,14 @@ class Database:
     def column(self, query: LiteralString, *values: object, **named: object) -> list[Any]:
         return [row[0] for row in self.all(query, *values, **named)]
 
+    def flush(self) -> None:
+        """Wait until everything that was committed before is on the server's disk, whoever did it:
+        a transaction that waits for that, with something to write."""
+        self.run(
+            "select set_config('synchronous_commit', 'on', true),"
+            " pg_logical_emit_message(true, 'patchq', '')"
+        )
+
     def hear(self, seconds: float) -> None:
         """Wait until something is told that this connection listens to."""
         with self.faults():

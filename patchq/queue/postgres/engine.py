@@ -15,9 +15,7 @@ waits: so busy lanes spread over the workers by themselves.
 from __future__ import annotations
 
 import os
-import select
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -27,32 +25,30 @@ from typing import Any
 from psycopg.rows import TupleRow
 
 from patchq.git import files
-from patchq.model.errors import Busy, Fault, LaneLost, QueueLocked
+from patchq.model.errors import Fault, QueueLocked
 from patchq.model.report import Report
 from patchq.model.values import Generation, Problem
 from patchq.queue import Claim, spool
 from patchq.queue.claims import claim_of
 from patchq.queue.inbox import Snapshot, free_names, too_large
+from patchq.queue.postgres import errands, verdicts
 from patchq.queue.postgres.archive import Archive
 from patchq.queue.postgres.database import Database
 from patchq.queue.postgres.lanes import Beat, Lanes, drop_claims
+from patchq.queue.postgres.verdicts import MINE_TO_END, RowVerdict, Together, number_of
+from patchq.queue.postgres.waking import Waking
 from patchq.queue.register import numbered
 
-CHANNEL = "patchq"
 _COLUMNS = "number, name, data, size, id, intended, state, extract(epoch from held_since)::float8"
 _CAME = "(extract(epoch from came) * 1000000)::bigint as came"
 _MORE = f"answer, choice, deaths, problem, {_CAME}"
-_MINE_TO_END = """
-    state in ('claimed', 'ending') and session = %(me)s
-    or state = 'held' and (session is null or session = %(me)s or not alive(session))
-"""
-"""Which rows this session may give a verdict: what it has in hand, and what is held and nobody
-alive means to end."""
 _KNOWN = """
     insert into sources (sha256, id) select %(sha256)s, id from done
     where %(size)s > 0 on conflict do nothing
 """
 _NAMES = 64
+_COMES = ("came", "asked")
+"""What is told of a lane that there is work in."""
 
 
 class PostgresQueue(Archive):
@@ -86,9 +82,9 @@ class PostgresQueue(Archive):
         self._pinned: set[str] = set()
         self._own: set[int] = set()
         self._session: int | None = None
-        self._listens: int | None = None
-        self._news: deque[str] = deque()
-        self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._waking = Waking(self._database)
+        self._together: Together | None = None
+        self._made_from: tuple[str, Sequence[str]] | None = None
         self._ahead: float | None = None
         self._feeder: str | None = None
 
@@ -157,10 +153,7 @@ class PostgresQueue(Archive):
                 self._database.run("select pg_advisory_unlock_all()")
         self._database.close()
         self._own.clear()
-        for fd in (self._rung, self._bell):
-            with suppress(OSError):
-                os.close(fd)
-        self._rung = self._bell = -1
+        self._waking.close()
 
     def recover(self) -> list[Claim]:
         me = self._me()
@@ -197,7 +190,10 @@ class PostgresQueue(Archive):
         if limit <= 0:
             return []
         me = self._me()
-        self._take_one_more()
+        self._lanes.take_one_more()
+        lanes = self._lanes.own
+        if not lanes:
+            return []
         rows = self._database.all(
             f"""
             with taken as (
@@ -211,61 +207,17 @@ class PostgresQueue(Archive):
             ) select * from taken order by number
             """,
             me=me,
-            lanes=self._lanes.own,
+            lanes=lanes,
             limit=limit,
         )
         self._own.update(row[0] for row in rows)
         return list(map(self._claim, rows))
 
-    def _take_one_more(self) -> None:
-        waiting = self._database.column(
-            """
-            select l.name from lanes l, lateral (
-                (select came from responses
-                where lane = l.name and state = 'waiting' order by number limit 1)
-                union all
-                (select asked from errands
-                where lane = l.name and answer is null order by number limit 1)
-            ) first (since)
-            where not exists (
-                select from (
-                    select distinct session from responses
-                    where lane = l.name and state in ('claimed', 'ending')
-                      and session is distinct from %s
-                    offset 0
-                ) others where gone(session, %s)
-            )
-            order by first.since
-            """,
-            self._session,
-            self._takeover,
-        )
-        for lane in self._lanes.wanted(dict.fromkeys(waiting)):
-            if self._lanes.take(lane):
-                return
-
     def orphaned(self) -> bool:
         """Whether somebody left claims that this process may recover, or held ones alone in a lane
         that nobody looks at any more."""
-        me = self._me()
-        lanes = self._database.column(
-            """
-            select lane from (
-                select distinct lane, session from responses
-                where state in ('claimed', 'ending') and session is distinct from %s
-                offset 0
-            ) others where gone(session, %s)
-            union
-            select l.name from lanes l
-            where exists (select from responses where lane = l.name and state = 'held')
-              and (holder(lane_key(l.name)) is null or gone(l.session, %s))
-            """,
-            me,
-            self._takeover,
-            self._takeover,
-        )
-        own = self._lanes.own
-        return any(lane in own for lane in lanes) or bool(self._lanes.wanted(lanes))
+        self._me()
+        return self._lanes.orphaned()
 
     def serves(self, claim: Claim) -> bool:
         """Whether this process decides on it once it is held."""
@@ -274,36 +226,13 @@ class PostgresQueue(Archive):
     def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]:
         """What people want done in the lanes that this process owns; what it takes it answers.
         Each with whether somebody has begun it before."""
-        me = self._me()
-        rows = self._database.all(
-            """
-            with free as (
-                select number, session is not null as again from errands
-                where lane = any(%(lanes)s) and answer is null
-                  and session is distinct from %(me)s and not coalesce(alive(session), false)
-            ), taken as (
-                update errands d set session = %(me)s from free where d.number = free.number
-                returning d.number, d.words, free.again
-            ) select number, words, again from taken order by number
-            """,
-            me=me,
-            lanes=self._lanes.own,
-        )
-        return [(number, spool.decode(words) or {}, again) for number, words, again in rows]
+        me, lanes = self._me(), self._lanes.own
+        return errands.asked(self._database, me, lanes) if lanes else []
 
     def done(self, number: int, answer: Mapping[str, Any]) -> None:
         """Tell who asked what came of it, once that is durable."""
         self.sync()
-        self._database.run(
-            """
-            with done as (
-                update errands set answer = %s where number = %s and session = %s returning lane
-            ) select pg_notify('patchq', 'answer ' || lane) from done
-            """,
-            spool.encode(answer),
-            number,
-            self._me(),
-        )
+        errands.answer(self._database, self._me(), number, answer)
 
     @contextmanager
     def acting_for(self, feeder: str | None) -> Iterator[None]:
@@ -323,39 +252,18 @@ class PostgresQueue(Archive):
     def wait(self, seconds: float) -> bool:
         """Wait until something may have changed, or `ring` is called, for so long at most; lanes in
         which nothing is left are free for others meanwhile.  Whether something was told."""
-        me = self._me()
-        self._leave_idle()
-        connection = self._database.connection
-        if self._listens != me:
-            self._database.run(f"listen {CHANNEL}")
-            connection.add_notify_handler(lambda notify: self._news.append(notify.payload))
-            self._listens = me
-            return True
-        if not self._news:
-            select.select([connection.fileno(), self._rung], [], [], max(0.0, seconds))
-        with suppress(BlockingIOError):
-            os.read(self._rung, 4096)
-        self._database.run("select")  # takes in what was sent, and finds out who is gone
-        told = bool(self._news)
-        self._news.clear()
-        return told
+        self._me()
+        self._lanes.leave_idle(kept=self._pinned)
+        return self._waking.wait(seconds, self._concerns)
+
+    def _concerns(self, word: str, lane: str) -> bool:
+        """What comes into a lane that it may own; and what is decided, which may be what something
+        waits for that it holds."""
+        return self._lanes.wants(lane) if word in _COMES else bool(self._lanes.own)
 
     def ring(self) -> None:
         """End a wait; from any thread, and from handlers of signals."""
-        with suppress(BlockingIOError, OSError):
-            os.write(self._bell, b".")
-
-    def _leave_idle(self) -> None:
-        own = [lane for lane in self._lanes.own if lane not in self._pinned]
-        if own:
-            self._lanes.leave(
-                self._database.column(
-                    "select lane from unnest(%s::text[]) lane where not exists (select"
-                    " from responses r where r.lane = lane.lane"
-                    " and state in ('claimed', 'held', 'ending'))",
-                    own,
-                )
-            )
+        self._waking.ring()
 
     def clock(self) -> float:
         """Seconds since the epoch by the database's clock."""
@@ -374,35 +282,46 @@ class PostgresQueue(Archive):
     # A claim's life.
 
     def reserve(self, claim: Claim, wanted: str) -> str:
-        number = _number(claim)
-        row = self._database.one("select id from responses where number = %s", number)
-        if row and row[0]:
-            return str(row[0])
         names = (numbered(wanted, n) for n in count(1))
         free = (id for id in names if not id.endswith(".report") and not self._is_known(id))
         most = 1
         while True:
             some = [next(free) for _ in range(most)]
-            known = set(self._database.column("select id from ids where id = any(%s)", some))
+            known = set[str]()
+            if most > 1:
+                known.update(self._database.column("select id from ids where id = any(%s)", some))
             for id in some:
-                if id not in known and self._reserved(number, id):
-                    return id
+                if id not in known and (given := self._reserved(claim, id)):
+                    return given
             most = _NAMES
 
-    def _reserved(self, number: int, id: str) -> bool:
-        return bool(
-            self._database.one(
-                """
-                with new as (
-                    insert into ids (id, number) values (%(id)s, %(number)s)
-                    on conflict do nothing returning id
-                ) update responses set id = new.id from new where responses.number = %(number)s
-                returning responses.id
-                """,
-                id=id,
-                number=number,
-            )
+    def _reserved(self, claim: Claim, id: str) -> str | None:
+        """The claim's id: the one that it has, or this one, if nobody has that.  What it was made
+        from before is asked for next, and comes along."""
+        digest = claim.source.sha256
+        row = self._database.one(
+            """
+            with mine as (
+                select id from responses where number = %(number)s and id is not null
+            ), new as (
+                insert into ids (id, number) select %(id)s, %(number)s
+                where not exists (select from mine) on conflict do nothing returning id
+            ), given as (
+                update responses set id = new.id from new where responses.number = %(number)s
+            ) select coalesce((select id from mine), (select id from new)),
+                array(select id from sources where sha256 = %(digest)s order by place)
+            """,
+            number=number_of(claim),
+            id=id,
+            digest=digest,
         )
+        assert row
+        self._made_from = (digest, row[1])
+        return None if row[0] is None else str(row[0])
+
+    def by_source(self, sha256: str) -> Sequence[str]:
+        known, self._made_from = self._made_from, None
+        return known[1] if known and known[0] == sha256 else super().by_source(sha256)
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         self._changed(
@@ -418,58 +337,57 @@ class PostgresQueue(Archive):
         self.sync()
         return claim.answered(data, generation)
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        self._together = Together()
+        try:
+            yield
+            self._record_together()
+        finally:
+            self._together = None
+
+    def _record_together(self) -> None:
+        some, me = self._together, self._me()
+        if some is not None:
+            self._together = Together()
+            verdicts.intend(self._database, me, some.intended)
+            verdicts.publish(self._database, me, some.true)
+            self._own.difference_update(number_of(verdict.claim) for verdict in some.true)
+
     def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
-        self._changed(
-            claim,
-            f"""
-            update responses set intended = %(report)s, id = %(id)s, session = %(me)s,
-                state = case state when 'held' then 'ending' else state end
-            where number = %(number)s and ({_MINE_TO_END}) returning number
-            """,
-            report=spool.encode(report),
-            id=report["id"],
-        )
+        self._check(claim)
+        verdict = RowVerdict(claim, report, markdown or "")
+        if self._together is not None and not claim.held:
+            self._together.intended.append(verdict)
+        else:
+            verdicts.intend(self._database, self._me(), [verdict])
 
     def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
         pass  # `publish` does it: the order is that of the transactions
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
-        self._changed(
-            claim,
-            f"""
-            with done as (
-                update responses set state = 'ended', session = null, intended = null,
-                    report = %(report)s, page = %(page)s, id = %(id)s, held_since = null,
-                    ended = clock_timestamp(), verdict = nextval('verdicts'),
-                    change = nextval('changes')
-                where number = %(number)s and ({_MINE_TO_END})
-                returning number, id, verdict, lane
-            ), known as (
-                insert into ids (id, number, verdict) select id, number, verdict from done
-                on conflict (id) do update set verdict = excluded.verdict
-            ), noted as ({_KNOWN}) select number, pg_notify('patchq', 'verdict ' || lane) from done
-            """,
-            report=spool.encode(report),
-            page=markdown.encode("utf-8", "replace"),
-            id=report["id"],
-            sha256=claim.source.sha256,
-            size=len(claim.data),
-        )
-        self._own.discard(_number(claim))
+        self._check(claim)
+        verdict = RowVerdict(claim, report, markdown)
+        if self._together is not None:
+            self._together.true.append(verdict)
+        else:
+            verdicts.publish(self._database, self._me(), [verdict])
+            self._own.discard(number_of(claim))
 
     def tell(self) -> None:
         pass  # each verdict was told of when it was published
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+        self._record_together()
         self._changed(
             claim,
             f"""
             with done as (
-                update responses set state = 'held', intended = null, report = %(report)s,
+                update responses r set state = 'held', intended = null, report = %(report)s,
                     page = %(page)s, id = %(id)s, change = nextval('changes'), deaths = 0,
                     session = case when adopted then session end,
                     held_since = coalesce(held_since, clock_timestamp())
-                where number = %(number)s and ({_MINE_TO_END})
+                where number = %(number)s and ({MINE_TO_END})
                 returning number, id, lane
             ), noted as ({_KNOWN}) select number, pg_notify('patchq', 'held ' || lane) from done
             """,
@@ -519,9 +437,7 @@ class PostgresQueue(Archive):
         """See `QueueEngine.sync`: one commit that waits for the disk, with something to flush."""
         if places:
             files.barrier(*places)
-        with self._database.transaction():
-            self._database.run("set local synchronous_commit = on")
-            self._database.run("select pg_logical_emit_message(true, 'patchq', '')")
+        self._database.flush()
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         lane, size = self._lane_of(data, name), len(data)
@@ -582,34 +498,23 @@ class PostgresQueue(Archive):
         )
 
     def _lane(self, claim: Claim) -> str | None:
-        row = self._database.one("select lane from responses where number = %s", _number(claim))
+        row = self._database.one("select lane from responses where number = %s", number_of(claim))
         return row[0] if row else None
 
     def _changed(self, claim: Claim, statement: Any, **values: object) -> None:
         """Change the claim's row; raises where it is not this process's (any more)."""
+        self._check(claim)
+        changed = self._database.column(statement, number=number_of(claim), me=self._me(), **values)
+        verdicts.check([claim], changed)
+
+    def _check(self, claim: Claim) -> None:
+        """Raise where the session has ended in which the claim was taken."""
+        self._made_from = None
         if self._database.lost and self._session is not None and not claim.held:
-            raise _lost(claim)
-        row = self._database.one(statement, number=_number(claim), me=self._me(), **values)
-        if row is not None:
-            return
-        if claim.held:
-            raise Busy(f"another process gives {claim.id} its verdict", f"patchq show {claim.id}")
-        raise _lost(claim)
-
-
-def _lost(claim: Claim) -> LaneLost:
-    return LaneLost(
-        f"the response {claim.source.name!r} is not in hand any more: the connection was lost, or "
-        "another worker took it over",
-        "nothing to do: whoever has it gives it its verdict",
-    )
+            raise verdicts.lost(claim)
 
 
 def _token(number: int, came: int) -> str:
     """As in a directory it begins with when the response came: here in microseconds since the
     epoch by the database's clock."""
     return f"{came * 1000:016x}-{number:x}"
-
-
-def _number(claim: Claim) -> int:
-    return int(claim.token.rpartition("-")[2], 16)

@@ -10,8 +10,9 @@ since the worker that wrote it may not have waited for that.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from patchq.model.report import Report
 from patchq.model.values import Problem
@@ -20,6 +21,7 @@ from patchq.queue.postgres.database import Database
 
 _MOST = 256
 _IDS = 1000
+_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +44,40 @@ class Entries:
 
     def enter(self, claims: Iterable[tuple[Claim, str]]) -> None:
         """Enter the claims, each with its lane, durably; those that are there stay as they are."""
-        with self._database.transaction():
-            self._database.run("set local synchronous_commit = on")
-            for claim, lane in claims:
-                self._database.run(
-                    "insert into lanes (name) values (%s) on conflict do nothing", lane
-                )
-                self._database.run(
-                    """
-                    with new as (
-                        insert into responses
-                            (lane, name, data, size, choice, problem, id, feeder, token)
-                        values (%s, %s, %s, %s, %s, %s, %s, %s, %s)
-                        on conflict (feeder, token) do nothing returning lane
-                    ) select pg_notify('patchq', 'came ' || lane) from new
-                    """,
-                    lane,
-                    os.fsencode(claim.source.name),
-                    claim.data,
-                    claim.source.size,
-                    None if claim.choice is None else spool.encode(claim.choice),
-                    None if claim.problem is None else spool.encode(_said(claim.problem)),
-                    claim.id,
-                    self._feeder,
-                    claim.token,
-                )
+        for some in _portions(claims):
+            self._database.run(
+                """
+                with flushed as materialized (
+                    select set_config('synchronous_commit', 'on', true) as value
+                ), v as materialized (
+                    select * from unnest(
+                        %(lanes)b::text[], %(names)b::bytea[], %(data)b::bytea[],
+                        %(sizes)b::bigint[], %(choices)b::bytea[], %(problems)b::bytea[],
+                        %(ids)b::text[], %(tokens)b::text[]
+                    ) with ordinality
+                        u (lane, name, data, size, choice, problem, id, token, place)
+                ), known as (
+                    insert into lanes (name) select distinct lane from v on conflict do nothing
+                ), new as (
+                    insert into responses
+                        (lane, name, data, size, choice, problem, id, feeder, token)
+                    select lane, name, data, size, choice, problem, id, %(feeder)s, token
+                    from v order by place on conflict (feeder, token) do nothing returning lane
+                ), told as (
+                    select pg_notify('patchq', 'came ' || lane)
+                    from (select distinct lane from new) lanes
+                ) select value, (select count(*) from told) from flushed
+                """,
+                lanes=[lane for _, lane in some],
+                names=[os.fsencode(claim.source.name) for claim, _ in some],
+                data=[claim.data for claim, _ in some],
+                sizes=[claim.source.size for claim, _ in some],
+                choices=[_coded(claim.choice) for claim, _ in some],
+                problems=[_coded(_said(claim.problem)) for claim, _ in some],
+                ids=[claim.id for claim, _ in some],
+                tokens=[claim.token for claim, _ in some],
+                feeder=self._feeder,
+            )
 
     def know(self, ids: Sequence[str]) -> None:
         """Have these ids never given again: the feeder's queue gave them itself once."""
@@ -91,9 +102,7 @@ class Entries:
             _MOST,
         )
         if rows:
-            with self._database.transaction():
-                self._database.run("set local synchronous_commit = on")
-                self._database.run("select pg_logical_emit_message(true, 'patchq', '')")
+            self._database.flush()
         changes = []
         for number, token, report, page, change in rows:
             told = spool.report(report)
@@ -124,6 +133,26 @@ class Entries:
         self._database.close()
 
 
-def _said(problem: Problem) -> dict[str, str | None]:
+def _portions(claims: Iterable[tuple[Claim, str]]) -> Iterator[list[tuple[Claim, str]]]:
+    """As many at once as one statement carries well."""
+    some: list[tuple[Claim, str]] = []
+    size = 0
+    for claim, lane in claims:
+        if some and size + len(claim.data) > _BYTES:
+            yield some
+            some, size = [], 0
+        some.append((claim, lane))
+        size += len(claim.data)
+    if some:
+        yield some
+
+
+def _coded(words: Mapping[str, Any] | None) -> bytes | None:
+    return None if words is None else spool.encode(words)
+
+
+def _said(problem: Problem | None) -> dict[str, str | None] | None:
     """Of what keeps a file from being read there is no more to say."""
+    if problem is None:
+        return None
     return {"code": problem.code, "message": problem.message, "hint": problem.hint}

@@ -10,7 +10,7 @@ is nothing that it could still write.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from threading import Event, Thread
@@ -80,6 +80,88 @@ class Lanes:
         )
         return True
 
+    def take_one_more(self) -> None:
+        """Own the lane in which something waits the longest, of those that nobody owns, if there is
+        one.  One that somebody left with claims is recovered first."""
+        own = self.own
+        rows = self._database.all(
+            """
+            select l.name, exists (
+                select from sessions
+                where beat < clock_timestamp() - make_interval(secs => %(takeover)s) and alive(id)
+            ) from lanes l, lateral (
+                (select came from responses
+                where lane = l.name and state = 'waiting' order by number limit 1)
+                union all
+                (select asked from errands
+                where lane = l.name and answer is null order by number limit 1)
+            ) first (since)
+            where l.name <> all(%(own)s)
+            group by l.name order by min(first.since)
+            """,
+            own=own,
+            takeover=self._takeover,
+        )
+        lanes = [lane for lane, _ in rows if self.wants(lane)]
+        if lanes and any(frozen for _, frozen in rows):
+            for lane in lanes:
+                self._end_frozen(lane)
+        while lanes and (found := self._first_free(lanes)):
+            lane, left = found
+            self._session = self._database.session
+            self._own.add(lane)
+            if not left:
+                return
+            self.leave([lane])
+            lanes = lanes[lanes.index(lane) + 1 :]
+
+    def _first_free(self, lanes: Sequence[str]) -> tuple[str, bool] | None:
+        """The first lane of which the lock was to be had, and whether somebody left claims there.
+        The locks are tried one by one, as far as the limit needs."""
+        row = self._database.one(
+            """
+            with locked as materialized (
+                select name from unnest(%(lanes)s::text[]) name
+                where pg_try_advisory_lock(lane_key(name)) limit 1
+            ), behind as materialized (
+                select from (
+                    select distinct r.session from responses r, locked
+                    where r.lane = locked.name and r.state in ('claimed', 'ending')
+                      and r.session is distinct from %(me)s
+                    offset 0
+                ) others where gone(session, %(takeover)s)
+            ), noted as (
+                update lanes l set session = %(me)s, since = clock_timestamp() from locked
+                where l.name = locked.name and not exists (select from behind)
+            ) select name, exists (select from behind) from locked
+            """,
+            lanes=lanes,
+            me=self._database.session,
+            takeover=self._takeover,
+        )
+        return None if row is None else (row[0], row[1])
+
+    def orphaned(self) -> bool:
+        """Whether somebody left claims in a lane that this session may own, or held ones alone in
+        one that nobody looks at any more."""
+        lanes = self._database.column(
+            """
+            select lane from (
+                select distinct lane, session from responses
+                where state in ('claimed', 'ending') and session is distinct from %(me)s
+                offset 0
+            ) others where gone(session, %(takeover)s)
+            union
+            select l.name from lanes l
+            where exists (select from responses where lane = l.name and state = 'held')
+              and (holder(lane_key(l.name)) is null or gone(l.session, %(takeover)s))
+            """,
+            me=self._database.session,
+            takeover=self._takeover,
+        )
+        own = self.own
+        return any(lane in own for lane in lanes) or bool(self.wanted(lanes))
+
     def _locked(self, lane: str) -> bool:
         row = self._database.one("select pg_try_advisory_lock(lane_key(%s))", lane)
         return bool(row and row[0])
@@ -119,6 +201,24 @@ class Lanes:
         for lane in set(lanes).intersection(self.own):
             self._database.run("select pg_advisory_unlock(lane_key(%s))", lane)
             self._own.discard(lane)
+
+    def leave_idle(self, kept: Container[str]) -> None:
+        """Let others own those in which nothing is in hand, or held, but the `kept` ones."""
+        own = [lane for lane in self.own if lane not in kept]
+        if own:
+            self._own.difference_update(
+                self._database.column(
+                    """
+                    with idle as materialized (
+                        select lane from unnest(%s::text[]) lane where not exists (
+                            select from responses r
+                            where r.lane = lane.lane and state in ('claimed', 'held', 'ending')
+                        )
+                    ) select lane from idle where pg_advisory_unlock(lane_key(lane))
+                    """,
+                    own,
+                )
+            )
 
 
 class Beat:

@@ -1,4 +1,4 @@
-"""Hearing of what happens in the queue, on a connection and a thread of its own.
+"""Hearing of reports that change in the queue, on a connection and a thread of its own.
 
 What is heard is a hint: whoever is rung looks himself, and looks now and then anyway.  So a lost
 connection is made again after a pause, and nothing is told of it here.
@@ -16,10 +16,12 @@ from patchq.model.errors import Fault
 from patchq.queue.postgres.database import connect
 
 _PAUSE_SECONDS = 1.0
+_REPORTED = ("verdict", "held")
+"""What is told of a lane in which a report has changed."""
 
 
 class Listening:
-    """Calls `ring` when something is told; `close` ends it."""
+    """Calls `ring` when there may be a new report; `close` ends it."""
 
     def __init__(self, database: str, ring: Callable[[], None]) -> None:
         self._conninfo, self._ring = database, ring
@@ -33,7 +35,8 @@ class Listening:
                 connection.execute("listen patchq")
                 self._ring()
                 while not self._stop.is_set():
-                    if any(True for _ in connection.notifies(timeout=_PAUSE_SECONDS, stop_after=1)):
+                    told = connection.notifies(timeout=_PAUSE_SECONDS, stop_after=1)
+                    if any(news.payload.partition(" ")[0] in _REPORTED for news in list(told)):
                         self._ring()
             self._stop.wait(_PAUSE_SECONDS)
 
