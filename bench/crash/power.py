@@ -27,7 +27,7 @@ _MAKE = {
 """The command that makes it, its size in MiB, and the options to mount it with.  `noauto_da_alloc`:
 ext4 flushes nothing on a rename by itself."""
 SYSTEMS = tuple(_MAKE)
-_BUSY_SECONDS = 20.0
+_BUSY_SECONDS = 120.0
 _NEWNS = 0x20000
 
 

@@ -24,7 +24,7 @@ CALLS = (
     "copy_file_range",
 )  # fmt: skip
 _CALL = re.compile(r"(\w+)\(")
-_ATTACH_SECONDS = 20.0
+_ATTACH_SECONDS = 120.0
 _FULL = {
     "openat", "write", "pwrite64", "writev", "ftruncate", "link", "linkat", "rename", "renameat",
     "renameat2", "mkdir", "mkdirat", "sendfile", "copy_file_range",

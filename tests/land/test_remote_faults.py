@@ -103,7 +103,7 @@ def test_proposals_are_not_pushed_upon_what_never_landed(gate: Path) -> None:
         )
     run(gate)
     assert met.exists()
-    time.sleep(0.4)
+    until(lambda: not outliving(gate))
     push(gate, {"c.txt": "person\n"})
     run(gate)
     judge(gate, ("x",))

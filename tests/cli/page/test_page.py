@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.cli.page.people import Person, commit_of, edits
-from tests.helpers.command import drop, patchq
+from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
 
 
@@ -130,16 +130,26 @@ def test_what_is_held_can_be_discarded(person: Person, repo: Path) -> None:
 
 
 def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> None:
+    def by_day() -> tuple[list[str], int]:
+        rows = patchq("--json", "stats", "--by", "day", cwd=repo).json()["rows"]
+        return [row["day"] for row in rows], sum(row["events"].get("accepted", 0) for row in rows)
+
+    _, before = by_day()
+    texts = {id: block(f"{id}.txt", "", f"{id}\n") for id in ("one-day", "next-day", "no-day")}
+    drop(repo / ".patchq", {f"{id}.md": f"---\nagent: ann\n---\n{texts[id]}" for id in texts})
+    patchq("run", cwd=repo)
+    for verb, id in zip(("accept", "accept", "discard"), texts, strict=True):
+        patchq(verb, id, cwd=repo)
     rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
-    (ours,) = (row for row in rows if row["name"] == "writer-1")
+    (ours,) = (row for row in rows if row["name"] == "ann")
     assert ours["decisions"] == {"accepted": 2, "discarded": 1}
-    days = patchq("--json", "stats", "--by", "day", cwd=repo).json()["rows"]
-    assert sum(day["events"].get("accepted", 0) for day in days) == 2
+    days, after = by_day()
+    assert after - before == 2
     told = patchq("stats", "--by", "day", cwd=repo).out
-    assert [line[:10] for line in told.splitlines()] == [day["day"] for day in days]
+    assert [line[:10] for line in told.splitlines()] == days
     page = person.look("/statistics")
     assert "accepted 2" in page
-    assert all(f'<th scope="row">{day["day"]}</th>' in page for day in days)
+    assert all(f'<th scope="row">{day}</th>' in page for day in days)
 
 
 def test_a_change_is_told(person: Person, repo: Path) -> None:
