@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from patchq.cli import arguments, check, confirm, opening, output
+from patchq.cli import arguments, check, confirm, handover, opening, output
 from patchq.land import worker
 from patchq.model.report import Report
 from patchq.review import restack
@@ -15,7 +15,6 @@ ARGUMENTS = (arguments.RESPONSE,)
 
 def run(args: Namespace) -> int:
     world = opening.open_world(args)
-    world.check_that_it_decides()
     data, name = arguments.read_response(args.file)
     choice = None
     if args.file != "-" and confirm.possible(args, world.config):
@@ -23,12 +22,15 @@ def run(args: Namespace) -> int:
             choice = confirm.Asker(world)(check.unread(world, data, name))
         except confirm.Quit:
             return 130
+    verdicts = output.Verdicts(args)
+    if "cluster" in world.config.given:
+        verdicts(handover.decided(world, data, name, choice))
+        return verdicts.exit_code
     reports: list[Report] = []
     claim = world.queue.adopt(data, name, choice.to_json() if choice else None)
     claim = replace(claim, problem=check.oversize(world, data))
     worker.work([claim], world, reports.append, choice)
     restack.settle(world)
-    verdicts = output.Verdicts(args)
     for report in reports:
         verdicts(report)
     return verdicts.exit_code

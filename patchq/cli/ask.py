@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from patchq.cli import arguments, opening, output, prompt
+from patchq.cli import arguments, handover, opening, output, prompt
 from patchq.land import worker
 from patchq.llm import request
 from patchq.model.names import REQUEST, batch_id
@@ -23,12 +23,15 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict."""
+    """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict.  In a
+    cluster a worker asks, and the first verdict is what is waited for."""
     world = opening.open_world(args)
-    world.check_that_it_decides()
     question = request.write(prompt.question(args, world.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)
+    if "cluster" in world.config.given:
+        verdicts(handover.decided(world, question, name + REQUEST))
+        return verdicts.exit_code
     desk = RequestDesk(world)
     world = replace(world, desk=desk)
     args.opened.callback(desk.close)

@@ -12,7 +12,7 @@ from patchq.review import errands
 from patchq.review.decide import Decided
 from patchq.review.errands import Errand
 
-_FOLLOWS_SECONDS = 2.0
+_FOLLOWS_SECONDS = 10.0
 """How long the feeder here, if one runs, is waited for."""
 
 

@@ -1,4 +1,4 @@
-"""`patchq watch` where there is a cluster: this machine's inbox feeds the shared queue."""
+"""`patchq watch` and `run` where there is a cluster: the inbox here feeds the shared queue."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import uuid
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from patchq.cli.cluster import database_of, target_of
+from patchq.cli.cluster import SOON_SECONDS, database_of, target_of
 from patchq.cli.session import Session
+from patchq.config.schema import Config
 from patchq.git import files
 from patchq.model.errors import Fault
-from patchq.service.feed import feed
+from patchq.service.feed import feed, feed_once
+
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.queue.postgres.entries import Entries
 
 FEEDER = "feeder"
 
 
-def feed_cluster(args: Namespace, session: Session) -> None:
-    """Feed until the session is told to stop; a database that is away is waited for."""
-    world = session.world
-    target_of(world.config)
-    database = database_of(world.config)
-    from patchq.queue.postgres.entries import Entries
+def feed_cluster(args: Namespace, session: Session, reload: Callable[[], Config]) -> None:
+    """Feed until the session is told to stop; a database that is away is waited for, and `reload`
+    reads the configuration anew."""
+    database, entries = _entries(args, session)
     from patchq.queue.postgres.listening import Listening
 
-    entries = Entries(database, feeder_name(world.queue_root))
-    args.opened.callback(entries.close)
     try:
         entries.open()
     except Fault as fault:
@@ -35,7 +36,47 @@ def feed_cluster(args: Namespace, session: Session) -> None:
     def listen(ring: Callable[[], None]) -> None:
         args.opened.callback(Listening(database, ring).close)
 
-    feed(world, entries, session.control, session.tell, session.upkeep, listen, session.refresh)
+    feed(
+        session.world,
+        entries,
+        session.control,
+        session.tell,
+        reload,
+        session.upkeep,
+        listen,
+        session.refresh,
+    )
+
+
+def drain_cluster(args: Namespace, session: Session) -> None:
+    """Feed what waits, and wait for what becomes of it."""
+    database, entries = _entries(args, session)
+    entries.open()
+    from patchq.queue.postgres.status import look
+
+    def unserved() -> list[str]:
+        return [one.lane for one in look(database).unserved(SOON_SECONDS)]
+
+    feed_once(
+        session.world,
+        entries,
+        session.control,
+        session.tell,
+        session.upkeep,
+        unserved,
+        session.refresh,
+    )
+
+
+def _entries(args: Namespace, session: Session) -> tuple[str, Entries]:
+    """The database, and what this machine has in it."""
+    target_of(session.world.config)
+    database = database_of(session.world.config)
+    from patchq.queue.postgres.entries import Entries
+
+    entries = Entries(database, feeder_name(session.world.queue_root))
+    args.opened.callback(entries.close)
+    return database, entries
 
 
 def feeder_name(root: Path) -> str:

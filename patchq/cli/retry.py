@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import arguments, opening, output, several
+from patchq.cli import arguments, handover, opening, output, several
 from patchq.land import worker
 from patchq.model.report import Report
 from patchq.pipeline.ground import Ground
@@ -26,11 +26,13 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     several.only_one(args, "without")
     world = opening.open_world(args, targeted=False)
-    world.check_that_it_decides()
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)
-        decide.retry(world, id, args.without, verdicts)
+        if "cluster" in world.config.given:
+            verdicts(handover.decided(world, *decide.another_try(world, id, args.without)))
+        else:
+            decide.retry(world, id, args.without, verdicts)
         return verdicts.exit_code
 
     return several.decide(args, several.chosen(args, world, _eligible), one)

@@ -14,11 +14,15 @@ from patchq.service.serve import drain
 
 def run(args: Namespace) -> int:
     world = opening.open_world(args)
-    world.check_that_it_decides()
     session = Session(args, world, partial(output.say, args), lasting=False)
     places.setup_log(args, world.config)
     with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
-        drain(session.world, session.control, session.tell, session.upkeep, session.refresh)
+        if "cluster" in world.config.given:
+            from patchq.cli.feeding import drain_cluster  # takes the database's driver
+
+            drain_cluster(args, session)
+        else:
+            drain(session.world, session.control, session.tell, session.upkeep, session.refresh)
     if session.ended_early:
         return 130
     return 1 if session.upkeep.verdicts["rejected"] else 0

@@ -53,7 +53,7 @@ def run(args: Namespace) -> int:
             if "cluster" in world.config.given:
                 from patchq.cli.feeding import feed_cluster  # takes the database's driver
 
-                feed_cluster(args, session)
+                feed_cluster(args, session, reload)
             else:
                 serve(
                     session.world,

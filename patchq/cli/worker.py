@@ -8,6 +8,7 @@ import socket
 from argparse import Namespace
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from patchq.cli import arguments, cluster, output, places
@@ -17,11 +18,10 @@ from patchq.git import records
 from patchq.model.errors import Fault, Interrupted
 from patchq.model.report import Report
 from patchq.pipeline.ground import Ground, branches_of
-from patchq.pipeline.lane import lane_of
 from patchq.pipeline.world import compose
 from patchq.queue.lock import Lock
 from patchq.report import logs
-from patchq.service.lanes import serve_lanes
+from patchq.service.lanes import lane_by, serve_lanes
 from patchq.service.serve import Control
 from patchq.service.upkeep import Manager
 
@@ -76,8 +76,8 @@ def run(args: Namespace) -> int:
                 queue,
                 control,
                 say,
-                config.cluster.poll_seconds,
-                manager.alive,
+                partial(_read_anew, args, site),
+                manager,
             )
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""
@@ -90,6 +90,12 @@ def run(args: Namespace) -> int:
     return 130 if control.interrupted else 0
 
 
+def _read_anew(args: Namespace, site: Site) -> Config:
+    config = site.load_config()
+    places.setup_log(args, config)
+    return config
+
+
 def _open_queue(args: Namespace, site: Site, config: Config, database: str) -> PostgresQueue:
     from patchq.queue.postgres.engine import PostgresQueue
 
@@ -98,7 +104,7 @@ def _open_queue(args: Namespace, site: Site, config: Config, database: str) -> P
         database,
         name=args.name or f"{socket.gethostname()}-{os.getpid()}",
         lanes=args.lanes or config.cluster.lanes,
-        lane_of=lambda data, name: lane_of(data, target, config.targets),
+        lane_of=lane_by(config, target),
         takeover_seconds=config.cluster.takeover_seconds,
         beats=True,
         response_bytes=config.limits.response_bytes,

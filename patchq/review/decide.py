@@ -358,10 +358,18 @@ def _waits(world: World, id: str) -> CommittedReport:
 
 
 def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> None:
-    """Decide again on the response of a batch, but for the edits `without` and what needs them.
+    """Decide again on the response of a batch, as `another_try` says; `tell` is called with the new
+    report."""
+    body, name, choice = another_try(world, id, without)
+    worker.work([world.queue.adopt(body, name, choice.to_json())], world, tell, choice)
 
-    `tell` is called with the new report.  `UsageError` for a batch that landed or goes on by
-    itself, and where the queue has lost the response.
+
+def another_try(world: World, id: str, without: frozenset[str]) -> tuple[bytes, str, Choice]:
+    """The response of a batch, its name, and how it is to be taken: but for the edits `without` and
+    what needs them.
+
+    `UsageError` for a batch that landed or goes on by itself, and where the queue has lost the
+    response.
     """
     report = world.queue.load(id)
     if report is None and not from_git.gone(world, [id]):
@@ -388,5 +396,4 @@ def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> 
     if without:
         selected = selection.select(report["edits"], None, without)
         choice = replace(choice, edits=selected.taken, left=selected.left)
-    name = response_name(report["source"]["name"] or "")
-    worker.work([world.queue.adopt(body, name, choice.to_json())], world, tell, choice)
+    return body, response_name(report["source"]["name"] or ""), choice

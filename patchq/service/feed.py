@@ -12,17 +12,18 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from patchq.config.schema import Config
 from patchq.land import marks, worker
-from patchq.model.errors import Fault
+from patchq.model.errors import Busy, Fault
 from patchq.pipeline.lane import lane_of
 from patchq.pipeline.world import World
 from patchq.queue import Claim
 from patchq.queue.directory import directory_queue
 from patchq.queue.troubles import Troubles
-from patchq.service.serve import Control
+from patchq.service.serve import Control, reloaded
 from patchq.service.upkeep import Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
@@ -32,6 +33,7 @@ _LOG = logging.getLogger("patchq")
 _MOST = 256
 _TROUBLE = "cluster.database"
 _LONGEST_REST = 5.0
+_UNSERVED_SECONDS = 10.0
 
 
 def feed(
@@ -39,6 +41,7 @@ def feed(
     entries: Entries,
     control: Control,
     tell: worker.Tell,
+    load_config: Callable[[], Config],
     upkeep: Upkeep,
     listen: Callable[[Callable[[], None]], None],
     idle: Callable[[], None] = lambda: None,
@@ -57,6 +60,11 @@ def feed(
     try:
         while not control.stop:
             upkeep.turn()
+            if control.reload:
+                upkeep.manager.reloading()
+                control.reload = False
+                upkeep.world = feeder.world = reloaded(feeder.world, load_config)
+                upkeep.ready()
             try:
                 while feeder.turn() and not _stopped(control):
                     upkeep.turn()
@@ -80,6 +88,43 @@ def feed(
         upkeep.close()
 
 
+def feed_once(
+    world: World,
+    entries: Entries,
+    control: Control,
+    tell: worker.Tell,
+    upkeep: Upkeep,
+    unserved: Callable[[], Sequence[str]],
+    progress: Callable[[], None] = lambda: None,
+) -> None:
+    """Feed until everything that waits here has its verdict or is held, then return; `errors.Busy`
+    where it waits in branches that are `unserved`.  A file that is still being written is waited
+    for as long as a quiet one takes to count as complete."""
+    feeder = Feeder(world, entries, tell)
+    feeder.begin()
+    began = monotonic()
+    looks = began + _UNSERVED_SECONDS
+    while not control.stop:
+        progress()
+        upkeep.bound()
+        if feeder.turn():
+            continue
+        pause = world.queue.unsettled()
+        quiet = pause is None or monotonic() - began > world.config.queue.settle_seconds + 1
+        if quiet and not feeder.waits():
+            break
+        if monotonic() > looks:
+            looks = monotonic() + _UNSERVED_SECONDS
+            if left := set(unserved()) & feeder.waits():
+                raise Busy(
+                    f"no worker serves {', '.join(map(repr, sorted(left)))}, so what is for that "
+                    "waits in the queue",
+                    "see `patchq cluster status`, start a worker, then run again",
+                )
+        sleep(world.config.cluster.poll_seconds)
+    upkeep.finish()
+
+
 @dataclass
 class Feeder:
     """What this process has handed on: `open` are the claims without a verdict here."""
@@ -97,6 +142,12 @@ class Feeder:
         """Take up what an earlier feeder, or a daemon before it, has left."""
         self.open.update((claim.token, claim) for claim in self.world.queue.recover())
 
+    def waits(self) -> set[str]:
+        """The branches that something here waits for which is not held."""
+        held = {claim.token for claim in self.world.queue.held()}
+        config, target = self.world.config, self.world.target
+        return {_lane(one, config, target) for token, one in self.open.items() if token not in held}
+
     def lost(self, fault: Fault) -> None:
         """The database is away: nothing is certain to be in it, and everything is entered anew."""
         self._entered.clear()
@@ -112,7 +163,8 @@ class Feeder:
             self.entries.know(list(queue.newest()))
             self._known = True
         if self.open.keys() <= self._entered:
-            self.open.update((claim.token, claim) for claim in queue.claim(_MOST))
+            came = queue.claim(_MOST) or queue.recover()  # what a command handed over, or left
+            self.open.update((claim.token, claim) for claim in came)
         new = [claim for token, claim in self.open.items() if token not in self._entered]
         if new:
             config, target = self.world.config, self.world.target
@@ -160,15 +212,18 @@ class Feeder:
 
     def _claim_of(self, change: RowChange) -> Claim | None:
         """The claim here, which is made where a worker made the batch for somebody here; None for a
-        batch that has its verdict here."""
-        claim, queue = self.open.get(change.token), self.world.queue
-        if claim is None and queue.load(change.report["id"]) is None:
-            if queue.past(change.report["id"]) is not None:
-                return None
-            name, data = self.entries.response(change)
-            claim = directory_queue(queue).take_in(change.token, data, name)
-            self.open[claim.token] = claim
+        batch that has its verdict here.  A request's is with the answer that it got."""
+        claim, queue, id = self.open.get(change.token), self.world.queue, change.report["id"]
+        if claim is None and queue.load(id) is None and queue.past(id) is None:
+            row = self.entries.response(change)
+            claim = directory_queue(queue).take_in(change.token, row.data, row.name)
             self._entered.add(claim.token)
+        elif claim and claim.request:
+            row = self.entries.response(change)
+            if row.generation:
+                claim = queue.answer(claim, row.data, row.generation)
+        if claim:
+            self.open[claim.token] = claim
         return claim
 
     def _follow(self, change: RowChange) -> None:
@@ -186,4 +241,6 @@ def _stopped(control: Control) -> bool:
 
 
 def _lane(claim: Claim, config: Config, target: str) -> str:
-    return lane_of(claim.data, target, config.targets)
+    """The branch that a person chose for it, or that it says itself."""
+    chosen = claim.choice and claim.choice["target"]
+    return chosen or lane_of(claim.data, target, config.targets)

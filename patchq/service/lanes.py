@@ -16,16 +16,19 @@ from itertools import islice
 from time import monotonic
 from typing import Any, Protocol
 
+from patchq.config.schema import Config
 from patchq.git.files import keep_heap_small
 from patchq.git.tidying import Combining, Tidying
 from patchq.land import worker
 from patchq.model.errors import Fault
-from patchq.model.report import WAITING
+from patchq.model.report import WAITING, Report
+from patchq.pipeline.lane import lane_of
 from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
 from patchq.queue import QueueEngine
 from patchq.review import errands
-from patchq.service.serve import Control
+from patchq.service.serve import Control, reloaded
+from patchq.service.upkeep import Manager
 
 _LOG = logging.getLogger("patchq")
 _LOOK_SECONDS = 2.0
@@ -47,6 +50,12 @@ class LaneQueue(QueueEngine, Protocol):
     def acting_for(self, feeder: str | None) -> AbstractContextManager[None]:
         """What comes into the queue in the block is told to that feeder as well."""
 
+    def sort_by(self, lane_of: Callable[[bytes, str], str]) -> None:
+        """Have this tell the lane of a response from now on."""
+
+    def feeder_of(self, id: str) -> str | None:
+        """The feeder that is told of the batch."""
+
     def wait(self, seconds: float) -> bool: ...
 
     def ring(self) -> None: ...
@@ -57,20 +66,22 @@ def serve_lanes(
     queue: LaneQueue,
     control: Control,
     tell: worker.Tell,
-    poll_seconds: float,
-    alive: Callable[[], None] = lambda: None,
+    load_config: Callable[[], Config],
+    manager: Manager,
 ) -> None:
     """Work until `control.stop`."""
     keep_heap_small()
     control.ring, control.cut_short = queue.ring, world.stop.set
-    desk = RequestDesk(world, queue.ring)
-    world = replace(world, desk=desk, pulse=partial(control.pulse, world, alive))
+    desk, poll_seconds = _Desk(world, queue), world.config.cluster.poll_seconds
+    world = replace(world, desk=desk, pulse=partial(control.pulse, world, manager.alive))
     rest, looked, searched, begun = _FIRST_REST, 0.0, 0.0, False
     prunes = monotonic() + _FIRST_PRUNE_SECONDS
     tidying, packs = Tidying(world.repo), Combining(world.repo)
     try:
         while not control.stop:
-            alive()
+            manager.alive()
+            if control.reload:
+                desk.world = world = _reload(world, queue, control, load_config, manager)
             try:
                 if due := monotonic() - searched >= poll_seconds:
                     searched = monotonic()
@@ -104,6 +115,39 @@ def serve_lanes(
     finally:
         desk.close()
         packs.finish()
+
+
+class _Desk(RequestDesk):
+    """What it asks for by itself belongs to the feeder of the batch that it answers."""
+
+    def __init__(self, world: World, queue: LaneQueue) -> None:
+        super().__init__(world, queue.ring)
+        self._queue = queue
+
+    def refused(self, report: Report) -> None:
+        with self._queue.acting_for(self._queue.feeder_of(report["id"])):
+            super().refused(report)
+
+
+def _reload(
+    world: World,
+    queue: LaneQueue,
+    control: Control,
+    load_config: Callable[[], Config],
+    manager: Manager,
+) -> World:
+    """The world under the configuration as it is now."""
+    manager.reloading()
+    control.reload = False
+    world = reloaded(world, load_config)
+    queue.sort_by(lane_by(world.config, world.target))
+    manager.ready()
+    return world
+
+
+def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
+    """What tells the lane of a response by its bytes and its name."""
+    return lambda data, name: lane_of(data, target, config.targets)
 
 
 def _carry_out(world: World, queue: LaneQueue) -> int:

@@ -117,7 +117,7 @@ def serve(
             if control.reload:
                 upkeep.manager.reloading()
                 control.reload = False
-                upkeep.world = desk.world = world = _reloaded(world, load_config)
+                upkeep.world = desk.world = world = reloaded(world, load_config)
                 upkeep.ready()
             try:
                 if not recovered:
@@ -220,10 +220,12 @@ def _begin_again(world: World, fault: Fault) -> None:
     world.queue.acquire(world.target)
 
 
-def _reloaded(world: World, load_config: Callable[[], Config]) -> World:
+def reloaded(world: World, load_config: Callable[[], Config]) -> World:
     """The world under the configuration as it is now; the same one, if that cannot be used."""
     try:
         config = load_config()
+        if _cluster(config) != _cluster(world.config):
+            raise UsageError("another `cluster` holds from the next start of the process")
         target = config.target or world.target
         branches = branches_of(world.repo, world.queue_root, config, target)
         if branches.tip(target) is None:
@@ -238,6 +240,10 @@ def _reloaded(world: World, load_config: Callable[[], Config]) -> World:
     if (config.landing, config.targets, target) == (old.landing, old.targets, world.target):
         branches = world.branches
     return replace(world, config=config, target=target, branches=branches)
+
+
+def _cluster(config: Config) -> object:
+    return "cluster" in config.given, config.cluster
 
 
 def drain(

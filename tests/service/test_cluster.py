@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -255,12 +256,51 @@ def test_a_reverts_batch_is_told_of_once_wherever_the_feeder_ends(
         )
 
 
-@pytest.mark.parametrize("words", ["run", "apply x.md", "retry x"])
-def test_no_other_command_decides_beside_the_workers(machines: Machines, words: str) -> None:
+def test_idle_processes_read_their_configuration_anew(machines: Machines) -> None:
+    git("branch", "hotfix/1", cwd=machines.hub)
+    running = {
+        "feeder": machines.start("feeder", "watch"),
+        "w1": machines.start("w1", "worker", "--name", "w1"),
+    }
+    queue = machines.clone("feeder") / ".patchq"
+    to_hotfix = "---\ntarget: hotfix/1\n---\n"
+    drop(queue, {"no.md": to_hotfix + block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "no") == ["rejected"])
+
+    def said_again(name: str, says: str, before: int) -> bool:
+        return machines.log(name).count(says) > before
+
+    def reload(config: str, says: str) -> None:
+        for name, process in running.items():
+            before = machines.log(name).count(says)
+            (machines.clone(name) / ".patchq.yaml").write_text(config)
+            process.send_signal(signal.SIGHUP)
+            machines.soon(partial(said_again, name, says, before))
+
+    whole = f"version: 1\ntarget: main\n{machines.config}"
+    more = whole.replace("[release/*]", "[release/*, hotfix/*]")
+    reload("version: 1\nmode: sideways\n", "kept as it was")
+    reload(more.replace("takeover_seconds: 1", "lanes: [x]"), "holds from the next start")
+    reload(more.partition("cluster:")[0], "holds from the next start")
+    reload(more.replace("mode: auto", "mode: review"), "configuration read anew")
+    drop(queue, {"yes.md": to_hotfix + block("b.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "yes") == ["proposed"])
+    with psycopg.connect(machines.database) as connection:
+        lanes = connection.execute("select lane from responses order by number").fetchall()
+    assert lanes == [("main",), ("hotfix/1",)]
+
+
+@pytest.mark.parametrize("words", ["apply x.md", "retry x"])
+def test_without_a_feeder_no_command_decides(machines: Machines, words: str) -> None:
     place = machines.clone("feeder")
-    (place / "x.md").write_text(block("a.txt", "two\n", "2\n"))
+    (place / "x.md").write_text(block("a.txt", "no\n", "2\n"))
+    watch = machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
     patchq("submit", "x.md", cwd=place)
-    assert "patchq accept" in patchq(*words.split(), cwd=place, code=2).err
+    machines.soon(lambda: states(machines, "x") == ["rejected"])
+    watch.kill()
+    watch.wait()
+    assert "patchq watch" in patchq(*words.split(), cwd=place, code=2).err
     assert [*(place / ".patchq" / "active").iterdir()] == []
     assert git("log", "--format=%s", "main", cwd=machines.hub) == "Start"
 

@@ -49,16 +49,21 @@ class Cluster(Place):
         self.shared = root / "hub.git"
         self.pids: list[int] = []
         self.logs: list[Path] = []
-        for name, words in (("w1", ["worker"]), ("w2", ["worker"]), ("repo", ["watch"])):
-            if name != "repo":
-                git("clone", "-q", "hub.git", name, cwd=root)
-                (root / name / ".patchq.yaml").write_text(config)
-            self.logs.append(root / f"{name}.log")
-            self.pids.append(
-                nursery.start(
-                    *words, cwd=root / name, log=self.logs[-1], PATCHQ_DATABASE=database
-                )
-            )  # fmt: skip
+        self._nursery, self._database = nursery, database
+        for name in ("w1", "w2"):
+            git("clone", "-q", "hub.git", name, cwd=root)
+            (root / name / ".patchq.yaml").write_text(config)
+            self.start("worker", name)
+        self.start("watch", "repo")
+
+    def start(self, verb: str, name: str) -> None:
+        """A process in one of the clones."""
+        root = self.repo.parent
+        self.logs.append(root / f"{name}.log")
+        environ = {"PATCHQ_DATABASE": self._database}
+        self.pids.append(
+            self._nursery.start(verb, cwd=root / name, log=self.logs[-1], **environ)
+        )  # fmt: skip
 
     def give(self, response: Path) -> dict[str, Any]:
         drop(self.queue, {response.name: response.read_bytes()})

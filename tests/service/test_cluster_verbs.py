@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.helpers import forking
+from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.forking import Nursery
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -21,14 +24,14 @@ CONFIG = "version: 1\ntargets: [release/*]\n" + CLUSTER
 @pytest.fixture
 def gate(
     tmp_path: Path, nursery: Nursery, database: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], Cluster]]:
+) -> Iterator[Callable[..., Cluster]]:
     monkeypatch.setenv("PATCHQ_DATABASE", database)
     made: list[Cluster] = []
 
-    def make(mode: str) -> Cluster:
+    def make(mode: str, more: str = "") -> Cluster:
         repo = make_repo(tmp_path / "repo", FILES)
         git("branch", "release/1", cwd=repo)
-        made.append(Cluster(repo, f"{CONFIG}mode: {mode}\n", nursery, database))
+        made.append(Cluster(repo, f"{CONFIG}mode: {mode}\n{more}", nursery, database))
         return made[-1]
 
     yield make
@@ -155,3 +158,102 @@ def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
     assert [*(at.queue / "active").iterdir()] == []
     assert patchq("fsck", cwd=at.repo).code == 0
     assert "no batch" in patchq("revert", "nobody", cwd=at.repo, code=2).err
+
+
+def push(at: Cluster, files: dict[str, str]) -> None:
+    """A person's push to the shared branch."""
+    git("clone", "-q", "hub.git", "person", cwd=at.repo.parent)
+    commit_files(at.repo.parent / "person", files, "By hand")
+    git("push", "-q", "origin", "main", cwd=at.repo.parent / "person")
+
+
+def test_what_was_refused_is_tried_again(gate: Callable[..., Cluster]) -> None:
+    at = gate("auto")
+    to_release = "---\ntarget: release/1\n---\n"
+    two = block("c.txt", "one\n", "1\n") + block("d.txt", "none\n", "1\n")
+    told = send(
+        at,
+        x=block("a.txt", "by hand\n", "2\n"),
+        part=two,
+        there=to_release + block("b.txt", "none\n", "1\n") + block("c.txt", "two\n", "2\n"),
+    )
+    assert told == ["rejected"] * 3
+    again = patchq("retry", "x", "--json", cwd=at.repo, code=1).json()
+    assert (again["state"], again["retry"]["of"]) == ("rejected", "x")
+    push(at, {"a.txt": "by hand\n"})
+    told = patchq("retry", "x", "--json", cwd=at.repo).json()
+    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-3", "applied", "x")
+    assert report(at.queue, "x-3") == told
+    assert there(at, "a.txt") == "2\n"
+    some = patchq("retry", "part", "--without", "2", "--json", cwd=at.repo).json()
+    assert [edit["state"] for edit in some["edits"]] == ["applied", "skipped"]
+    assert there(at, "c.txt") == "1\ntwo\nthree\n"
+    patchq("retry", "there", "--without", "1", cwd=at.repo)
+    assert there(at, "c.txt", "release/1") == "one\n2\nthree\n"
+    assert "has landed" in patchq("retry", "x-3", cwd=at.repo, code=2).err
+    assert "there is no batch" in patchq("retry", "nobody", cwd=at.repo, code=2).err
+    assert [*(at.queue / "active").iterdir()] == []
+    assert patchq("fsck", cwd=at.repo).code == 0
+
+
+def test_apply_waits_for_the_workers_verdict(gate: Callable[..., Cluster]) -> None:
+    at = gate("auto")
+    at.until(lambda: patchq("status", "--json", cwd=at.repo).json()["daemon"])
+
+    def apply(text: str, code: int = 0) -> Any:
+        return patchq("apply", "-", "--json", cwd=at.repo, stdin=text, code=code)
+
+    change = block("b.txt", "two\n", "2\n")
+    assert apply(change).json()["state"] == "applied"
+    assert there(at, "b.txt") == "one\n2\nthree\n"
+    again = apply(change).json()
+    assert (again["state"], again["duplicate_of"]) == ("duplicate", "response")
+    assert apply(block("b.txt", "no\n", "2\n"), 1).json()["problems"][0]["code"] == "match.none"
+    forking.end(at.pids[:2])
+    late = apply(block("c.txt", "two\n", "2\n"), 3)
+    assert "no worker serves the branch 'main'" in late.err
+    at.start("worker", "w1")
+    at.until(lambda: there(at, "c.txt") == "one\n2\nthree\n")
+
+
+def test_a_worker_asks_the_model_and_the_feeder_has_the_answers(
+    gate: Callable[..., Cluster],
+) -> None:
+    answer = "a.txt\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n".format
+    script = [answer("two", "zwei"), answer("none", "drei"), answer("zwei", "drei")]
+    with serving(script) as server:
+        llm = f"llm: {{base_url: {server.base_url}, model: m-1, auto_retry: 1, correct: false}}\n"
+        at = gate("auto", llm)
+        at.until(lambda: patchq("status", "--json", cwd=at.repo).json()["daemon"])
+        ask = ("ask", "a.txt", "--json", "--task")
+        told = patchq(*ask, "in German", cwd=at.repo).json()
+        assert (told["state"], told["model"]) == ("applied", "m-1")
+        assert there(at, "a.txt") == "one\nzwei\nthree\n"
+        assert (at.queue / "done" / f"{told['id']}.md").read_text().endswith(script[0])
+        wrong = patchq(*ask, "three", cwd=at.repo, code=1).json()
+        at.until(lambda: [*at.queue.glob(f"done/{wrong['id']}*.report.json")])
+    [again] = at.queue.glob(f"done/{wrong['id']}*.report.json")
+    assert json.loads(again.read_bytes())["retry"]["of"] == wrong["id"]
+    assert there(at, "a.txt") == "one\ndrei\nthree\n"
+    body = again.with_name(again.name.replace(".report.json", ".md")).read_text()
+    assert body.endswith(script[2])
+    assert [*(at.queue / "active").iterdir()] == []
+    assert patchq("fsck", cwd=at.repo).code == 0
+
+
+def test_run_feeds_what_waits_and_ends(gate: Callable[..., Cluster]) -> None:
+    at = gate("auto")
+    forking.end(at.pids[2:])
+    queue = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("a.txt", "no\n", "2\n")}
+    drop(at.queue, {**queue, "z.md": on("nobody") + block("b.txt", "two\n", "2\n")})
+    done = patchq("run", cwd=at.repo, code=1)
+    assert [state(at, id) for id in "xy"] == ["applied", "rejected"]
+    assert {line.split()[0] for line in done.out.splitlines()} == {"applied", "rejected", "held"}
+    assert there(at, "a.txt") == "one\n2\nthree\n"
+    assert patchq("run", cwd=at.repo).out == ""
+    forking.end(at.pids[:2])
+    drop(at.queue, {"late.md": block("c.txt", "two\n", "2\n")})
+    assert "no worker serves 'main'" in patchq("run", cwd=at.repo, code=3).err
+    at.start("worker", "w1")
+    patchq("run", cwd=at.repo)
+    assert state(at, "late") == "applied"

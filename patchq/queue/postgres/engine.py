@@ -234,14 +234,21 @@ class PostgresQueue(Archive):
         self.sync()
         errands.answer(self._database, self._me(), number, answer)
 
+    def sort_by(self, lane_of: Callable[[bytes, str], str]) -> None:
+        self._lane_of = lane_of
+
     @contextmanager
     def acting_for(self, feeder: str | None) -> Iterator[None]:
         """What is adopted or submitted in the block is told to that feeder, as what it entered."""
-        self._feeder = feeder
+        before, self._feeder = self._feeder, feeder
         try:
             yield
         finally:
-            self._feeder = None
+            self._feeder = before
+
+    def feeder_of(self, id: str) -> str | None:
+        found = self._database.column("select feeder from responses where id = %s", id)
+        return next(iter(found), None)
 
     def _fed(self) -> tuple[str | None, str | None]:
         """For whom a new row is, and by which token."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchq.model.report import Report
-from patchq.model.values import Problem
+from patchq.model.values import Generation, Problem
 from patchq.queue import Claim, spool
 from patchq.queue.postgres.database import Database
 
@@ -33,6 +33,15 @@ class RowChange:
     report: Report
     page: str
     change: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowResponse:
+    """A response in the database; of a request, what a model answered, if it has."""
+
+    name: str
+    data: bytes
+    generation: Generation | None
 
 
 class Entries:
@@ -110,12 +119,13 @@ class Entries:
                 changes.append(RowChange(number, token, told, page.decode(), change))
         return changes
 
-    def response(self, change: RowChange) -> tuple[str, bytes]:
-        """What a row was made from that no claim here entered: its name and its bytes."""
-        [(name, data)] = self._database.all(
-            "select name, data from responses where number = %s", change.number
+    def response(self, change: RowChange) -> RowResponse:
+        """What the row has for its response now."""
+        [(name, data, answer)] = self._database.all(
+            "select name, data, answer from responses where number = %s", change.number
         )
-        return os.fsdecode(name), data
+        asked = spool.decode(answer)
+        return RowResponse(os.fsdecode(name), data, Generation.from_json(asked) if asked else None)
 
     def seen(self, changes: Sequence[RowChange]) -> None:
         """The feeder has published these."""

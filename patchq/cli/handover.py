@@ -1,0 +1,64 @@
+"""Where a cluster's workers decide: a response that a command has goes to this machine's feeder,
+beside the inbox, and the command waits for its verdict, or for why it is held."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from time import monotonic
+
+from patchq.cli import cluster
+from patchq.model.errors import Busy, UsageError
+from patchq.model.report import Report
+from patchq.pipeline.lane import lane_of
+from patchq.pipeline.world import Choice, World
+from patchq.queue.directory import DirectoryQueue, directory_queue
+from patchq.queue.lock import lock_owner
+from patchq.service.watcher import Watcher
+
+_LOOK_SECONDS = 1.0
+
+
+def decided(world: World, data: bytes, name: str, choice: Choice | None = None) -> Report:
+    """The report on the response, taken as a person wants it.
+
+    `UsageError` where no feeder runs, and then nothing was done; `errors.Busy` where nobody serves
+    the branch, and then the response waits in the queue.
+    """
+    if lock_owner(world.queue_root) is None:
+        raise UsageError(
+            "no daemon feeds the cluster from this machine, so nothing was done",
+            "start `patchq watch`, then say it again",
+        )
+    queue = directory_queue(world.queue)
+    with closing(Watcher(queue.root)) as watcher:
+        claim = queue.adopt(data, name, choice.to_json() if choice else None)
+        queue.leave(claim)
+        looks = monotonic() + cluster.SOON_SECONDS
+        while (report := _told(watcher, queue, claim.token)) is None:
+            if monotonic() > looks:
+                _check_that_it_is_served(world, (choice and choice.target) or _lane(world, data))
+                looks = monotonic() + _LOOK_SECONDS
+            watcher.wait(_LOOK_SECONDS)
+    return report
+
+
+def _told(watcher: Watcher, queue: DirectoryQueue, token: str) -> Report | None:
+    for event in watcher.read():
+        if queue.token(event["batch"]) == token and (report := queue.load(event["batch"])):
+            return report
+    return None
+
+
+def _lane(world: World, data: bytes) -> str:
+    return lane_of(data, world.target, world.config.targets)
+
+
+def _check_that_it_is_served(world: World, lane: str) -> None:
+    from patchq.queue.postgres.status import look
+
+    state = look(cluster.database_of(world.config))
+    if any(one.lane == lane for one in state.unserved(cluster.SOON_SECONDS)):
+        raise Busy(
+            f"no worker serves the branch {lane!r}, so the response waits in the queue",
+            "see `patchq cluster status`, and start a worker; `patchq status` tells of the verdict",
+        )
