@@ -122,12 +122,12 @@ class Push:
             self._begun = len(data) > 20
             self._pushes = data[4:20] == b"git-receive-pack"
             if self._begun:
-                yield data, b"asked" if self._pushes else b""
+                yield data, b"push: asked" if self._pushes else b""
         elif self._pushes and not self._packs and (start := data.find(b"PACK")) >= 0:
             self._packs = True
             middle = (start + len(data)) // 2
             yield data[:middle], b""
-            yield data[middle:], b"half all"
+            yield data[middle:], b"push: half, all"
         else:
             yield data, b""
 

@@ -23,7 +23,14 @@ from patchq.git.branches import BranchMove, worktree
 from patchq.git.repository import Repository
 from patchq.land import collisions, deaths, landing, presubmit, reports
 from patchq.land.landing import Publication
-from patchq.model.errors import CRASHED, CannotFollow, CannotSign, ObjectDamaged, Unreachable
+from patchq.model.errors import (
+    CRASHED,
+    CannotFollow,
+    CannotSign,
+    InDoubt,
+    ObjectDamaged,
+    Unreachable,
+)
 from patchq.model.report import COMMITTED, CommittedReport, Report, has_commit
 from patchq.model.values import Envelope
 from patchq.pipeline import traces
@@ -229,6 +236,13 @@ def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> De
     if world.ask and choice is None:
         choice = world.ask(claim)
     world.pulse()
+    if claim.intended and world.branches.remote and traces.moved_to(claim.intended, world):
+        # A push of its former owner arrived since `finish` asked: on top of that it looks as if
+        # somebody else had made its changes.
+        raise InDoubt(
+            f"batch {claim.intended['id']} has landed meanwhile, by the process that had it before",
+            "it is recovered, and gets its verdict by itself",
+        )
     with world.doing(claim.id or stem_id(claim.source.name), "deciding"):
         decision = process(claim, world, tips, choice)
     if decision.state == "applied" and decision.candidate:

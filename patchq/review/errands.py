@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from patchq.land import worker
-from patchq.model.errors import Fault, UsageError
+from patchq.model.errors import Fault, InDoubt, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
@@ -132,7 +132,7 @@ def _errand(words: Mapping[str, Any]) -> Errand:
 
 def carry_out(world: World, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
     """Do what the words say, perhaps once more; the answer, which may be a fault that concerns this
-    alone."""
+    alone.  `errors.InDoubt` goes up: what was pushed is to be recovered first."""
     try:
         errand = _errand(words)
     except UsageError as fault:
@@ -140,6 +140,8 @@ def carry_out(world: World, words: Mapping[str, Any], *, again: bool) -> Mapping
     verdicts: list[Report] = []
     try:
         return _answer(errand.carry_out(world, verdicts.append), verdicts)
+    except InDoubt:
+        raise
     except Fault as fault:
         report = world.queue.load(errand.id)
         if report and report["state"] == errand.ends and again:

@@ -20,7 +20,7 @@ from patchq.config.schema import Config
 from patchq.git.files import keep_heap_small
 from patchq.git.tidying import Combining, Tidying
 from patchq.land import worker
-from patchq.model.errors import Fault
+from patchq.model.errors import Fault, InDoubt
 from patchq.model.report import WAITING, Report
 from patchq.pipeline.lane import lane_of
 from patchq.pipeline.requests import RequestDesk
@@ -104,12 +104,12 @@ def serve_lanes(
                     looked = 0.0  # a verdict may be what something here waits for
                 rest = _FIRST_REST
             except Fault as fault:
-                if not fault.retryable:
+                if not (fault.retryable or isinstance(fault, InDoubt)):
                     raise
                 _LOG.warning("%s; it is tried again", fault.message)
                 begun = False
                 with suppress(Fault):
-                    queue.release()
+                    queue.release(fault)
                 _rest(rest, control)
                 rest = min(2 * rest, _LONGEST_REST)
     finally:

@@ -143,6 +143,8 @@ class PostgresQueue(Archive):
             drop_claims(self._database, self._session)
             self._lanes.leave(self._lanes.own)
         self._own.clear()
+        if fault is not None:  # a new session recovers what this one adopted or took to answer
+            self._database.close()
 
     def close(self) -> None:
         if self._beat is not None:
