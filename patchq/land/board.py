@@ -277,7 +277,7 @@ class Board:
 
     def update(self, ground: Ground, marks: Mapping[str, str] | None = None) -> None:
         """Be what waits now; `marks` are the commits by their ids, if they are known already."""
-        marks = waiting(ground.repo) if marks is None else marks
+        marks = waiting(ground) if marks is None else marks
         self.at = monotonic()
         for id in [id for id, known in self._proposals.items() if marks.get(id) != known.commit]:
             self.drop(id)
@@ -341,7 +341,7 @@ def beside(ground: Ground, own: Proposal) -> dict[str, Proposal]:
     A process that asks a second time keeps a board.  The first question reads no more than git
     finds to touch the same paths: a command asks once, and ends.
     """
-    marks, repo = waiting(ground.repo), ground.repo
+    marks, repo = waiting(ground), ground.repo
     if known(repo) is None and repo not in _asked and len(marks) > _FEW:
         _asked.add(repo)
         if (near := _near(repo, own, marks)) is not None:
@@ -365,8 +365,12 @@ def _near(repo: Repository, own: Proposal, marks: Mapping[str, str]) -> dict[str
     }
 
 
-def waiting(repo: Repository) -> dict[str, str]:
-    """The marks of what waits: commits by their ids."""
-    return {
-        name.removeprefix(records.WAITING): oid for name, oid in repo.refs(records.WAITING).items()
+def waiting(ground: Ground) -> dict[str, str]:
+    """The marks of what waits: commits by their ids; where others propose as well, of what waits on
+    the branches that this process serves now."""
+    marks = {
+        name.removeprefix(records.WAITING): oid
+        for name, oid in ground.repo.refs(records.WAITING).items()
     }
+    shared = ground.queue.proposals() if marks else None
+    return marks if shared is None else {id: oid for id, oid in marks.items() if id in shared}

@@ -128,7 +128,7 @@ def spread(written: Sequence[Publication], world: World) -> None:
     if not proposed and not replacing:
         return
     waits = board.known(world.repo)
-    if waits is None:
+    if waits is None or world.serves:  # it may serve other branches now
         waits = board.board(world)
     for one in proposed:
         if one.decision.commit:

@@ -21,7 +21,7 @@ from patchq.formats.envelope.opening import open_response
 from patchq.git import records, refs, unwritten
 from patchq.git.branches import BranchMove, worktree
 from patchq.git.repository import Repository
-from patchq.land import collisions, deaths, landing, presubmit, reports
+from patchq.land import collisions, deaths, landing, marks, presubmit, reports
 from patchq.land.landing import Publication
 from patchq.model.errors import (
     CRASHED,
@@ -173,6 +173,7 @@ def work(
     if claims:
         with suppress(Unreachable):  # each is held for that
             world.branches.refresh()
+        marks.catch_up(world)
     many = len(claims) > _MANY
     began = monotonic()
 

@@ -11,7 +11,7 @@ one, so that the owner can find out whether the ref moved and publish exactly th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -132,6 +132,15 @@ class QueueEngine(Protocol):
 
     def serves(self, claim: Claim) -> bool:
         """Whether it is for this process to decide on a held claim; others may serve its lane."""
+
+    def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
+        """Where other machines propose as well: the commits of the marks of all that waits for
+        review on the branches that this process serves now, by ids; with None for each of `known`
+        that waits nowhere.  None: the marks in the repository are all there are."""
+
+    def mark(self, marks: Mapping[str, str]) -> None:
+        """Note durably where the marks of these proposals are now, for whoever serves their branch
+        next."""
 
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
         """A claim for a response that does not come through the inbox (`apply`).  It works beside

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
@@ -368,6 +368,12 @@ class DirectoryQueue:
 
     def serves(self, claim: Claim) -> bool:
         return True
+
+    def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
+        return None
+
+    def mark(self, marks: Mapping[str, str]) -> None:
+        pass  # the marks in the repository are all there are
 
     @disk_faults
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -148,6 +148,12 @@ class MemoryQueue:
 
     def serves(self, claim: Claim) -> bool:
         return True
+
+    def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
+        return None
+
+    def mark(self, marks: Mapping[str, str]) -> None:
+        pass  # the marks in the repository are all there are
 
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
         claim = replace(self._take(data, name), choice=choice)

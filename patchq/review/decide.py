@@ -15,6 +15,7 @@ from patchq.git.branches.worktree import results
 from patchq.git.checkout import dirty
 from patchq.git.signing import is_signed
 from patchq.land import board, collisions, landing, presubmit, reports, worker
+from patchq.land.marks import catch_up
 from patchq.model.errors import Fault, UsageError
 from patchq.model.names import response_name
 from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
@@ -346,6 +347,7 @@ def proposal(world: World, id: str) -> CommittedReport:
 
 def _waits(world: World, id: str) -> CommittedReport:
     world.branches.refresh()
+    catch_up(world)
     report = world.queue.load(id)
     if report is None and (past := world.queue.past(id)):
         raise UsageError(f"batch {id} does not wait for review: it is {past.state}")

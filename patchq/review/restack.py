@@ -5,6 +5,9 @@ A crash may come between any two steps.  The order tells what a leftover is:
 
     objects | flush | refs/patchq/waiting/<id> | flush | refs/heads/patchq/<id> | flush | report
 
+Where the queue is shared it has the mark, too, before the branch moves: who takes over from a
+machine that died in between knows the branch's commit for patchq's own by that.
+
 Only patchq writes the first ref, so a branch that holds what either it or the report says is
 patchq's own, and anything else is a person's and never moved.  A batch whose two refs and report do
 not agree is made again the next time.
@@ -29,6 +32,7 @@ from patchq.git.refs import Staged
 from patchq.git.repository import Repository
 from patchq.land import board, collisions, presubmit, reports
 from patchq.land.board import Board
+from patchq.land.marks import catch_up
 from patchq.model.errors import Fault, ObjectDamaged, UsageError
 from patchq.model.report import (
     CHANGES,
@@ -92,6 +96,7 @@ def settle(world: World, *, rest: bool = True, seconds: float = inf) -> bool:
     """
     if world.branches.away:
         return True  # what was fetched last may be old; they are looked at again
+    catch_up(world)
     looked = _look(world)
     until = monotonic() + seconds
     while todo := list(islice(looked.now, _PIECE)) or (
@@ -120,7 +125,7 @@ def _look(world: World) -> _Looked:
     """See which proposals are to be looked at since the last time."""
     repo = world.repo
     looked = _looked.setdefault(repo, _Looked())
-    waits = board.waiting(repo)
+    waits = board.waiting(world)
     branches = world.branches.tips(records.branch("")) if waits else {}
     at: dict[str, list[str]] = {}
     for gitdir, ref in heads(repo.commondir) if waits else ():
@@ -396,17 +401,20 @@ def _carry_out(
     steps: Sequence[_Step], values: Mapping[str, Staged], world: World
 ) -> dict[str, str]:
     """Move the refs and rewrite the reports; the lock on the reports is held."""
+    shared = world.queue.proposals() or {}
     moved = [step for step in steps if _swap(step, step.waits, values, world)]
     if any(step.waits != step.commit for step in moved):
         files.barrier(world.repo.commondir)
+        world.queue.mark({step.id: step.commit for step in moved})
     done = [step for step in moved if step.branch == step.commit]
     to_move = [step for step in moved if step.branch != step.commit]
     moves = [_move(step, values, world) for step in to_move]
     for step, moved_to in zip(to_move, world.branches.land(moves) if moves else (), strict=True):
         if moved_to.made:
             done.append(step)
-        else:  # a person was quicker
+        else:  # a person was quicker, or who served the branch before and was taken for dead
             _swap(replace(step, commit=step.waits), step.commit, values, world)
+            world.queue.mark({step.id: shared.get(step.id) or step.waits})
     if any(step.branch != step.commit for step in done):
         files.barrier(world.repo.commondir)
     for step in done:

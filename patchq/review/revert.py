@@ -90,7 +90,7 @@ def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
             f"patchq discard {id}" if sighting.state in WAITING else None,
         )
     if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
-        reports.reconcile(world)
+        reports.reconcile(world, [id])
         updated = world.queue.load(id)
         report = updated if updated and has_commit(updated) else report
     return report, _on_target(world, {**report, "commit": sighting.commit or report["commit"]})

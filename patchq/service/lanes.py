@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from patchq.config.schema import Config
 from patchq.git.files import keep_heap_small
+from patchq.git.repository import Repository
 from patchq.git.tidying import Combining, Tidying
 from patchq.land import worker
 from patchq.model.errors import Fault, InDoubt
@@ -27,6 +28,7 @@ from patchq.pipeline.requests import RequestDesk
 from patchq.pipeline.world import World
 from patchq.queue import QueueEngine
 from patchq.review import errands
+from patchq.service.followers import Followers, ProposingQueue
 from patchq.service.serve import Control, reloaded
 from patchq.service.upkeep import Manager
 
@@ -38,7 +40,7 @@ _DAY = 86_400.0
 _FIRST_REST, _LONGEST_REST = 0.2, 5.0
 
 
-class LaneQueue(QueueEngine, Protocol):
+class LaneQueue(QueueEngine, ProposingQueue, Protocol):
     """What a worker needs of a queue beside its protocol."""
 
     def orphaned(self) -> bool: ...
@@ -75,8 +77,7 @@ def serve_lanes(
     desk, poll_seconds = _Desk(world, queue), world.config.cluster.poll_seconds
     world = replace(world, desk=desk, pulse=partial(control.pulse, world, manager.alive))
     rest, looked, searched, begun = _FIRST_REST, 0.0, 0.0, False
-    prunes = monotonic() + _FIRST_PRUNE_SECONDS
-    tidying, packs = Tidying(world.repo), Combining(world.repo)
+    upkeep, followers = _Upkeep(world.repo), Followers()
     try:
         while not control.stop:
             manager.alive()
@@ -88,15 +89,15 @@ def serve_lanes(
                 if not begun or (due and queue.orphaned()):
                     worker.start(world, tell, patience=0.0 if begun else 5.0)
                     begun = True
-                if packs.turn():
-                    world.repo.renew()
+                upkeep.turn()
                 if worker.turn(world, tell) + _carry_out(world, queue):
-                    looked, tidying.due = 0.0, True
+                    looked = 0.0
+                    upkeep.worked()
+                    followers.worked()
                     continue
-                tidying.turn()
-                if monotonic() >= prunes:
-                    prunes = monotonic() + _PRUNE_SECONDS
-                    _prune(world)
+                if followers.turn(world, queue):
+                    continue
+                upkeep.idle(world)
                 if monotonic() - looked >= _LOOK_SECONDS:
                     worker.look_at_held(world, tell)
                     looked = monotonic()
@@ -114,7 +115,32 @@ def serve_lanes(
                 rest = min(2 * rest, _LONGEST_REST)
     finally:
         desk.close()
-        packs.finish()
+        upkeep.close()
+
+
+class _Upkeep:
+    """What a worker does beside the work: have git tidy up, and forget what is old."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._tidying, self._packs = Tidying(repo), Combining(repo)
+        self._prunes = monotonic() + _FIRST_PRUNE_SECONDS
+
+    def turn(self) -> None:
+        if self._packs.turn():
+            self._repo.renew()
+
+    def worked(self) -> None:
+        self._tidying.due = True
+
+    def idle(self, world: World) -> None:
+        self._tidying.turn()
+        if monotonic() >= self._prunes:
+            self._prunes = monotonic() + _PRUNE_SECONDS
+            _prune(world)
+
+    def close(self) -> None:
+        self._packs.finish()
 
 
 class _Desk(RequestDesk):

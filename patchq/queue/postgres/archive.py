@@ -9,6 +9,7 @@ from patchq.model.errors import DiskFault
 from patchq.model.report import Report
 from patchq.queue import spool
 from patchq.queue.postgres.database import Database
+from patchq.queue.postgres.proposals import proposed
 from patchq.queue.register import Past
 
 
@@ -28,14 +29,18 @@ class Archive:
         row = self._database.one(
             """
             with done as (
-                update responses set report = %s, page = %s, change = nextval('changes'),
+                update responses set report = %(report)s, page = %(page)s,
+                    change = nextval('changes'),
+                    proposed = case when %(waits)s::text is not null
+                        then coalesce(proposed, %(waits)s) end,
                     ended = case when ended is not null then clock_timestamp() end
-                where id = %s and report is not null returning lane
+                where id = %(id)s and report is not null returning lane
             ) select pg_notify('patchq', 'verdict ' || lane) from done
             """,
-            spool.encode(report),
-            markdown.encode("utf-8", "replace"),
-            report["id"],
+            report=spool.encode(report),
+            page=markdown.encode("utf-8", "replace"),
+            waits=proposed(report),
+            id=report["id"],
         )
         if row is None:
             raise DiskFault(f"the report of {report['id']} is not there any more")

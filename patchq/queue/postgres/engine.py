@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -31,7 +31,7 @@ from patchq.model.values import Generation, Problem
 from patchq.queue import Claim, spool
 from patchq.queue.claims import claim_of
 from patchq.queue.inbox import Snapshot, free_names, too_large
-from patchq.queue.postgres import errands, verdicts
+from patchq.queue.postgres import errands, proposals, verdicts
 from patchq.queue.postgres.archive import Archive
 from patchq.queue.postgres.database import Database
 from patchq.queue.postgres.lanes import Beat, Lanes, drop_claims
@@ -224,6 +224,33 @@ class PostgresQueue(Archive):
     def serves(self, claim: Claim) -> bool:
         """Whether this process decides on it once it is held."""
         return self._lane(claim) in self._lanes.own
+
+    # What waits for review.
+
+    def proposals(self, known: Collection[str] = ()) -> dict[str, str | None]:
+        self._me()
+        return proposals.found(self._database, self._lanes.own, known)
+
+    def mark(self, marks: Mapping[str, str]) -> None:
+        proposals.mark(self._database, marks)
+        self.sync()
+
+    def proposing(self) -> list[str]:
+        """The lanes in which something waits for review, of those that this process may own."""
+        return list(filter(self._lanes.wants, proposals.lanes(self._database)))
+
+    def take(self, lane: str) -> bool:
+        """Own the lane until nothing is left to do in it, unless another one owns it, or somebody
+        left claims there, which are recovered first."""
+        self._me()
+        return self._lanes.take_free(lane)
+
+    @property
+    def own(self) -> list[str]:
+        """The lanes that this process owns now."""
+        return self._lanes.own
+
+    # What people ask for.
 
     def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]:
         """What people want done in the lanes that this process owns; what it takes it answers.

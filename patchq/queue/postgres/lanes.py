@@ -80,6 +80,21 @@ class Lanes:
         )
         return True
 
+    def take_free(self, lane: str) -> bool:
+        """Own the lane, unless somebody does who lives, or has left claims there."""
+        if lane in self.own:
+            return True
+        found = self._first_free([lane])
+        if found is None and self._end_frozen(lane):
+            found = self._first_free([lane])
+        if found is None:
+            return False
+        self._session = self._database.session
+        self._own.add(lane)
+        if found[1]:
+            self.leave([lane])
+        return not found[1]
+
     def take_one_more(self) -> None:
         """Own the lane in which something waits the longest, of those that nobody owns, if there is
         one.  One that somebody left with claims is recovered first."""

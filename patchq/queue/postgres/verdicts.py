@@ -14,6 +14,7 @@ from patchq.model.errors import Busy, LaneLost
 from patchq.model.report import Report
 from patchq.queue import Claim, spool
 from patchq.queue.postgres.database import Database
+from patchq.queue.postgres.proposals import proposed
 
 MINE_TO_END = """
     r.state in ('claimed', 'ending') and r.session = %(me)s
@@ -92,14 +93,16 @@ def publish(database: Database, me: int, verdicts: Sequence[RowVerdict]) -> None
             select *, nextval('verdicts') as verdict, nextval('changes') as change from (
                 select * from unnest(
                     %(numbers)b::bigint[], %(reports)b::bytea[], %(ids)b::text[],
-                    %(pages)b::bytea[], %(digests)b::text[], %(sizes)b::bigint[]
-                ) with ordinality u (number, report, id, page, sha256, size, place)
+                    %(pages)b::bytea[], %(proposed)b::text[], %(digests)b::text[],
+                    %(sizes)b::bigint[]
+                ) with ordinality u (number, report, id, page, proposed, sha256, size, place)
                 order by place
             ) ordered
         ), done as (
             update responses r set state = 'ended', session = null, intended = null,
                 report = v.report, page = v.page, id = v.id, held_since = null,
-                ended = clock_timestamp(), verdict = v.verdict, change = v.change
+                proposed = v.proposed, ended = clock_timestamp(),
+                verdict = v.verdict, change = v.change
             from v where r.number = v.number and ({MINE_TO_END})
             returning r.number, r.id, r.verdict, r.lane
         ), known as (
@@ -116,6 +119,7 @@ def publish(database: Database, me: int, verdicts: Sequence[RowVerdict]) -> None
         """,
         me=me,
         pages=[verdict.page.encode("utf-8", "replace") for verdict in verdicts],
+        proposed=[proposed(verdict.report) for verdict in verdicts],
         digests=[verdict.claim.source.sha256 for verdict in verdicts],
         sizes=[len(verdict.claim.data) for verdict in verdicts],
         **_columns(verdicts),

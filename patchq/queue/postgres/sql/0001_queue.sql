@@ -45,6 +45,8 @@ create table responses (
     intended     bytea,
     report       bytea,
     page         bytea,
+    -- Of what waits for review: where its mark is, the commit that its branch is put at.
+    proposed     text,
     held_since   timestamptz,
     ended        timestamptz,
     verdict      bigint unique,
@@ -59,6 +61,7 @@ create table responses (
 );
 create index responses_waiting on responses (lane, number) where state = 'waiting';
 create index responses_open on responses (lane, number) where state in ('claimed', 'held', 'ending');
+create index responses_proposed on responses (lane) where proposed is not null;
 create index responses_unseen on responses (feeder) where change > seen;
 
 -- Every id that was ever given; behind `forget`, what is left of its batch.
