@@ -149,9 +149,12 @@ def landed(ground: Ground, id: str, sha256: str, target: str | None, tip: str) -
     landed as the batch and are in the history of `tip`; else None.
 
     A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again then,
-    which is what their agent asked for.
+    which is what their agent asked for.  On a remote another process may have landed it, which has
+    not told of it yet.
     """
     commit = ground.repo.ref_target(records.LANDED + id)
+    if commit is None and ground.branches.remote and tip:
+        commit = _carrier(ground.repo, id, sha256, tip)
     if commit is None or ground.repo.resolve_commit(commit) is None:
         return None
     named = trailers(ground.repo, commit)
@@ -207,10 +210,16 @@ def successor(report: Delivery, repo: Repository, tip: str) -> str | None:
     """The commit between the batch's base and `tip` that carries the batch's trailers: a person
     rebased or squashed its branch."""
     base = report["base"]
-    source = f"sha256:{report['source']['sha256']}"
     start = repo.resolve_commit(base["commit"]) if base else None
-    named = _walk(repo, tip, start).carriers.get(report["id"], ())
-    return next((commit for commit, sources in named if source in sources), None)
+    return _carrier(repo, report["id"], report["source"]["sha256"] or "", tip, start)
+
+
+def _carrier(
+    repo: Repository, id: str, sha256: str, tip: str, start: str | None = None
+) -> str | None:
+    """The newest commit between `start` and `tip` whose trailers name the batch and its source."""
+    named = _walk(repo, tip, start).carriers.get(id, ())
+    return next((commit for commit, sources in named if f"sha256:{sha256}" in sources), None)
 
 
 def alike(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:

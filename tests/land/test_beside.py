@@ -12,9 +12,10 @@ import pytest
 from patchq.config import config_file
 from patchq.git.branches import Branches, BranchMove, Moved
 from patchq.git.repository import Repository
-from patchq.land import worker
+from patchq.land import landing, worker
 from patchq.pipeline.ground import Ground, branches_of
-from patchq.pipeline.world import World, compose
+from patchq.pipeline.process import process
+from patchq.pipeline.world import Tips, World, compose
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop, report
@@ -122,3 +123,20 @@ def test_what_never_finds_the_branch_quiet_lands_once_it_is(world: World) -> Non
         pass
     states = {name: report(root, name)["state"] for name in NAMES}
     assert states == {name: "proposed" if name in PROPOSED else "applied" for name in NAMES}
+
+
+def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(world: World) -> None:
+    """Another process landed it, by a push that came late, perhaps, or died before it said so."""
+    repo = world.queue_root.parent
+    text = "---\nmessage: Add it\n---\n" + block("new.txt", "", "new\n")
+    drop(world.queue_root, {"first.md": text, "again.md": text})
+    world.branches.refresh()
+    claims = {claim.source.name: claim for claim in world.queue.claim(9)}
+    decision = process(claims["first.md"], world, Tips(world))
+    assert decision.state == "applied"
+    landing.land([decision], world, Tips(world))
+    if world.branches.remote:
+        git("update-ref", "-d", "refs/patchq/batches/first", cwd=repo)
+    assert world.queue.load("first") is None
+    again = process(claims["again.md"], world, Tips(world))
+    assert (again.state, again.duplicate_of) == ("duplicate", "first")
