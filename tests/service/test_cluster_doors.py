@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import pytest
 from mcp import Client
 
 from tests.cli.mcp.clients import edit, over_stdio, said
@@ -72,6 +73,7 @@ def test_the_pages_buttons_have_the_workers_do_it(gate: Callable[[str], Cluster]
     assert {one["by"] for one in words["less"]} == {"Ada Tester"}
 
 
+@pytest.mark.machines
 def test_where_nobody_serves_the_branch_the_page_says_so(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
     send(at, x=block("a.txt", "two\n", "2\n"), y=block("b.txt", "two\n", "2\n"))

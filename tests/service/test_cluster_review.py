@@ -155,15 +155,21 @@ def test_what_a_person_merged_or_deleted_is_noticed_by_whoever_is_there(
     machines.soon(lambda: stands_on(machines, "z") == git("rev-parse", "main", cwd=machines.hub))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+_LAND = "patchq.git.branches.remote:RemoteBranches.land"
+_MARK = "patchq.queue.postgres.engine:PostgresQueue.mark"
+_ALL = pytest.mark.machines
+
+
 @pytest.mark.parametrize(
-    ("point", "when"),
+    ("point", "when", "number"),
     [
-        ("patchq.git.branches.remote:RemoteBranches.land", "before"),
-        ("patchq.git.branches.remote:RemoteBranches.land", "behind"),
-        ("patchq.queue.postgres.engine:PostgresQueue.mark", "before"),
+        pytest.param(_LAND, "behind", signal.SIGKILL, id="killed behind push"),
+        pytest.param(_LAND, "before", signal.SIGSTOP, id="stopped before push"),
+        pytest.param(_LAND, "before", signal.SIGKILL, id="killed before push", marks=_ALL),
+        pytest.param(_LAND, "behind", signal.SIGSTOP, id="stopped behind push", marks=_ALL),
+        pytest.param(_MARK, "before", signal.SIGKILL, id="killed before mark", marks=_ALL),
+        pytest.param(_MARK, "before", signal.SIGSTOP, id="stopped before mark", marks=_ALL),
     ],
-    ids=["before push", "behind push", "before mark"],
 )
 def test_wherever_a_worker_ends_while_it_has_a_proposal_follow(
     machines: Machines, point: str, when: str, number: signal.Signals
