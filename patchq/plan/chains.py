@@ -10,7 +10,7 @@ left, then it is what they come to, and a second delivery of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from patchq.model.listing import Listing
@@ -56,26 +56,35 @@ def chains(edits: Sequence[Edit], states: Mapping[str, str], text: bytes) -> Ite
     """The edits of one file that speak of the same lines, in their order, if some of them would be
     applied: two at least.  At last all of them: those that put lines at one point need not speak
     of each other's."""
-    if len(edits) < 2 or not _shows(edits, states, text):
+    if len(edits) < 2 or not any(states.get(edit.id) == "applied" for edit in edits):
         return
     groups = [group for group in _groups(edits) if len(group) > 1]
     if len(edits) <= _MOST_AT_ONCE and [len(group) for group in groups] != [len(edits)]:
         groups.append(list(edits))
+    there = set(map(bytes.strip, text.split(b"\n"))) if groups else set()
     for chain in groups:
-        if any(states.get(edit.id) == "applied" for edit in chain):
+        applied = any(states.get(edit.id) == "applied" for edit in chain)
+        if applied and _shows(chain, text, there):
             yield chain
 
 
-def _shows(edits: Sequence[Edit], states: Mapping[str, str], text: bytes) -> bool:
-    """Whether some of the edits would be applied, and a line that one adds is in the text, without
-    which it holds nothing of what they come to."""
-    return any(states.get(edit.id) == "applied" for edit in edits) and any(
-        line.encode("utf-8", "surrogateescape") in text
-        for edit in edits
-        for old, new in [halves(edit.op)]
-        for line in map(str.strip, new.split("\n"))
-        if _WORD.search(line) and line not in old
-    )
+def _shows(chain: Sequence[Edit], text: bytes, there: Set[bytes]) -> bool:
+    """Whether a line that one of the edits adds is in the text, without which it holds nothing of
+    what they come to.  `there` are its lines.  Where parts of lines change, the whole text has to
+    be looked through; then the first and the last edit, one of which came last, tell enough."""
+    parts: list[list[bytes]] = []
+    for edit in chain:
+        old, new = halves(edit.op)
+        lines = [
+            line.encode("utf-8", "surrogateescape")
+            for line in map(str.strip, new.split("\n"))
+            if _WORD.search(line) and line not in old
+        ]
+        if not there.isdisjoint(lines):
+            return True
+        if lines and not isinstance(edit.op, Replace | PatchHunk):
+            parts.append(lines)
+    return any(line in text for lines in (*parts[:1], *parts[-1:]) for line in lines)
 
 
 def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
