@@ -23,6 +23,7 @@ from tests.service.test_cluster_verbs import FILES, gate, on, send, state, there
 __all__ = ["gate", "nursery"]
 
 
+@pytest.mark.machines
 def test_the_pages_buttons_have_the_workers_do_it(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
     two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
@@ -95,6 +96,7 @@ def _asked_again(seen: int, text: str) -> bool:
     return text[seen:].endswith(("[q]uit: ", "> ", "for nothing) ", "[n]o: ", "? "))
 
 
+@pytest.mark.machines
 def test_the_walk_on_a_terminal_decides(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
     two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
