@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -136,17 +137,26 @@ CASES = [
 ]
 
 
+def struck(
+    machines: Machines, point: str, when: str, number: signal.Signals
+) -> subprocess.Popen[bytes]:
+    """A worker that met the signal there, with two responses in hand; another one has given the
+    verdicts since."""
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    first = machines.start_dying("w1", point, when, number)
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n"), "bad.md": block("a.txt", "no\n", "")})
+    machines.soon(lambda: first.poll() is not None or stopped(first.pid))
+    machines.start("w2", "worker", "--name", "w2")
+    machines.soon(lambda: states(machines, "good", "bad") == ["applied", "rejected"])
+    return first
+
+
 @pytest.mark.parametrize(("point", "when"), CASES)
 def test_wherever_a_worker_ends_the_verdict_is_the_remotes(
     machines: Machines, point: str, when: str
 ) -> None:
-    machines.start("feeder", "watch")
-    queue = machines.clone("feeder") / ".patchq"
-    first = machines.start_dying("w1", point, when, signal.SIGKILL)
-    drop(queue, {"good.md": block("a.txt", "two\n", "2\n"), "bad.md": block("a.txt", "no\n", "")})
-    machines.soon(lambda: first.poll() is not None)
-    machines.start("w2", "worker", "--name", "w2")
-    machines.soon(lambda: states(machines, "good", "bad") == ["applied", "rejected"])
+    struck(machines, point, when, signal.SIGKILL)
     judged(machines, ["good", "bad"])
 
 
@@ -154,16 +164,10 @@ def test_wherever_a_worker_ends_the_verdict_is_the_remotes(
 def test_wherever_a_worker_freezes_it_says_nothing_when_it_wakes(
     machines: Machines, point: str, when: str
 ) -> None:
-    machines.start("feeder", "watch")
-    queue = machines.clone("feeder") / ".patchq"
-    first = machines.start_dying("w1", point, when, signal.SIGSTOP)
-    drop(queue, {"good.md": block("a.txt", "two\n", "2\n"), "bad.md": block("a.txt", "no\n", "")})
-    machines.soon(lambda: stopped(first.pid))
-    machines.start("w2", "worker", "--name", "w2")
-    machines.soon(lambda: states(machines, "good", "bad") == ["applied", "rejected"])
+    first = struck(machines, point, when, signal.SIGSTOP)
     first.send_signal(signal.SIGCONT)
     machines.soon(lambda: "tried again" in machines.log("w1"))
-    drop(queue, {"more.md": block("b.txt", "two\n", "2\n")})
+    drop(machines.root / "feeder" / ".patchq", {"more.md": block("b.txt", "two\n", "2\n")})
     machines.soon(lambda: states(machines, "more") == ["applied"])
     judged(machines, ["good", "bad", "more"])
 
