@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from patchq.git.merges import line_hunks
@@ -44,7 +45,7 @@ _MOST_PLACES = 4
 """Pairs of edits that are named of each."""
 
 _SECONDS = 1.0
-"""How late this process may see what others let wait or decide: `refresh` puts it right."""
+"""How late this process may see what others let wait: `refresh` puts it right."""
 
 _Place = tuple[str, Lines | None]
 """A path, and the changed lines of it; None for the file as a whole."""
@@ -97,10 +98,19 @@ def _carried(
 
 def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
     """The decisions, each that proposes with what it collides with: what waits, and the others."""
-    proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
-    if not proposed:
+    if not any(d.state == "proposed" and d.candidate for d in decisions):
         return list(decisions)
+    began = monotonic()
     waits = board.board(world, within=_SECONDS)
+    made = _warned(decisions, world, waits)
+    if waits.at < began and any(board.named_by(d.problems).keys() & set(waits) for d in made):
+        # What is named may have been decided meanwhile.
+        made = _warned(decisions, world, board.board(world))
+    return made
+
+
+def _warned(decisions: Sequence[Decision], world: World, waits: Board) -> list[Decision]:
+    proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
     gone = {id for d in proposed for id in traces.replaced(world, d.id, d.header)}
     group = {d.id: board.decided(d, d.candidate, world.repo) for d in proposed if d.candidate}
     made = []

@@ -20,7 +20,7 @@ from patchq.pipeline.world import World, compose
 from patchq.queue import directory
 from patchq.queue.directory import DirectoryQueue
 from patchq.review import restack
-from tests.helpers.command import block, drop, report
+from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
 MANY = 24
@@ -98,6 +98,15 @@ def test_a_response_is_compared_with_what_touches_its_files(
     assert named(world, "beside") == []
     assert restack.settle(world)
     assert counted() == (0, 0, 0), "nothing moved"
+
+
+def test_who_answers_what_was_just_accepted_elsewhere_is_told_of_no_collision(
+    world: World,
+) -> None:
+    send(world, {"one": edit(1, "other.txt")})
+    assert patchq("accept", "one", cwd=world.repo.commondir.parent).code == 0
+    send(world, {"two": edit(2, "other.txt")})
+    assert (named(world, "two"), parent(world, "two")) == ([], tip(world.repo.commondir, "main"))
 
 
 def test_what_touches_what_moved_follows_first_and_the_rest_in_its_time(
