@@ -147,6 +147,22 @@ def test_who_can_do_nothing_about_it_sleeps_on(again: Open) -> None:
         assert not queue.wait(60)
 
 
+def test_what_comes_into_another_queue_of_the_database_is_not_heard(
+    again: Open, _postgres: postgres.Shared
+) -> None:
+    worker = again()
+    with _postgres.schema() as elsewhere, psycopg.connect(elsewhere) as connection:
+        migrate(connection)
+        other = PostgresQueue(elsewhere)
+        for queue in (worker, other):
+            queue.wait(60)
+        other.submit(b"a 1", "x.md")
+        assert other.wait(60)
+        threading.Timer(0.3, worker.ring).start()
+        assert not worker.wait(60)
+        other.close()
+
+
 def test_verdicts_that_come_together_keep_their_order(again: Open) -> None:
     worker, reader = again(), again()
     for text in (b"a 1", b"b 1", b"a 2", b"a 3"):

@@ -35,7 +35,7 @@ class Archive:
                         then coalesce(proposed, %(waits)s) end,
                     ended = case when ended is not null then clock_timestamp() end
                 where id = %(id)s and report is not null returning lane
-            ) select pg_notify('patchq', 'verdict ' || lane) from done
+            ) select tell('verdict', lane) from done
             """,
             report=spool.encode(report),
             page=markdown.encode("utf-8", "replace"),

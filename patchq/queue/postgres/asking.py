@@ -38,7 +38,7 @@ class Asking:
         """The answer; `errors.Busy` where nobody took it up for `patience` seconds, and then nobody
         will."""
         connection = self._database
-        connection.run("listen patchq")
+        connection.run("select listen()")
         connection.run(
             "delete from errands where answer is not null"
             " and asked < clock_timestamp() - interval '1 day'"
@@ -51,7 +51,7 @@ class Asking:
                 lane,
                 spool.encode(words),
             )
-            connection.run("select pg_notify('patchq', 'asked ' || %s)", lane)
+            connection.run("select tell('asked', %s)", lane)
         return self._answer(number, lane, patience)
 
     def _answer(self, number: int, lane: str, patience: float) -> Mapping[str, Any]:

@@ -425,7 +425,7 @@ class PostgresQueue(Archive):
                     held_since = coalesce(held_since, clock_timestamp())
                 where number = %(number)s and ({MINE_TO_END})
                 returning number, id, lane
-            ), noted as ({_KNOWN}) select number, pg_notify('patchq', 'held ' || lane) from done
+            ), noted as ({_KNOWN}) select number, tell('held', lane) from done
             """,
             report=spool.encode(report),
             page=markdown.encode("utf-8", "replace"),
@@ -484,7 +484,7 @@ class PostgresQueue(Archive):
             with new as (
                 insert into responses (lane, name, data, size, feeder, token)
                 values (%s, %s, %s, %s, %s, %s) returning lane
-            ) select pg_notify('patchq', 'came ' || lane) from new
+            ) select tell('came', lane) from new
             """,
             lane,
             os.fsencode(free),

@@ -73,7 +73,7 @@ class Entries:
                     select lane, name, data, size, choice, problem, id, %(feeder)s, token
                     from v order by place on conflict (feeder, token) do nothing returning lane
                 ), told as (
-                    select pg_notify('patchq', 'came ' || lane)
+                    select tell('came', lane)
                     from (select distinct lane from new) lanes
                 ) select value, (select count(*) from told) from flushed
                 """,

@@ -37,7 +37,7 @@ def answer(database: Database, me: int, number: int, words: Mapping[str, Any]) -
         """
         with done as (
             update errands set answer = %s where number = %s and session = %s returning lane
-        ) select pg_notify('patchq', 'answer ' || lane) from done
+        ) select tell('answer', lane) from done
         """,
         spool.encode(words),
         number,

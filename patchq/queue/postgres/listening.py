@@ -32,7 +32,7 @@ class Listening:
     def _run(self) -> None:
         while not self._stop.is_set():
             with suppress(Fault, psycopg.Error), connect(self._conninfo, "listens") as connection:
-                connection.execute("listen patchq")
+                connection.execute("select listen()")
                 self._ring()
                 while not self._stop.is_set():
                     told = connection.notifies(timeout=_PAUSE_SECONDS, stop_after=1)

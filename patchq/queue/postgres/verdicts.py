@@ -113,7 +113,7 @@ def publish(database: Database, me: int, verdicts: Sequence[RowVerdict]) -> None
             select v.sha256, v.id from done join v using (number) where v.size > 0
             order by v.place on conflict do nothing
         ), told as (
-            select pg_notify('patchq', 'verdict ' || lane)
+            select tell('verdict', lane)
             from (select distinct lane from done) lanes
         ) select number, (select count(*) from told) from done
         """,

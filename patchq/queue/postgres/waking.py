@@ -15,7 +15,6 @@ from time import monotonic
 
 from patchq.queue.postgres.database import Database
 
-CHANNEL = "patchq"
 Concerns = Callable[[str, str], bool]
 """Whether a word that was told of a lane is one to wake for."""
 
@@ -35,7 +34,7 @@ class Waking:
         session = self._database.session
         connection = self._database.connection
         if self._listens != session:
-            self._database.run(f"listen {CHANNEL}")
+            self._database.run("select listen()")
             connection.add_notify_handler(lambda notify: self._news.append(notify.payload))
             self._listens = session
             return True

@@ -102,6 +102,22 @@ create function session_key(session integer) returns bigint language sql stable 
     select hashtextextended('session ' || current_schema() || '/' || session, 0)
 $$;
 
+-- Other queues in the same database, each in its own schema, are not heard.
+create function channel() returns text language sql stable as $$
+    select 'patchq ' || md5(current_schema())
+$$;
+
+-- Wakes whoever listens.
+create function tell(word text, lane text) returns void language sql volatile as $$
+    select pg_notify(channel(), word || ' ' || lane)
+$$;
+
+create function listen() returns void language plpgsql volatile as $$
+begin
+    execute format('listen %I', channel());
+end
+$$;
+
 -- The server process that holds an advisory lock, if one does.
 create function holder(key bigint) returns integer language sql volatile as $$
     select pid from pg_locks
