@@ -16,8 +16,8 @@ from threading import Lock
 from patchq.cli import opening, places
 from patchq.model.errors import Fault, RepositoryFault
 from patchq.pipeline.world import World
-from patchq.queue.directory import PUBLIC, REPORT
 from patchq.queue.journal import EVENTS
+from patchq.queue.layout import PUBLIC, REPORT
 from patchq.queue.spool import valid
 
 

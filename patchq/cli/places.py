@@ -18,7 +18,7 @@ from patchq.git.branches import Branches
 from patchq.git.repository import Repository
 from patchq.model.errors import DiskFault, ObjectDamaged, UsageError
 from patchq.pipeline.ground import Ground, branches_of
-from patchq.queue import directory
+from patchq.queue import layout
 from patchq.queue.directory import DirectoryQueue
 from patchq.queue.lock import lock_owner
 from patchq.queue.memory import MemoryQueue
@@ -67,7 +67,7 @@ class Site:
         if root.is_file():
             return f"got `{config.queue.path}`, which is a file"
         names = {name for name in os.listdir(root) if name[0] != "."} if root.is_dir() else set()
-        if names - {"lost+found"} and not names.intersection(directory.PUBLIC):
+        if names - {"lost+found"} and not names.intersection(layout.PUBLIC):
             return f"got `{config.queue.path}`, which holds other files"
         return None
 
@@ -116,7 +116,7 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
     if not root.is_dir():
         site.keep_out_of_status(root)
     sharers = site.repo.commondir.stat().st_gid if sharing.is_on() else None
-    directory.create(root, _group(config), sharers)
+    layout.create(root, _group(config), sharers)
     prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
     queue = DirectoryQueue(
         root,

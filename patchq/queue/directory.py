@@ -21,70 +21,31 @@ Who wants to survive power cuts, too, keeps this order for any number of claims 
 from __future__ import annotations
 
 import os
-import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import chain, islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from patchq.git import files
-from patchq.git.sharing import make_directory, umask
+from patchq.git.sharing import umask
 from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
 from patchq.queue import Claim, QueueEngine, hand, journal, spool
+from patchq.queue.archive import ArchiveFiles
 from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.hand import Pending
-from patchq.queue.inbox import Inbox, Snapshot, snapshot
+from patchq.queue.inbox import Inbox, Snapshot
 from patchq.queue.journal import Journal
+from patchq.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.queue.lock import Lock
-from patchq.queue.register import KNOWN, LINKS, Past, Register
 from patchq.queue.spool import Folder, disk_faults, extension, valid
 
-REPORT = ".report.json"
-PAGE = ".report.md"
-PUBLIC = ("inbox", "active", "done", "rejected")
-PRIVATE = (KNOWN, "sources")
 _FEW = 16
 _GROUP, _MOST_UNTOLD = 300, 1024
 """So many verdicts a process may not have told of that ended, and one that was killed."""
-
-
-@disk_faults
-def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
-    """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
-    nobody else but the owner; `sharers` is the group of a repository that is shared."""
-    for name in (*PUBLIC, *PRIVATE):
-        make_directory(root / name)
-    for path in (root, *(root / name for name in (*PUBLIC, *PRIVATE))):
-        status = path.stat()
-        if sharers is not None and status.st_gid != sharers and os.geteuid() in (0, status.st_uid):
-            with suppress(PermissionError):
-                os.chown(path, -1, sharers)
-    if readers is not None:
-        for path in (root, *(root / name for name in PUBLIC[1:])):
-            _let_read(path, readers, alone=path != root)
-
-
-def _let_read(path: Path, group: int, *, alone: bool) -> None:
-    status = path.stat()
-    mode = stat.S_IMODE(status.st_mode)
-    wanted = (mode & ~0o007 | stat.S_ISGID if alone else mode) | 0o050
-    if os.geteuid() not in (0, status.st_uid):
-        return
-    try:
-        if status.st_gid != group:
-            os.chown(path, -1, group)
-        if wanted != mode or status.st_gid != group:
-            path.chmod(wanted)
-    except PermissionError:
-        raise UsageError(
-            f"{path} cannot be given to the group that `queue.group` names",
-            "have the user that runs patchq join that group, or name another one",
-        ) from None
 
 
 @dataclass(slots=True)
@@ -107,8 +68,8 @@ class _Live:
     lock: int | None = None
 
 
-class DirectoryQueue:
-    """The queue under `root`, which `create` made.
+class DirectoryQueue(ArchiveFiles):
+    """The queue under `root`, which `layout.create` made.
 
     `settle_seconds`: how long an entry must stay unchanged where its writers cannot be seen.
     `response_bytes`: larger responses are not read.  `is_known` tells whether the repository knows
@@ -123,16 +84,8 @@ class DirectoryQueue:
         response_bytes: int = 2 * 1024 * 1024,
         is_known: Callable[[str], bool] = lambda id: False,
     ) -> None:
-        self.root = root
-        self._limit = response_bytes
-        self._base, self._incoming = (
-            Folder(path, lasting=False) for path in (root, root / "inbox")
-        )
-        self._active, self._done, self._rejected = (Folder(root / name) for name in PUBLIC[1:])
-        self._public = (self._done, self._rejected)
-        self._sources = Folder(root / "sources")
-        links = Folder(root / LINKS, lasting=False)
-        self._register = Register(Folder(root / KNOWN), links, is_known)
+        super().__init__(root, response_bytes=response_bytes, is_known=is_known)
+        self._incoming = Folder(root / "inbox", lasting=False)
         self._inbox = Inbox(self._incoming, settle_seconds)
         self._claims = ClaimFiles(self._active, self._public, response_bytes)
         self._live: dict[str, _Live] = {}
@@ -192,15 +145,14 @@ class DirectoryQueue:
             if live.lock is not None:
                 os.close(live.lock)
         self._live.clear()
-        for folder in (self._base, self._incoming, self._active, *self._public, self._sources):
-            folder.close()
-        self._register.close()
+        self._incoming.close()
+        super().close()
 
     @disk_faults
     def recover(self) -> list[Claim]:
         for name in self._active.names():
             # The verdict of a held batch came right before a crash.
-            if name.endswith(REPORT) and any(_holds(folder, name) for folder in self._public):
+            if name.endswith(REPORT) and any(folder.holds(name) for folder in self._public):
                 self._active.remove(name.removesuffix("json") + "md")
                 self._active.remove(name)
         claims, entries = [], self._claims.entries()
@@ -402,22 +354,6 @@ class DirectoryQueue:
         self._claims.take_in(token, name)
         return claim_of(token, name, Snapshot(data, len(data)), request=False)
 
-    def token(self, id: str) -> str | None:
-        """The claim that the id was given to, as long as its batch has files."""
-        return self._register.token(id)
-
-    @disk_faults
-    def sync(self, *places: Path) -> None:
-        if places:
-            files.barrier(*places, self.root)
-        else:
-            files.syncfs(self._base.fd)
-
-    @disk_faults
-    def load(self, id: str) -> Report | None:
-        data = (folder.read(id + REPORT) for folder in self._places(id))
-        return spool.report(next((found for found in data if found is not None), None))
-
     @disk_faults
     def rewrite(self, report: Report, markdown: str) -> None:
         id = report["id"]
@@ -434,95 +370,6 @@ class DirectoryQueue:
         if not journal.differs(before, report):
             return nullcontext()
         return self._journal.telling(report, marked=marked)
-
-    @disk_faults
-    def body(self, id: str) -> bytes | None:
-        """See `QueueEngine.body`; None also for what was refused unread."""
-        report = self.load(id)
-        if report is None:
-            return None
-        name = f"{id}{extension(report['source']['name'])}"
-        token = self._register.token(id)
-        files = {self._active: f"{token}.body"} if token else {}
-        for folder in self._places(id):
-            file = files.get(folder, name)
-            with suppress(FileNotFoundError):
-                body = snapshot(folder.fd, file, self._limit)
-                return None if body.problem else body.data
-        return None
-
-    @disk_faults
-    def by_source(self, sha256: str) -> Sequence[str]:
-        lines = self._sources.lines(shard(sha256), sha256.encode())
-        return [line.removeprefix(f"{sha256} ") for line in lines]
-
-    @disk_faults
-    def ids(self) -> Iterator[str]:
-        reported = self._reported(self._active, *self._public)  # as they move, so that all are met
-        known = [id for id in self._base.lines(spool.VERDICTS) if id in reported]
-        return iter(dict.fromkeys((*known, *sorted(reported))))
-
-    @disk_faults
-    def older(self, limit: float) -> Iterator[str]:
-        """See `QueueEngine.older`: behind a batch that was claimed since, all have their verdict
-        since; a claim from the future tells that a clock was set."""
-        reported, now = self._reported(*self._public), time.time()
-
-        def old(id: str) -> bool:
-            return not limit <= (spool.claimed(self._register.token(id)) or 0.0) <= now
-
-        known = [id for id in self._base.lines(spool.VERDICTS) if id in reported]
-        return chain(takewhile(old, known), sorted(reported.difference(known)))
-
-    def newest(self) -> Iterator[str]:
-        seen = set()
-        for ids in (
-            sorted(self._reported(self._active), reverse=True),
-            self._base.backwards(spool.VERDICTS),
-            self._unlisted(),
-        ):
-            for id in ids:
-                if id not in seen:
-                    seen.add(id)
-                    yield id
-
-    def _unlisted(self) -> Iterator[str]:
-        """Where a power cut, or a person, took lines of the register: looked for when need be."""
-        yield from sorted(self._reported(*self._public), reverse=True)
-
-    @disk_faults
-    def _reported(self, *folders: Folder) -> set[str]:
-        names = (name for folder in folders for name in folder.names())
-        return {name.removesuffix(REPORT) for name in names if name.endswith(REPORT)}
-
-    @disk_faults
-    def ended(self, id: str) -> float | None:
-        """See `QueueEngine.ended`.
-
-        A copy of the queue may have lost the files' times; the claim's token tells the time before
-        which there was no verdict, so a batch may seem younger than it is, and never older.
-        """
-        for folder in self._public:
-            if status := folder.status(id + REPORT):
-                return max(status.st_mtime, spool.claimed(self._register.token(id)) or 0.0)
-        return None
-
-    @disk_faults
-    def forget(self, *ids: str) -> None:
-        finished = [(id, folder) for id in filter(valid, ids) for folder in self._public]
-        pasts, names = dict[str, Past](), dict[str, tuple[Folder, str]]()
-        for id, folder in finished:
-            report = spool.report(folder.read(id + REPORT))
-            if report is not None:
-                pasts[id] = Past.of(report, self.ended(id) or 0.0)
-                names[id] = folder, f"{id}{extension(report['source']['name'])}"
-        self._register.bury(pasts, self.sync)
-        for id, (folder, body) in names.items():
-            spool.remove(folder, body, id + PAGE, id + REPORT)
-
-    @disk_faults
-    def past(self, id: str) -> Past | None:
-        return self._register.past(id)
 
     @disk_faults
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
@@ -544,16 +391,6 @@ class DirectoryQueue:
                 return found
         return None
 
-    def _folder(self, id: str) -> Folder | None:
-        """Where the report is."""
-        places = self._places(id)
-        return next((folder for folder in places if _holds(folder, id + REPORT)), None)
-
-    def _places(self, id: str) -> tuple[Folder, ...]:
-        """Where to look for what a batch has left, in this order: what a held one has in `active/`
-        moves on with its verdict, which may come between two looks."""
-        return (*self._public, self._active, *self._public) if valid(id) else ()
-
     def _known(self, claim: Claim) -> _Live:
         """The record of a claim, begun here for one that comes from elsewhere."""
         more = claim.generation is not None or claim.choice is not None
@@ -574,7 +411,7 @@ class DirectoryQueue:
         digest = claim.source.sha256
         if claim.data and live.noted != digest:
             if not (live.inherited and id in self.by_source(digest)):
-                self._sources.append(shard(digest), f"{digest} {id}")
+                self._enter_source(digest, id)
             live.noted = digest
 
 
@@ -584,14 +421,5 @@ def directory_queue(queue: QueueEngine) -> DirectoryQueue:
     return queue
 
 
-def shard(sha256: str) -> str:
-    """One of 256 files, so that noting a response makes no new one and finding it reads little."""
-    return sha256[:2]
-
-
 def _page(markdown: str) -> bytes:
     return markdown.encode("utf-8", "replace")
-
-
-def _holds(folder: Folder, name: str) -> bool:
-    return os.access(name, os.F_OK, dir_fd=folder.fd, follow_symlinks=False)

@@ -152,6 +152,10 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def holds(self, name: str) -> bool:
+        """Whether anything has the name, be it a link to nothing."""
+        return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
+
     def read(self, name: str) -> bytes | None:
         """The bytes of a file; None when there is no such file."""
         folder = self.fd

@@ -16,7 +16,7 @@ from patchq.land import landing, worker
 from patchq.pipeline.ground import Ground, branches_of
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Tips, World, compose
-from patchq.queue import directory
+from patchq.queue import layout
 from patchq.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop, report
 from tests.helpers.gitrepo import git, make_repo
@@ -36,7 +36,7 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     git("clone", "-q", "--bare", "repo", "hub.git", cwd=tmp_path)
     git("remote", "add", "origin", str(tmp_path / "hub.git"), cwd=repo)
     root = repo / ".patchq"
-    directory.create(root)
+    layout.create(root)
     settings = config_file.parse((SETTINGS + LANDING[request.param]).encode())
     opened = Repository.open(repo)
     branches = branches_of(opened, root, settings, "main")

@@ -17,7 +17,7 @@ from patchq.model.values import Source
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.process import process
 from patchq.pipeline.world import Choice, Tips, World, compose
-from patchq.queue import Claim, directory
+from patchq.queue import Claim, layout
 from patchq.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop
 from tests.helpers.gitrepo import git, identity, make_repo
@@ -67,7 +67,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             patch.setenv(name, value)
         repo = make_repo(place / "repo", FILES)
         git("branch", "-M", "main", cwd=repo)
-        directory.create(repo / ".patchq")
+        layout.create(repo / ".patchq")
         world = _world(repo)
         world.queue.acquire()
         drop(world.queue_root, {f"{id}.md": text for id, text in WAITING.items()})

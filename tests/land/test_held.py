@@ -10,7 +10,7 @@ from patchq.git.repository import Repository
 from patchq.land import worker
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.world import World, compose
-from patchq.queue import directory
+from patchq.queue import layout
 from patchq.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop
 from tests.helpers.effort import effort
@@ -21,7 +21,7 @@ def hold(path: Path, count: int) -> World:
     """A daemon with so many batches that wait for one which nobody knows."""
     repo = make_repo(path, {"a.txt": "a\n"})
     root = repo / ".patchq"
-    directory.create(root)
+    layout.create(root)
     settings = config_file.parse(b"version: 1\n")
     world = compose(Ground(Repository.open(repo), DirectoryQueue(root), root, settings, "main"))
     world.queue.acquire()

@@ -15,7 +15,7 @@ from patchq.pipeline.ground import Ground, flush
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import Tips, World, compose
-from patchq.queue import directory
+from patchq.queue import layout
 from patchq.queue.directory import DirectoryQueue
 from patchq.report.document import to_json
 from patchq.report.page import to_markdown
@@ -42,7 +42,7 @@ def repo(tmp_path: Path) -> Path:
 def begin(repo: Path, mode: str = "auto") -> World:
     """What a daemon has when it begins."""
     root = repo / ".patchq"
-    directory.create(root)
+    layout.create(root)
     settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
     world = compose(Ground(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET))
     world.queue.acquire()

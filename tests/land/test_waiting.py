@@ -17,7 +17,7 @@ from patchq.git.repository import Repository
 from patchq.land import collisions, worker
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.world import World, compose
-from patchq.queue import directory
+from patchq.queue import layout
 from patchq.queue.directory import DirectoryQueue
 from patchq.review import restack
 from tests.helpers.command import block, drop, patchq, report
@@ -52,7 +52,7 @@ class Counted:
 def world(tmp_path: Path) -> World:
     """`MANY` proposals wait, each for a file of its own; everything is settled."""
     repo = make_repo(tmp_path / "repo", FILES)
-    directory.create(repo / ".patchq")
+    layout.create(repo / ".patchq")
     settings = config_file.parse(b"version: 1\nmode: review\n")
     queue = DirectoryQueue(repo / ".patchq")
     world = compose(Ground(Repository.open(repo), queue, repo / ".patchq", settings, "main"))

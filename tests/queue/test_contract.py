@@ -15,7 +15,8 @@ from patchq.model.errors import Busy, DiskFault, QueueLocked
 from patchq.model.report import Report, ReportChanges
 from patchq.model.values import Outcome, State
 from patchq.queue import Claim, QueueEngine
-from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.layout import create
 from patchq.queue.memory import MemoryQueue, Store
 from patchq.report.document import to_json, with_state
 

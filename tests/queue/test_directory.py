@@ -27,8 +27,9 @@ from patchq.model.errors import DiskFault, Fault, QueueLocked, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Outcome, State
 from patchq.queue import Claim
-from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.directory import DirectoryQueue
 from patchq.queue.journal import Events
+from patchq.queue.layout import create
 from patchq.queue.lock import lock_owner
 from patchq.queue.register import Register
 from patchq.report.document import to_json

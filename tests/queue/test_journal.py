@@ -13,8 +13,9 @@ import pytest
 from patchq.model.report import Report, ReviewEntry
 from patchq.model.values import Outcome, Source
 from patchq.queue import journal
-from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.directory import DirectoryQueue
 from patchq.queue.journal import Events, Journal
+from patchq.queue.layout import create
 from patchq.queue.spool import Folder
 from patchq.report.document import to_json
 

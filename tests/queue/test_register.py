@@ -12,7 +12,8 @@ import pytest
 
 from patchq.model.report import Report
 from patchq.model.values import Outcome, Problem, Source
-from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.layout import create
 from patchq.queue.register import Past, Register, shard
 from patchq.queue.spool import Folder
 from patchq.report.document import to_json

@@ -18,7 +18,7 @@ from patchq.model.report import Report
 from patchq.pipeline import notes
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.world import World, compose
-from patchq.queue import directory
+from patchq.queue import layout
 from patchq.queue.directory import DirectoryQueue
 from patchq.report.page import to_markdown
 from patchq.review import comment_file, decide, from_git, restack
@@ -48,7 +48,7 @@ class Desk:
         """A new process, as it were; the queue's folder is made if it is gone."""
         self.end()
         self.config = self.config.but(**changes)
-        directory.create(self.root, None, None)
+        layout.create(self.root, None, None)
         queue = DirectoryQueue(self.root)
         ground = Ground(Repository.open(self.repo), queue, self.root, self.config, "main")
         self.world = compose(ground)

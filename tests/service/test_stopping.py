@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from patchq.model.errors import Interrupted
-from patchq.queue.directory import create
+from patchq.queue.layout import create
 from patchq.service.serve import Control
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import make_repo

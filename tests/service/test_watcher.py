@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.queue.directory import create
 from patchq.queue.journal import Journal, claimed
+from patchq.queue.layout import create
 from patchq.queue.spool import Folder
 from patchq.service.watcher import Watcher
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from patchq.git import records
-from patchq.queue.directory import PRIVATE, PUBLIC
+from patchq.queue.layout import PRIVATE, PUBLIC
 from tests.helpers import rooms, walk
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, fresh, patchq

@@ -13,7 +13,8 @@ from patchq.git.objects import Identity
 from patchq.git.repository import Repository
 from patchq.model.errors import disk_fault
 from patchq.model.values import FileChange, Outcome, Source
-from patchq.queue.directory import DirectoryQueue, create
+from patchq.queue.directory import DirectoryQueue
+from patchq.queue.layout import create
 from patchq.report.document import to_json
 from tests.helpers.gitrepo import git, make_repo
 

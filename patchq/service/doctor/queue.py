@@ -18,7 +18,7 @@ from patchq.land.deaths import MOST, TRIES
 from patchq.land.worker import waits_for_mending
 from patchq.model.errors import CRASHED, Fault, ObjectDamaged
 from patchq.queue import spool
-from patchq.queue.directory import PRIVATE, PUBLIC, REPORT
+from patchq.queue.layout import PRIVATE, PUBLIC, REPORT
 from patchq.queue.lock import lock_owner
 from patchq.queue.spool import claimed, response_in, token_of
 from patchq.service.doctor import Finding, beside, writable

@@ -26,8 +26,9 @@ from patchq.model.report import (
 from patchq.pipeline import notes, traces
 from patchq.pipeline.world import World
 from patchq.queue import spool
-from patchq.queue.directory import PAGE, REPORT, shard
+from patchq.queue.archive import shard
 from patchq.queue.inbox import IGNORED_SUFFIXES
+from patchq.queue.layout import PAGE, REPORT
 from patchq.queue.spool import Folder, extension
 from patchq.report import document, message, page
 from patchq.review import from_git

@@ -31,8 +31,8 @@ from patchq.hooks.jail import remove
 from patchq.land.deaths import TRIES
 from patchq.pipeline.world import World
 from patchq.queue import spool
-from patchq.queue.directory import PAGE, PRIVATE, PUBLIC, REPORT
 from patchq.queue.journal import BEFORE, EVENTS
+from patchq.queue.layout import PAGE, PRIVATE, PUBLIC, REPORT
 from patchq.queue.register import KNOWN, LINKS, Register
 from patchq.queue.spool import VERDICTS, Folder, response_in, token_of
 from patchq.report import document
