@@ -116,7 +116,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Shared]:
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Shared]:
     """The session's one server, which all of its processes share."""
     from tests.helpers import postgres
 
@@ -128,9 +128,9 @@ def _postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Sha
 
 
 @pytest.fixture
-def bare(_postgres: postgres.Shared) -> Iterator[str]:
+def bare(postgres_server: postgres.Shared) -> Iterator[str]:
     """The connection string of a test's own schema in a real server, without tables."""
-    with _postgres.schema() as conninfo:
+    with postgres_server.schema() as conninfo:
         yield conninfo
 
 

@@ -148,10 +148,10 @@ def test_who_can_do_nothing_about_it_sleeps_on(again: Open) -> None:
 
 
 def test_what_comes_into_another_queue_of_the_database_is_not_heard(
-    again: Open, _postgres: postgres.Shared
+    again: Open, postgres_server: postgres.Shared
 ) -> None:
     worker = again()
-    with _postgres.schema() as elsewhere, psycopg.connect(elsewhere) as connection:
+    with postgres_server.schema() as elsewhere, psycopg.connect(elsewhere) as connection:
         migrate(connection)
         other = PostgresQueue(elsewhere)
         for queue in (worker, other):
