@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 from patchq.config import config_file
 from patchq.config.schema import Config
-from patchq.git import backup, records, sharing
-from patchq.git.branches import Branches
+from patchq.git import records, sharing
+from patchq.git.branches import Branches, backup
 from patchq.git.repository import Repository
 from patchq.model.errors import DiskFault, ObjectDamaged, UsageError
 from patchq.pipeline.ground import Ground, branches_of

@@ -7,7 +7,6 @@ without git's own variables, or of nothing but the PATH.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import subprocess
@@ -16,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from patchq.git import files
+from patchq.git.faults import failure
 from patchq.git.sharing import childrens_umask
-from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault
+from patchq.model.errors import RepositoryFault
 
 QUIET = (
     *("-c", "core.hooksPath=/dev/null"),
@@ -27,7 +26,6 @@ QUIET = (
 )
 """Nothing of the repository's own runs, neither a hook nor a monitor; and what tidies up takes no
 work tree for gone that only this process cannot see."""
-FSCK = "run `git fsck --full` and restore what it names from another clone"
 _SECONDS = 60.0
 _CONFIGURATION = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
 _PLAIN = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
@@ -128,51 +126,6 @@ class Git:
             start_new_session=True,
             umask=childrens_umask(),
         )
-
-
-_DAMAGE = re.compile(
-    r"(?i)unable to read (tree|sha1|[0-9a-f]{40})|failed to (read|unpack) (tree )?object|"
-    r"could not read [0-9a-f]{40}|bad (tree|object)|missing (blob|tree|object)|is corrupt|"
-    r"object file .* is empty|unable to unpack|inflate: |hash mismatch"
-)
-
-
-_UNWRITTEN = re.compile(
-    r"(?i)(unable|could not|cannot|failed) to? ?(write|create|make|close|append)|write error|"
-    r"cannot mkdir|unable to .*\.lock"
-)
-_TROUBLE = {
-    os.strerror(number)
-    for number in (
-        errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM
-    )
-}  # fmt: skip
-ROOM = "see to that, then start patchq again; nothing was lost"
-
-
-def failure(what: str, complaint: str, place: Path) -> Fault:
-    """The fault that git's complaint about what it did in `place` stands for.  Git does not always
-    say why a file could not be written."""
-    said = f"{what}: {complaint}"
-    trouble = trouble_in(complaint)
-    if not trouble and _UNWRITTEN.search(complaint) and (short := files.shortage(place)):
-        trouble, said = short, f"{what}: {short}: {complaint}"
-    if trouble:
-        return DiskFault(said if trouble in said else f"{what}: {trouble}: {complaint}", ROOM)
-    return ObjectDamaged(said, FSCK) if unreadable_object(complaint) else RepositoryFault(said)
-
-
-def trouble_in(said: str) -> str | None:
-    """The system's words for what the machine is short of, if a message of git's or libgit2's has
-    them or says as much."""
-    if "out of diskspace" in said.lower():
-        return os.strerror(errno.ENOSPC)
-    return next((words for words in sorted(_TROUBLE) if words.lower() in said.lower()), None)
-
-
-def unreadable_object(complaint: str) -> bool:
-    """Whether what git says tells of an object that it could not read."""
-    return bool(_DAMAGE.search(complaint))
 
 
 def complaint(done: subprocess.CompletedProcess[bytes]) -> str:

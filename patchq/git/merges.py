@@ -26,10 +26,10 @@ from patchq.git.command import (
     complaint,
     merges_trees,
     plain_environment,
-    unreadable_object,
     version,
 )
-from patchq.git.repository import Repository, fault, unreadable
+from patchq.git.faults import fault, unreadable, unreadable_object
+from patchq.git.repository import Repository
 from patchq.model.errors import Fault
 from patchq.model.values import FileChange, LineHunk
 

@@ -21,7 +21,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -31,7 +30,7 @@ from typing import cast
 import pygit2
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
-from patchq.git.command import FSCK, ROOM, trouble_in
+from patchq.git.faults import FSCK, fault, misconfigured, unreadable
 from patchq.git.files import give_back_memory
 from patchq.git.objects import (
     LINK,
@@ -53,9 +52,10 @@ from patchq.git.objects import (
     nest,
     parse_tree,
 )
+from patchq.git.opening import open_handle
 from patchq.git.reffiles import any_ref, common_directory, head_target, ref_value, ref_values
 from patchq.git.unwritten import Unwritten
-from patchq.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault, UsageError
+from patchq.model.errors import ObjectDamaged, RepositoryFault
 from patchq.model.listing import Listing
 from patchq.model.values import Entry, EntryKind, FileChange
 
@@ -67,48 +67,7 @@ _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodul
 _BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
-CACHE_BYTES = 32 << 20
-CACHED_TREE, CACHED_BLOB = 16 << 20, 256 << 10
-"""The largest objects that are kept in it.  By itself libgit2 keeps trees up to 4 KiB and no blobs:
-a path in a large directory would cost reading all of it, and a search in other files each of them
-anew for every response."""
 _MOST_KNOWN = 1024
-MAPPED_BYTES = 64 << 20
-OPEN_PACKS = 64
-"""libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
-_SHA1 = (
-    "patchq needs SHA-1 object names, which a repository never changes: git fast-export --all | "
-    "git -C NEW fast-import, into one made by git init --object-format=sha1"
-)
-_CURES = {
-    "not owned": "if you trust it: git config --global --add safe.directory '{root}'",
-    "refstorage": "patchq needs refs in files: git refs migrate --ref-format=files (git 2.46 or "
-    "newer, and no linked work trees meanwhile)",
-    "objectformat": _SHA1,
-    "object format": _SHA1,
-    "partialclone": "patchq needs every object: make a full clone, without --filter",
-}
-_PROMISOR = re.compile(r"remote\..*\.(promisor|partialclonefilter)")
-
-
-def _partial(repo: pygit2.Repository) -> str:
-    """What says that objects may be missing which a remote has promised; empty if nothing does.
-    Libgit2 knows an extension that git has not written since 2.24."""
-    for entry in repo.config:
-        named = _PROMISOR.fullmatch(entry.name)
-        if named and (named[1] != "promisor" or repo.config.get_bool(entry.name)):
-            return f"it is a partial clone: {entry.name} is set"
-    stores = [common_directory(Path(os.path.realpath(repo.path))) / "objects"]
-    for store in stores:  # and those whose objects it borrows
-        with suppress(OSError):
-            for name in os.listdir(store / "pack"):
-                if name.endswith(".promisor"):
-                    return f"it is a partial clone: {store / 'pack' / name} is there"
-        with suppress(OSError):
-            lines = os.fsdecode((store / "info/alternates").read_bytes()).split("\n")
-            others = (store / line for line in lines if line and line[0] != "#")
-            stores += [other for other in others if other not in stores]
-    return ""
 
 
 class Repository:
@@ -159,34 +118,7 @@ class Repository:
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that `path` is in; `errors.UsageError` if it is in none."""
-        pygit2.settings.cache_max_size(CACHE_BYTES)
-        pygit2.settings.cache_object_limit(ObjectType.TREE, CACHED_TREE)
-        pygit2.settings.cache_object_limit(ObjectType.BLOB, CACHED_BLOB)
-        pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
-        pygit2.settings.mwindow_file_limit = OPEN_PACKS
-        found = None
-        with suppress(KeyError):  # no such directory
-            found = pygit2.discover_repository(os.fspath(path))
-        if found is None:
-            raise UsageError(f"{path} is not in a git repository", "run `git init` there first")
-        try:
-            raw_repository = pygit2.Repository(found)
-        except pygit2.GitError as error:
-            cures = (cure for word, cure in _CURES.items() if word in str(error).lower())
-            cure = next(cures, f"see what `git -C {path} status` says")
-            # The directory whose owner git looks at: it takes no other spelling.
-            gitdir = Path(os.path.realpath(found))
-            root = gitdir.parent if gitdir.name == ".git" else gitdir
-            raise RepositoryFault(
-                f"cannot open {found}: {error}", cure.format(path=path, root=root)
-            ) from None
-        try:
-            why = _partial(raw_repository)
-        except pygit2.GitError as error:
-            raise _misconfigured(error) from None
-        if why:
-            raise RepositoryFault(f"cannot work in {found}: {why}", _CURES["partialclone"])
-        return cls(raw_repository)
+        return cls(open_handle(path))
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
         """Who git says acts now: `GIT_<role>_NAME` and `_EMAIL`, else the configuration; None if
@@ -209,7 +141,7 @@ class Repository:
         except KeyError:
             return None
         except pygit2.GitError as error:
-            raise _misconfigured(error) from None
+            raise misconfigured(error) from None
 
     def hooks_directory(self) -> Path:
         """Where git looks for the repository's hooks (`core.hooksPath`, else `hooks`)."""
@@ -538,26 +470,3 @@ class CommitTree:
         places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
         inside = any(self.repo.leaf(self.root, f"{at}.gitattributes") for at in places)
         return self.repo.filter_of(self.commit if inside else "", path)
-
-
-def unreadable(what: str, error: Exception) -> Fault:
-    """The fault of reading objects: the disk's, or of these alone."""
-    found = fault(what, error)
-    why = "it is missing" if isinstance(error, KeyError) else str(error)
-    return found if isinstance(found, DiskFault) else ObjectDamaged(f"{what}: {why}", FSCK)
-
-
-def _misconfigured(error: Exception) -> Fault:
-    """The fault of reading git's configuration: the machine's, or of what somebody wrote there."""
-    found = fault("cannot read git's configuration", error)
-    cure = "see what `git config --list --show-origin` says"
-    return found if isinstance(found, DiskFault) else RepositoryFault(str(found), cure)
-
-
-def fault(what: str, error: Exception) -> Fault:
-    trouble = trouble_in(str(error))
-    return (
-        DiskFault(f"{what}: {trouble}", ROOM)
-        if trouble
-        else RepositoryFault(f"{what}: {error}", FSCK)
-    )

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from patchq.git.repository import OPEN_PACKS
+from patchq.git.opening import OPEN_PACKS
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo
 

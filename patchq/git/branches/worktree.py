@@ -35,7 +35,8 @@ from pathlib import Path, PurePath
 from subprocess import CompletedProcess
 
 from patchq.git import files
-from patchq.git.backup import keep
+from patchq.git.branches.backup import keep
+from patchq.git.branches.reserve import Reserve
 from patchq.git.checkout import (
     Checkout,
     checkouts,
@@ -47,11 +48,11 @@ from patchq.git.checkout import (
     pathspec,
     same_entry,
 )
-from patchq.git.command import complaint, failure
+from patchq.git.command import complaint
+from patchq.git.faults import failure
 from patchq.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
 from patchq.git.repository import Repository
-from patchq.git.reserve import Reserve
 from patchq.model.errors import (
     CannotFollow,
     DiskFault,

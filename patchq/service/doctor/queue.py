@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patchq.config.schema import Config
-from patchq.git.command import FSCK
+from patchq.git.faults import FSCK
 from patchq.git.files import being_written, opened, rename_noreplace
 from patchq.land.deaths import MOST, TRIES
 from patchq.land.worker import waits_for_mending

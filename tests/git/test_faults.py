@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from patchq.git import files
-from patchq.git.command import failure
-from patchq.git.repository import fault, unreadable
+from patchq.git.faults import failure, fault, unreadable
 
 SAID = {
     "error: unable to create file a.txt: No space left on device": "fault.disk",
