@@ -22,6 +22,7 @@ from bench.cluster.points import HEAD, points
 from bench.cluster.waits import latency, takeover
 from bench.cluster.work import cost, many_branches, one_branch
 from bench.console import command_line, say
+from bench.ending import cleaned_up
 from bench.git import BenchError, find_command
 from bench.speed.goal import Found, Goal, all_met, record, table
 
@@ -93,7 +94,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"cluster: {error}", file=sys.stderr)
         return 2
     try:
-        with standing(args, command) as ground:
+        with cleaned_up(), standing(args, command) as ground:
             if args.faults or args.points:
                 return broken(args, ground)
             found = measure(args, ground)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from bench.cluster.fleet import Fleet, Sent, edit
 from bench.cluster.ground import ClusterGround
 from bench.console import say
+from bench.git import BenchError
 from bench.speed.goal import Goal
+
+_TURNS = 20
+"""Tries to have each worker own a branch once, before it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +37,11 @@ def cost(ground: ClusterGround) -> Iterator[Goal]:
     with the same remote and once with branches of its own."""
     each, ratios = ground.size(400, 40), dict[str, list[float]]()
     for turn in range(ground.rounds):
-        with ground.fleet(f"cost-{turn}", files=each) as fleet:
-            sent = [edit(number, "main") for number in range(each)]
+        sent = [edit(number, "main") for number in range(each)]
+        with _fleet(ground, f"cost-{turn}", sent) as fleet:
             local = _directory(fleet, sent, "local", "")
             paid = _cluster(ground, fleet, sent, 1)
-        with ground.fleet(f"gate-{turn}", files=each) as fleet:
+        with _fleet(ground, f"gate-{turn}", sent) as fleet:
             remote = _directory(fleet, sent, "gate", "landing: {remote: origin}\n")
         for name, value in (
             ("worker, feeder and database / daemon that pushes", paid.all / remote),
@@ -79,11 +84,21 @@ def _both(
     """By one worker, and by several."""
     found = []
     for workers in (1, ground.workers):
-        files = max(int(one.id[1:6]) for one in sent) + 1
-        place = f"{name}-{workers}"
-        with ground.fleet(place, files=files, branches=list(branches)) as fleet:
+        with _fleet(ground, f"{name}-{workers}", sent, branches) as fleet:
             found.append(_cluster(ground, fleet, sent, workers))
     return found[0], found[1]
+
+
+def _fleet(
+    ground: ClusterGround, name: str, sent: Collection[Sent], branches: Collection[str] = ("main",)
+) -> AbstractContextManager[Fleet]:
+    """One with files for these and for what warms, and with a branch for each worker to warm on."""
+    warm = [f"warm{number}" for number in range(ground.workers)]
+    return ground.fleet(name, files=_first_free(sent) + _TURNS, branches=[*branches, *warm])
+
+
+def _first_free(sent: Collection[Sent]) -> int:
+    return max(int(one.id[1:6]) for one in sent) + 1
 
 
 def _directory(fleet: Fleet, sent: Collection[Sent], name: str, config: str) -> float:
@@ -92,7 +107,9 @@ def _directory(fleet: Fleet, sent: Collection[Sent], name: str, config: str) -> 
     if not config:
         fleet.git(fleet.root / name, "update-ref", "refs/heads/main", fleet.start_oid)
     fleet.start(name, "watch")
-    _warm(fleet, name)
+    first = [edit(_first_free(sent), "main")]
+    fleet.drop(first, name)
+    fleet.verdicts(first, name)
     before = fleet.spent([name])
     fleet.drop(sent, name)
     fleet.verdicts(sent, name)
@@ -104,7 +121,7 @@ def _directory(fleet: Fleet, sent: Collection[Sent], name: str, config: str) -> 
 
 def _cluster(ground: ClusterGround, fleet: Fleet, sent: Collection[Sent], workers: int) -> Paid:
     names = fleet.workers(workers)
-    _warm(fleet, "feeder")
+    warm = _warmed(fleet, names, _first_free(sent))
     server = ground.server
     before = [fleet.spent(names), fleet.spent(["feeder"]), server.spent() if server else 0.0]
     began = time.perf_counter()
@@ -113,7 +130,7 @@ def _cluster(ground: ClusterGround, fleet: Fleet, sent: Collection[Sent], worker
     clock = time.perf_counter() - began
     after = [fleet.spent(names), fleet.spent(["feeder"]), server.spent() if server else 0.0]
     spent = [1000 * (b - a) / len(sent) for a, b in zip(before, after, strict=True)]
-    ground.check(fleet, [*sent, WARM])
+    ground.check(fleet, [*sent, *warm])
     fleet.stop([*names, "feeder"])
     paid = Paid(1000 * clock / len(sent), *spent)
     say(
@@ -123,10 +140,23 @@ def _cluster(ground: ClusterGround, fleet: Fleet, sent: Collection[Sent], worker
     return paid
 
 
-WARM = edit(0, "main", good=False)
+def _warmed(fleet: Fleet, names: Collection[str], first: int) -> list[Sent]:
+    """Responses on branches of their own until each worker has landed some, so that all have been
+    imported and opened everything; `first` is the number of the first file for them."""
+    branches = [branch for branch in fleet.branches if branch.startswith("warm")]
+    left, sent = set(names), list[Sent]()
+    for number in range(first, first + _TURNS):
+        some = [edit(number, branch) for branch in branches]
+        fleet.drop(some)
+        fleet.verdicts(some)
+        sent += some
+        left -= {name for (name,) in fleet.ask(_OWNERS)}
+        if not left:
+            return sent
+    raise BenchError(f"{', '.join(sorted(left))} took no branch in {_TURNS} turns")
 
 
-def _warm(fleet: Fleet, name: str) -> None:
-    """One that is refused, so that all has been imported and opened."""
-    fleet.drop([WARM], name)
-    fleet.verdicts([WARM], name)
+_OWNERS = """
+    select distinct s.name from lanes l join sessions s on s.id = l.session
+    where l.name like 'warm%'
+"""

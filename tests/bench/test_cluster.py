@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -139,3 +143,34 @@ def test_of_the_same_bytes_one_is_applied_and_the_others_lead_to_it(
         for id, other in firsts.items()
     }
     assert (same_bytes(sent, told) == []) is right
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_it_started_ends_with_it(tmp_path: Path, number: signal.Signals) -> None:
+    words = ["-m", "bench.cluster", "--only", "many", "--work", str(tmp_path)]
+    bench = subprocess.Popen(
+        [sys.executable, *words], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    until = time.monotonic() + 60
+    started = dict[int, str]()
+    while not any(" worker" in said for said in started.values()):
+        assert bench.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+        started = _below(bench.pid)
+    assert any("postgres" in said for said in started.values())
+    bench.send_signal(number)
+    assert bench.wait(60) == 128 + number
+    assert [said for pid, said in started.items() if Path(f"/proc/{pid}").exists()] == []
+    assert [*tmp_path.iterdir()] == []
+
+
+def _below(pid: int) -> dict[int, str]:
+    """The command lines of what a process started, and of what that did, by their ids."""
+    found = dict[int, str]()
+    with suppress(OSError):
+        for place in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in map(int, place.read_text().split()):
+                found[child] = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
+                found |= _below(child)
+    return found
