@@ -296,6 +296,11 @@ class FileChange:
     """Whether it was one, where that changes; None where it does not."""
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths on which something changes."""
+        return (self.path,) if self.renamed_from is None else (self.renamed_from, self.path)
+
+    @property
     def from_link(self) -> bool:
         """Whether what was there before is a symbolic link."""
         return self.link if self.was_link is None else self.was_link

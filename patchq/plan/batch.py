@@ -17,15 +17,10 @@ from patchq.model.ops import (
     WHOLE,
     Create,
     DeleteFile,
-    InContext,
-    InParagraph,
     InsertAt,
-    Occurrences,
     Op,
     PatchHunk,
     Rename,
-    Replace,
-    ReplaceText,
     SetMode,
     Write,
     WriteBytes,
@@ -40,14 +35,13 @@ from patchq.model.values import (  # fmt: skip
     Problem,
     Tree,
 )
-from patchq.plan import conflicts, elision, guards, selection
-from patchq.plan.chains import WithFile, chains, taken_back
+from patchq.plan import chains, conflicts, elision, guards, selection
 from patchq.plan.deeds import Deeds
 from patchq.plan.downwards import Downwards
 from patchq.plan.files import File, Files, clash, outcome
-from patchq.plan.patches import Footprint
+from patchq.plan.patches import footprints
 from patchq.plan.proofs import Proofs, Since
-from patchq.plan.readings import BatchReading, Order, meant
+from patchq.plan.readings import BatchReading, Order, may_follow, meant
 from patchq.plan.targets import Refused, Rules, check_text
 from patchq.resolve import hunks, refusals
 from patchq.resolve.effort import Effort
@@ -61,10 +55,6 @@ _MOST_SUGGESTED = 50
 _MOST_THOROUGH = 10
 """So many missed quotes of a batch are looked into with all means."""
 _NOWHERE = Missed("none")
-_REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
-"""The rungs at which a quote is other lines than it says."""
-_ALL_OR_ONE = (InContext, InParagraph)
-"""The kinds of edits that may mean every place."""
 _MOST_MISSED = 50
 """With more missed quotes than these, later edits are looked for on the base alone."""
 
@@ -87,6 +77,7 @@ def plan(
     """
 
     first: Order = "sequence" if all(edit.called for edit in edits) else "base"
+    alone = partial(plan, rules=rules, declared=True, diagnosed=False)
 
     def read(some: Sequence[Edit], order: Order) -> BatchReading:
         refuted: dict[int, str] = {}
@@ -101,7 +92,9 @@ def plan(
             refuted |= more
             if more:
                 continue
-            chained = set() if declared or since else batch.made_by_chains(done.plan)
+            if declared or since:
+                return done
+            chained = chains.made(some, batch.files, done.plan, rules.rungs, alone)
             if not chained:
                 return done
             made |= chained
@@ -161,7 +154,7 @@ class _Batch:
         refused = any(p.severity == "error" for p in problems)
         if refused:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
-        changed = {path for change in changes for path in (change.path, change.renamed_from)}
+        changed = {path for change in changes for path in change.paths}
         plan = Plan(
             () if refused else changes,
             tuple(outcomes),
@@ -169,36 +162,6 @@ class _Batch:
             tuple(path for path in dict.fromkeys(self.deeds.blind) if path in changed),
         )
         return BatchReading(plan, self.meets, self.followed, self.barred)
-
-    def made_by_chains(self, done: Plan) -> set[str]:
-        """The edits (by id) that build on each other, or meet at one point, and come to what is
-        there already."""
-        states = {outcome.id: outcome.state for outcome in done.edits}
-        files = [file for file in self.files if file.origin]
-        if done.refused or len(self.edits) < 2:
-            return set()
-        by_path: dict[str, list[Edit]] = {}
-        for edit in self.edits:
-            by_path.setdefault(edit.path, []).append(edit)
-        return {
-            edit.id
-            for file in files
-            if file.stays and file.stated_by is None
-            for chain in chains(by_path.get(file.path, ()), states, file.text.data)
-            if self._comes_to(file, chain)
-            for edit in chain
-        }
-
-    def _comes_to(self, file: File, chain: Sequence[Edit]) -> bool:
-        """Whether the edits of a chain come to the file's text as it is."""
-        now, rungs = file.text.data, self.rules.rungs
-        for before in {taken_back(file.text, order, rungs) for order in (chain, chain[::-1])}:
-            if before is not None and before != now:
-                tree = WithFile(self.files.tree, file.path, before)
-                changes = plan(chain, tree, self.rules, declared=True, diagnosed=False).changes
-                if len(changes) == 1 and changes[0].after == now:
-                    return True
-        return False
 
     def _told(self, outcome: EditOutcome) -> EditOutcome:
         """The outcome of an edit, once all are known: a later call may have made it void."""
@@ -319,7 +282,7 @@ class _Batch:
     ) -> Found | None:
         """Where an edit stands that follows those before it, if its place on the base is not all
         that it may mean; None where it is, or where the order does not ask for it."""
-        if not self._may_follow(edit, op, file, base):
+        if not may_follow(edit, op, file, base, self.meaning[id(edit)]):
             return None
         self.meets = True
         if self.order == "base":
@@ -332,39 +295,13 @@ class _Batch:
             raise self._missed(edit, file, text, now)
         if isinstance(now, Missed) or now.already:
             return None
-        writer = file.overlay.last_writer(*_quoted(text, now))
+        writer = file.overlay.last_writer(*text.span(now.start, now.end))
         asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
         literal = edit.called and now.rung == "exact"
         if not (writer or asserts or literal):
             return None
         self.followed[edit.id] = writer or file.edits[-1]
         return now
-
-    def _may_follow(self, edit: Edit, op: PartOp, file: File, base: Found | Missed) -> bool:
-        """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
-        if file.overlay.is_bare:
-            return False
-        meaning = self.meaning[id(edit)]
-        if meaning in file.said or meaning in file.folded:
-            return False
-        if isinstance(op, InsertAt):
-            return edit.called
-        if isinstance(op, Occurrences) and op.at is not None:
-            return False
-        if isinstance(base, Missed):
-            return edit.called and base.why in ("ambiguous", "count")
-        if base.already:
-            return False
-        disturbed = file.overlay.disturbs(*_quoted(file.text, base))
-        if disturbed and not base.hunks:
-            return True
-        if edit.called and file.overlay.collides(self._footprints(edit, base)):
-            return True
-        if not disturbed and base.rung == "exact" and not _means_all(op):
-            return False
-        quote = halves(op)[0].encode("utf-8", "surrogateescape")
-        lines = isinstance(op, Replace | PatchHunk)
-        return base.rung in _REWRITTEN or file.overlay.may_hold(quote, lines=lines)
 
     def _texts(self, file: File) -> Iterator[tuple[Text, bool]]:
         """The base's text, and that which the edits so far leave, each with whether it is the
@@ -412,7 +349,7 @@ class _Batch:
                 return result
         asked = self.proofs.asks(edit, on_base=on_base)
         found = match(text, op, hints if asked else replace(hints, asked=False))
-        if asked and not self._stands(edit, file, found, on_base=on_base):
+        if asked and not self.proofs.stands(edit, file, found, on_base=on_base):
             return match(text, op, replace(hints, asked=False))
         return found
 
@@ -424,19 +361,13 @@ class _Batch:
         asked = [self.proofs.asks(edit, on_base=True) for edit, _ in section]
         found = resolve(asked=asked)
         holds = [
-            ask and self._stands(edit, file, one, on_base=True)
+            ask and self.proofs.stands(edit, file, one, on_base=True)
             for ask, (edit, _), one in zip(asked, section, found, strict=True)
         ]
         if holds != asked:
             found = resolve(asked=holds)
         for (edit, _), one in zip(section, found, strict=True):
             self.in_order[id(edit), id(file.text)] = one
-
-    def _stands(self, edit: Edit, file: File, found: Found | Missed, *, on_base: bool) -> bool:
-        """Whether what was found may stand: it is not said to be there already, or rightly so."""
-        if isinstance(found, Missed) or not found.already:
-            return True
-        return self.proofs.hold(edit, file, found, on_base=on_base)
 
     def _make(
         self, edit: Edit, file: File, text: Text, found: Found, *, on_base: bool
@@ -461,7 +392,7 @@ class _Batch:
             done = replace(done, op="insert")
         if on_base:
             return self._put(edit, file, found, done)
-        quoted = Hunk(*_quoted(text, found), b"")
+        quoted = Hunk(*text.span(found.start, found.end), b"")
         needs = file.overlay.fold(edit.id, edit.format, changes, quoted)
         if file.stated_by is not None and file.stated_by not in needs:
             needs = (file.stated_by, *needs)
@@ -473,18 +404,14 @@ class _Batch:
         if backed := selection.backed(edit, file, found):
             return outcome(edit, "skipped", backed)
         old, new = halves(edit.op)
-        if old == new and (patch := file.overlay.changed(*_quoted(file.text, found))):
+        if old == new and (patch := file.overlay.changed(*file.text.span(found.start, found.end))):
             raise conflicts.contradiction(edit, file, found, patch)
-        if other := file.overlay.add(self._footprints(edit, found)):
+        if other := file.overlay.add(footprints(edit, found, self.meaning[id(edit)])):
             raise conflicts.overlap(edit, file, found, other)
         file.said.add(self.meaning[id(edit)])
         if edit.format == INDEXED:
             file.indexed[edit.id] = tuple(run for run in found.runs if run)
         return done
-
-    def _footprints(self, edit: Edit, found: Found) -> list[Footprint]:
-        meaning = self.meaning[id(edit)]
-        return [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
 
     def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
         self.missed += 1
@@ -523,15 +450,3 @@ def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
     return found.hunks[-1].end == text.size
-
-
-def _quoted(text: Text, found: Found) -> tuple[int, int]:
-    """The bytes of the lines in which an edit was found."""
-    return text.starts[found.start], text.starts[found.end]
-
-
-def _means_all(op: PartOp) -> bool:
-    """Whether it means more places than one, so that a further one would count."""
-    if isinstance(op, ReplaceText):
-        return op.count != 1
-    return isinstance(op, _ALL_OR_ONE) and op.every

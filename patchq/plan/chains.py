@@ -10,12 +10,13 @@ left, then it is what they come to, and a second delivery of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from patchq.model.listing import Listing
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
-from patchq.model.values import Edit, Entry, Tree
+from patchq.model.values import Edit, Entry, Plan, Tree
+from patchq.plan.files import File, Files
 from patchq.resolve.ladder import Found, replaced
 from patchq.resolve.match import Hints, match
 from patchq.text.lines import Text
@@ -26,7 +27,7 @@ _MOST_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class WithFile:
+class _WithFile:
     """A tree in which one file has another text."""
 
     tree: Tree
@@ -52,7 +53,44 @@ class WithFile:
         return self.tree.filtered(path)
 
 
-def chains(edits: Sequence[Edit], states: Mapping[str, str], text: bytes) -> Iterator[list[Edit]]:
+def made(
+    edits: Sequence[Edit],
+    files: Files,
+    done: Plan,
+    rungs: Sequence[str],
+    plan: Callable[[Sequence[Edit], Tree], Plan],
+) -> set[str]:
+    """The edits (by id) that build on each other, or meet at one point, and come to what is there
+    already.  `done` is what one reading of all of them made of the files; `plan` plans some of
+    them on another tree."""
+    states = {outcome.id: outcome.state for outcome in done.edits}
+    if done.refused or len(edits) < 2:
+        return set()
+    by_path: dict[str, list[Edit]] = {}
+    for edit in edits:
+        by_path.setdefault(edit.path, []).append(edit)
+
+    def comes_to(file: File, chain: Sequence[Edit]) -> bool:
+        """Whether the edits of a chain come to the file's text as it is."""
+        now = file.text.data
+        for before in {_taken_back(file.text, order, rungs) for order in (chain, chain[::-1])}:
+            if before is not None and before != now:
+                changes = plan(chain, _WithFile(files.tree, file.path, before)).changes
+                if len(changes) == 1 and changes[0].after == now:
+                    return True
+        return False
+
+    return {
+        edit.id
+        for file in files
+        if file.origin and file.stays and file.stated_by is None
+        for chain in _chains(by_path.get(file.path, ()), states, file.text.data)
+        if comes_to(file, chain)
+        for edit in chain
+    }
+
+
+def _chains(edits: Sequence[Edit], states: Mapping[str, str], text: bytes) -> Iterator[list[Edit]]:
     """The edits of one file that speak of the same lines, in their order, if some of them would be
     applied: two at least.  At last all of them: those that put lines at one point need not speak
     of each other's."""
@@ -117,7 +155,7 @@ def _spoken_of(edit: Edit) -> set[str]:
     return {line.strip() for half in both for line in half.split("\n") if _WORD.search(line)}
 
 
-def taken_back(text: Text, chain: Sequence[Edit], rungs: Sequence[str]) -> bytes | None:
+def _taken_back(text: Text, chain: Sequence[Edit], rungs: Sequence[str]) -> bytes | None:
     """The text without what the edits write, taken back in this order; None where one of them has
     no one place.
 

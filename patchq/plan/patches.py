@@ -8,7 +8,8 @@ from itertools import chain
 from operator import attrgetter
 
 from patchq.model.hot import hot
-from patchq.model.values import Hunk
+from patchq.model.values import Edit, Hunk
+from patchq.resolve.ladder import Found
 
 _EDITS = attrgetter("edits")
 MOST_NAMED = 50
@@ -34,6 +35,11 @@ class Footprint:
     @property
     def end(self) -> int:
         return self.hunks[-1].end
+
+
+def footprints(edit: Edit, found: Found, meaning: object) -> list[Footprint]:
+    """What the edit claims where it was found."""
+    return [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from patchq.model.values import Edit
 from patchq.plan.files import File
-from patchq.resolve.ladder import Found
+from patchq.resolve.ladder import Found, Missed
 
 Since = Callable[[str], Collection[tuple[int, int]]]
 """The lines (0-based, half-open) of a file, by its path, that were changed since it was seen."""
@@ -35,6 +35,12 @@ class Proofs:
         """Whether it may be there already where its old text has a place."""
         seen = self.declared or (self.since is not None and not on_base)
         return not seen and id(edit) not in self.refuted
+
+    def stands(self, edit: Edit, file: File, found: Found | Missed, *, on_base: bool) -> bool:
+        """Whether what was found may stand: it is not said to be there already, or rightly so."""
+        if isinstance(found, Missed) or not found.already:
+            return True
+        return self.hold(edit, file, found, on_base=on_base)
 
     def hold(self, edit: Edit, file: File, found: Found, *, on_base: bool) -> bool:
         """Whether what was found shows that the edit is there already."""

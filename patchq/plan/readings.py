@@ -16,8 +16,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from patchq.model.ops import (
+    InContext,
+    InParagraph,
+    InsertAt,
+    Occurrences,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+    halves,
+)
 from patchq.model.values import Collision, Edit, EditOutcome, Plan, Problem
+from patchq.plan.files import File
+from patchq.plan.patches import footprints
+from patchq.resolve.ladder import Found, Missed
+from patchq.resolve.match import PartOp
 
+_REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
+"""The rungs at which a quote is other lines than it says."""
+_ALL_OR_ONE = (InContext, InParagraph)
+"""The kinds of edits that may mean every place."""
 Order = Literal["base", "sequence"]
 
 
@@ -91,3 +109,36 @@ def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
     if outcome.id == failed:
         return replace(outcome, state="failed")
     return replace(outcome, state="ready") if outcome.state == "applied" else outcome
+
+
+def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning: int) -> bool:
+    """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
+    if file.overlay.is_bare:
+        return False
+    if meaning in file.said or meaning in file.folded:
+        return False
+    if isinstance(op, InsertAt):
+        return edit.called
+    if isinstance(op, Occurrences) and op.at is not None:
+        return False
+    if isinstance(base, Missed):
+        return edit.called and base.why in ("ambiguous", "count")
+    if base.already:
+        return False
+    disturbed = file.overlay.disturbs(*file.text.span(base.start, base.end))
+    if disturbed and not base.hunks:
+        return True
+    if edit.called and file.overlay.collides(footprints(edit, base, meaning)):
+        return True
+    if not disturbed and base.rung == "exact" and not _means_all(op):
+        return False
+    quote = halves(op)[0].encode("utf-8", "surrogateescape")
+    lines = isinstance(op, Replace | PatchHunk)
+    return base.rung in _REWRITTEN or file.overlay.may_hold(quote, lines=lines)
+
+
+def _means_all(op: PartOp) -> bool:
+    """Whether it means more places than one, so that a further one would count."""
+    if isinstance(op, ReplaceText):
+        return op.count != 1
+    return isinstance(op, _ALL_OR_ONE) and op.every

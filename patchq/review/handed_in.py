@@ -90,14 +90,14 @@ def response(
     wanted = with_renames(repo, repo.file_changes(start, end), start, end)
     if not wanted:
         return Problem("response.no_edits", "nothing was changed", "there is nothing to hand in")
-    as_bytes = {path for change in wanted if not _is_text(change) for path in _paths(change)}
+    as_bytes = {path for change in wanted if not _is_text(change) for path in change.paths}
     while True:
         told = unified.unified(tuple(_parted(wanted, as_bytes)), as_bytes)
         data = f"---\n{header}---\n{told}".encode("utf-8", "surrogateescape")
         missed = _misread(data, repo, rules, start, tuple(_parted(wanted, as_bytes)))
         if not missed:
             return data
-        more = {path for change in missed for path in _paths(change)}
+        more = {path for change in missed for path in change.paths}
         if more <= as_bytes:
             path = min(more)
             message = f"the change of {path} cannot be told in a response"
@@ -110,10 +110,6 @@ def _is_text(change: FileChange) -> bool:
         return False
     sides = [side for side in (change.before, change.after) if side is not None]
     return not any(b"\0" in side for side in sides) and all(map(is_utf8, sides))
-
-
-def _paths(change: FileChange) -> Iterable[str]:
-    return (path for path in (change.path, change.renamed_from) if path is not None)
 
 
 def _parted(wanted: Iterable[FileChange], as_bytes: Collection[str]) -> Iterable[FileChange]:

@@ -96,8 +96,7 @@ def side_by_side(
     """
     found = []
     for change in sorted(changes, key=lambda change: change.path):
-        own = (change.path, change.renamed_from)
-        edits = [e for e in report["edits"] if e["path"] in own and e["state"] not in IDLE]
+        edits = [e for e in report["edits"] if e["path"] in change.paths and e["state"] not in IDLE]
         moved = (since or {}).get(change.renamed_from or change.path, ())
         found.append(_file(change, edits, moved, context, most))
     return tuple(found)

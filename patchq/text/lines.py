@@ -139,6 +139,10 @@ class Text:
         """The same with `new` in place of the bytes `start:end`."""
         return Text(self.data[:start] + new + self.data[end:])
 
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where the lines `start:end` (0-based) begin and end, in bytes."""
+        return self.starts[start], self.starts[end]
+
     def part(self, start: int, end: int) -> bytes:
         """The bytes `start:end` of `whole`."""
         return self.whole[start:end]

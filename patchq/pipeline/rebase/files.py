@@ -99,8 +99,7 @@ class Move:
         return all(
             path not in self.changes and not (change.before is None and self._meets_new(path))
             for change in changes
-            for path in (change.path, change.renamed_from)
-            if path is not None
+            for path in change.paths
         )
 
     def _meets_new(self, path: str) -> bool:
@@ -112,7 +111,7 @@ class Move:
         """Whether a merge could have anything to say: a file that both sides change, or, as a
         renamed directory takes new files with it, deletions on one side and creations on the
         other."""
-        ours = {path for c in changes for path in (c.path, c.renamed_from) if path}
+        ours = {path for change in changes for path in change.paths}
         if ours & self.changes.keys():
             return True
         their_gone = any(now is None for _, now in self.changes.values())
