@@ -22,7 +22,7 @@ from patchq.hooks.steps import Step
 from patchq.model.errors import CannotSign, Fault, ObjectDamaged
 from patchq.model.report import BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem
-from patchq.pipeline import stages
+from patchq.pipeline import mode, stages
 from patchq.pipeline.progress import CandidateCommit, Decision, crashed
 from patchq.pipeline.world import World
 from patchq.report import document, logs
@@ -46,8 +46,8 @@ def take(
     decision = stages.checked(decision, changes, candidate.parent, world)
     if not decision.lands:
         return _of_hook(decision, hook, fixed)
-    paths = stages.touched(changes)
-    decision, follows = stages.ruled(
+    paths = mode.touched(changes)
+    decision, follows = mode.ruled(
         decision,
         Plan(changes),
         tuple(path for path in paths if path not in known),

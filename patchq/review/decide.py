@@ -20,7 +20,7 @@ from patchq.model.errors import Fault, UsageError
 from patchq.model.names import response_name
 from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.model.values import Problem
-from patchq.pipeline import stacks, stages, traces
+from patchq.pipeline import mode, stacks, traces
 from patchq.pipeline.ground import flush
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -292,7 +292,7 @@ def left_behind(world: World, id: str, tip: str, candidate: CandidateCommit) -> 
     where, changed = world.branches.checkouts(candidate.target), candidate.paths
     wanted = results(world.repo.changes(tip, candidate.commit)) if where else None
     again = f"run `patchq accept {id}` again"
-    left = [problem for at in where if (problem := stages.unseen(at, changed, again))]
+    left = [problem for at in where if (problem := mode.unseen(at, changed, again))]
     if left:
         return tuple(replace(problem, severity="error") for problem in left)
     paths = [path for at in where for path in dirty(at, tip, changed, wanted)]

@@ -19,8 +19,8 @@ from patchq.model.names import batch_id
 from patchq.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.model.values import Problem, Source
 from patchq.pipeline import notes, traces
+from patchq.pipeline.mode import HAND_IN
 from patchq.pipeline.process import process
-from patchq.pipeline.stages import HAND_IN
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
 from patchq.report import document
