@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.cluster import server
 from bench.cluster.faults import faults
 from bench.cluster.ground import ClusterGround
-from bench.cluster.points import HEAD, points
+from bench.cluster.points import AWAY, HEAD, points
 from bench.cluster.waits import latency, takeover
 from bench.cluster.work import cost, many_branches, one_branch
 from bench.console import command_line, say
@@ -42,6 +42,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--faults", type=float, metavar="SECONDS", help="only break it, for so long, and judge")
     add("--points", type=int, metavar="N", help="only break it at each point, so often, and judge")
     add("--among", default="", metavar="REGEX", help="of `POINT, FAULT`: only these")
+    add("--away", type=float, default=AWAY, metavar="SECONDS", help="of the database (%(default)g)")
     add("--seed", type=int, default=0, metavar="N", help="of the faults (0)")
     add("--rounds", type=int, default=3, metavar="N")
     add("--quick", action="store_true", help="small sizes, one round; its verdicts say little")
@@ -77,7 +78,7 @@ def measure(args: argparse.Namespace, ground: ClusterGround) -> Found:
 
 def broken(args: argparse.Namespace, ground: ClusterGround) -> int:
     if args.points:
-        rows = points(ground, args.points, args.seed, args.among)
+        rows = points(ground, args.points, args.seed, args.among, args.away)
         print("\n".join([HEAD, *(row.line() for row in rows)]))
         wrong = [one for row in rows for one in row.wrong]
     else:

@@ -33,7 +33,8 @@ _PUSH = 3.0
 _WORKERS = 3
 _FILES = 3
 """Responses of one trial: two that land, one that does not or that is there already."""
-_AWAY = 60.0
+AWAY = 60.0
+"""Seconds without a database, in its own trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Point:
         return Trap(re.compile(self.what.encode(), re.DOTALL), self.when)
 
 
-_CLAIM, _ID, _INTEND = "set state = 'claimed'", "insert into ids", "set intended = %|intended = \\$"
+_CLAIM, _ID = "set state = 'claimed'", "insert into ids"
+_INTEND = "set intended = v"
 _SYNC, _PUBLISH, _RECOVER = "pg_logical_emit_message", "state = 'ended'", "with dead as"
 POINTS = [
     Point("before claim", _CLAIM, "before"),
@@ -68,8 +70,8 @@ POINTS = [
     Point("before seen", "update responses r set seen", "before", "feeder"),
     Point("after seen", "update responses r set seen", "behind", "feeder"),
 ]
-_RECOVERED = Point("after take-over", _RECOVER, "behind")
-_BY_NAME = {point.name: point for point in [*POINTS, _RECOVERED]}
+RECOVERED = Point("after take-over", _RECOVER, "behind")
+_BY_NAME = {point.name: point for point in [*POINTS, RECOVERED]}
 _LATER = {
     "after claim": ["after take-over", "before intend", "after intend", "before push",
                     "after push, unheard", "before publish", "after publish"],
@@ -350,12 +352,14 @@ _FAULTS: tuple[tuple[str, Deed, Sequence[str]], ...] = (
 )
 
 
-def points(ground: ClusterGround, times: int, seed: int, only: str = "") -> list[Row]:
+def points(
+    ground: ClusterGround, times: int, seed: int, only: str = "", away: float = AWAY
+) -> list[Row]:
     """Each fault at each point so many times; `only` is a pattern of rows, `POINT, FAULT`."""
     if ground.server is None:
         raise BenchError("--points kills its database, so it takes no other")
     rows: list[Row] = []
-    for number, (named, trials) in enumerate(_plan(times)):
+    for number, (named, trials) in enumerate(_plan(away)):
         wanted = [one for one in trials if re.search(only, f"{one[0]}, {one[1]}")]
         if not wanted:
             continue
@@ -384,7 +388,7 @@ def points(ground: ClusterGround, times: int, seed: int, only: str = "") -> list
     return rows
 
 
-def _plan(times: int) -> Iterator[tuple[str, list[tuple[str, str, Trial]]]]:
+def _plan(away: float) -> Iterator[tuple[str, list[tuple[str, str, Trial]]]]:
     """The trials of each fleet, with their points and faults."""
     for fault, deed, wheres in _FAULTS:
         trials = [(it.name, fault, _at(deed, it)) for it in POINTS if it.where in wheres]
@@ -397,9 +401,8 @@ def _plan(times: int) -> Iterator[tuple[str, list[tuple[str, str, Trial]]]]:
     ]
     yield "deaths", deaths
     yield "zombies", zombies
-    seconds = _AWAY if times > 10 else 2.0
-    away = partial(Trials.away, seconds=seconds)
-    yield "away", [("with starts meanwhile", f"database away {seconds:g} s", away)]
+    trial = partial(Trials.away, seconds=away)
+    yield "away", [("with starts meanwhile", f"database away {away:g} s", trial)]
 
 
 def _at(deed: Deed, point: Point) -> Trial:

@@ -24,8 +24,9 @@ from bench.cluster.gate import Gate, Statements, Trap, When
 from bench.cluster.gated import to_socket
 from bench.cluster.ground import ClusterGround
 from bench.cluster.judge import Violation, judge, same_bytes
-from bench.cluster.points import points
+from bench.cluster.points import POINTS, RECOVERED, points
 from bench.cluster.server import ServerOnce
+from patchq.queue import postgres
 from tests.helpers.gitrepo import git
 
 PATCHQ = [sys.executable, "-m", "patchq"]
@@ -84,9 +85,16 @@ def test_it_judges_the_reports_by_what_landed(fleet: Fleet) -> None:
     ],
 )
 def test_nothing_is_lost_at_a_point(tmp_path: Path, own: ServerOnce, rows: str) -> None:
-    found = points(ClusterGround(tmp_path, PATCHQ, own.conninfo, own, 1, quick=True), 1, 0, rows)
+    ground = ClusterGround(tmp_path, PATCHQ, own.conninfo, own, 1, quick=True)
+    found = points(ground, 1, 0, rows, away=2.0)
     assert found
     assert [(row.times, row.wrong) for row in found] == [(1, [])] * len(found)
+
+
+def test_each_point_is_said_by_the_product() -> None:
+    said = "".join(path.read_text() for path in Path(postgres.__file__).parent.glob("*.py"))
+    points = [point for point in [*POINTS, RECOVERED] if point.where != "push"]
+    assert not [point.name for point in points if not re.search(point.what, said)]
 
 
 @pytest.mark.parametrize("when", ["before", "behind"])
