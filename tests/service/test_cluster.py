@@ -74,10 +74,10 @@ def test_what_one_machine_drops_another_lands(machines: Machines) -> None:
 
 def judged(machines: Machines, ids: list[str], branches: tuple[str, ...] = ("main",)) -> None:
     """Nothing is lost, nothing landed twice, and each report is what the remote says."""
+    queue = machines.root / "feeder" / ".patchq"
+    machines.soon(lambda: not [*(queue / "active").iterdir()])  # what is held lands by itself
     there = [id for branch in branches for id in landed(machines, branch)]
     assert len(there) == len(set(there)), "landed twice"
-    queue = machines.root / "feeder" / ".patchq"
-    machines.soon(lambda: not [*(queue / "active").iterdir()])
     told = {id: report(queue, id) for id in ids}
     assert sorted(there) == sorted(id for id in ids if told[id]["state"] == "applied")
     for id in there:

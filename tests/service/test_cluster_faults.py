@@ -130,6 +130,7 @@ def test_a_storm_of_failures_loses_nothing(tmp_path: Path, seed: int) -> None:
             return everything(machines, ids)
 
         try:
+            machines.soon(lambda: all("serves" in machines.log(name) for name in ("w1", "w2")))
             queue, ids = machines.clone("feeder") / ".patchq", list[str]()
             for turn in range(10):
                 some = {f"t{turn}n{n}.md": _response(chance, turn, n, ids) for n in range(4)}
