@@ -31,6 +31,7 @@ from typing import Any
 from patchq import formats
 from patchq.formats.envelope import front_matter
 from patchq.formats.envelope.front_matter import Split
+from patchq.formats.envelope.header import read_header
 from patchq.formats.envelope.opening import open_response
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
@@ -320,5 +321,5 @@ def _own_header(text: str) -> tuple[Header, str]:
     found = front_matter.split(text)
     if not isinstance(found, Split):
         return Header(), text
-    header = front_matter.read_header(found)
+    header = read_header(found)
     return header if isinstance(header, Header) else Header(), found.body

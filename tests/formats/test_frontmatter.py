@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from patchq.formats.envelope.front_matter import KEYS, MAX_BYTES
+from patchq.formats.envelope.front_matter import MAX_BYTES
+from patchq.formats.envelope.keys import KEYS
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Envelope, Header, Problem
 from tests.helpers.effort import effort

@@ -1,4 +1,4 @@
-"""Front matter: the YAML block before the edits, and what of it cannot be understood.
+"""Front matter: where the YAML block before the edits stands, and where one may have been lost.
 
 Whether there is one is decided by lines alone, before any YAML is read: a block between two lines
 `---` that begins the response, blank lines and one fence round it aside, and in which a line begins
@@ -6,40 +6,25 @@ with a key of ours.  From then on nothing is let through that is not understood:
 lost `target` or `base` would land the edits elsewhere without a word.  So a block that is not
 closed, or that stands further down, refuses the response as well.  Without a key of ours it is
 Markdown, unless all of it is keys and values and one of them is a slip of ours.
-
-`message` takes the rest of its line as it stands, since the subjects of commits have colons and
-signs that mean something else to YAML.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 
+from patchq.formats.envelope.keys import KEYS, near
 from patchq.formats.marks.lines import BEGIN_PATCH, GIT, Fence, OpenFences, fence
 from patchq.formats.marks.paths import path_line, path_of_info
-from patchq.model.names import nearest
-from patchq.model.values import Header, Problem
-from patchq.text import yamlio
-from patchq.text.yamlio import Misfit
+from patchq.model.values import Problem
 
 MAX_BYTES = 65_536
-MAX_VALUE_BYTES = 16_384
 _ROOM = 4_096
 """By so many characters a block may be longer than is read, and still be told to be so."""
 
-TEXT_KEYS = (
-    "id", "target", "base", "message", "author", "agent", "model", "file", "retries",
-)  # fmt: skip
-KEYS = (*TEXT_KEYS, "depends_on", "whole_files", "bytes", "sha256")
-
-_OTHER_WORDS = {"branch": "target", "commit": "base"}
 _INVISIBLE = "\u200b\u2060\ufeff"
 _MARKER = re.compile(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
 _LIKE_MARKER = re.compile(r"\\?-{2,}[ \t]*\w*[ \t]*|\+{3,}[ \t]*|[\u2013\u2014]+[ \t]*")
@@ -60,29 +45,14 @@ _EDIT = re.compile(
     r"|[{\[]\s*(?:\Z|[\"{\[]))"
 )
 """A line on which an edit of any form may begin, fences aside."""
-_MESSAGE = re.compile(r"message[ \t]*:(?:[ \t]+(.*)|)")
-_SCALAR = re.compile(
-    r"\"(?:[^\"\\]|\\.)*(?:\"\s*(?:#.*)?)?\Z|'(?:[^']|'')*(?:'\s*(?:#.*)?)?\Z"
-    r"|[|>][-+0-9]*(?:[ \t]+#.*)?\Z",
-    re.DOTALL,
-)
-"""A scalar that is quoted, and ends there or goes on below, or stands in lines of its own."""
-_AUTHOR = re.compile(r"[^<>]*[^<>\s][^<>]* <[^<>\s]+>")
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_HINT_KEYS = f"The keys are {', '.join(f'`{key}`' for key in KEYS)}."
-_HINT_PROSE = (
+HINT_PROSE = (
     "If this block is text of the response itself, put an empty front matter (two lines `---`) "
     "before it."
 )
-_HINT_QUOTES = 'Put the value into double quotes: `target: "a: b"`.'
-_HINT_LINES = "Write it as `key: value`, or below the line `---` that ends the block."
 _HINT_FIRST = (
     "Send the front matter as the first thing of the response, from a line `---` to a line `---`, "
     "with nothing but `key: value` lines between."
 )
-
-
-# ---------------------------------------------------------------- where it stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +165,7 @@ class _Block:
             return not wrapped
         if _is_object_of_ours("\n".join(lines)):
             return True
-        return _shaped(lines) and any(key[0].islower() and _near(key) for key in _keys(lines))
+        return _shaped(lines) and any(key[0].islower() and near(key) for key in _keys(lines))
 
 
 def _block(lines: Iterator[_Line], indent: str, wrapper: Fence | None) -> _Block:
@@ -245,29 +215,6 @@ def _keys(lines: Iterable[str]) -> Iterator[str]:
                 yield match[1]
 
 
-def _near(key: str) -> str | None:
-    """The key of ours that a key is, but for a slip."""
-    plain = _plain(key)
-    ours = (name for name in KEYS if _one_slip(plain, _plain(name)))
-    return _OTHER_WORDS.get(plain) or next(ours, None)
-
-
-def _plain(key: str) -> str:
-    return re.sub(r"[\W_]", "", key).lower()
-
-
-def _one_slip(a: str, b: str) -> bool:
-    """Whether two words are the same but for one letter, or two that changed places."""
-    if abs(len(a) - len(b)) > 1 or min(len(a), len(b)) < 3:
-        return a == b
-    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
-    if start is None:
-        return True
-    rest, other = a[start:], b[start:]
-    swapped = rest[:2] == other[1::-1] and rest[2:] == other[2:]
-    return swapped or rest[1:] == other[1:] or rest[1:] == other or rest == other[1:]
-
-
 def _unwrapped(text: str, found: Split, opening: _Line, mark: Fence) -> Split | Problem | None:
     """Front matter in a fence, without it if it stands there alone.
 
@@ -309,7 +256,7 @@ def _nowhere(path: str) -> bool:
 
 def _misplaced(line: int, how: str) -> Problem:
     message = f"The front matter on line {line} {how}, so it may be lost."
-    return Problem("frontmatter.value", message, f"{_HINT_FIRST} {_HINT_PROSE}", line=line)
+    return Problem("frontmatter.value", message, f"{_HINT_FIRST} {HINT_PROSE}", line=line)
 
 
 def unmarked(text: str, first_line: int = 1) -> Problem | None:
@@ -378,138 +325,3 @@ def further_down(lines: Iterable[tuple[int, str]]) -> Problem | None:
                     numbered[i][0], f"(`{named[0]}`) is not the first thing of the response"
                 )
     return None
-
-
-# ---------------------------------------------------------------- what it says
-
-
-def read_header(found: Split) -> Header | tuple[Problem, ...]:
-    """What the block says, or everything that is wrong with it.
-
-    `bytes` and `sha256` are compared with what follows; a difference is `response.incomplete`.
-    """
-    first = found.block_line
-    if len(found.block.encode(errors="surrogatepass")) > MAX_BYTES:
-        return (_bad_value(first - 1, f"The front matter is longer than {MAX_BYTES} bytes."),)
-    messages, rest = _without_messages(found.block, first)
-    try:
-        root = yamlio.parse(rest, first_line=first)
-    except yamlio.YamlError as error:
-        message = f"The front matter cannot be read, column {error.column}: {error.message}."
-        hint = _HINT_LINES if error.message == yamlio.NO_ENTRY else _HINT_QUOTES
-        return (_bad_value(error.line, message, f"{hint} {_HINT_PROSE}"),)
-    if root is None and not messages:
-        return Header(blank=True)
-    if root is not None and not isinstance(root, yamlio.Mapping):
-        return (_bad_value(root.line, "The front matter is not a list of `key: value` lines."),)
-    entries = sorted((*(root.entries if root else ()), *messages), key=lambda entry: entry[0].line)
-    values, flaws = yamlio.read_entries(
-        yamlio.Mapping(first, 1, tuple(entries)), {key: partial(_value, key) for key in KEYS}
-    )
-    problems = [_problem(flaw) for flaw in flaws]
-    size, digest = values.pop("bytes", None), values.pop("sha256", None)
-    problems += _check_body(size, digest, found.promised.encode(errors="surrogatepass"))
-    return tuple(problems) or Header(**values)
-
-
-def _without_messages(
-    block: str, first: int
-) -> tuple[list[tuple[yamlio.Scalar, yamlio.Scalar]], str]:
-    """The entries `message` that take the rest of their lines, and the block with these blank."""
-    lines = re.split(r"\r\n?|\n", block)
-    found: list[tuple[yamlio.Scalar, yamlio.Scalar]] = []
-    i = 0
-    while i < len(lines):
-        match, start, i = _MESSAGE.fullmatch(lines[i]), i, i + 1
-        if match is None:
-            continue
-        while i < len(lines) and lines[i][:1] in ("", " ", "\t"):
-            i += 1
-        text = _folded([match[1] or "", *lines[start + 1 : i]])
-        if not _SCALAR.match((match[1] or "").strip() or text):
-            value = yamlio.Scalar(start + first, 1, text, text or None)
-            found.append((yamlio.Scalar(start + first, 1, "message", "message"), value))
-            lines[start:i] = [""] * (i - start)
-    return found, "\n".join(lines)
-
-
-def _folded(lines: Sequence[str]) -> str:
-    """The lines as YAML reads a scalar over several: a blank one is a line's end."""
-    text, blank = "", 0
-    for line in (line.strip() for line in lines):
-        if not line:
-            blank += 1
-            continue
-        text += ("\n" * blank or " ") + line if text else line
-        blank = 0
-    return text
-
-
-def _problem(flaw: yamlio.EntryFlaw) -> Problem:
-    name = flaw.key.text
-    if flaw.expected:
-        message = f"`{name}`: expected {flaw.expected}, got {yamlio.describe(flaw.value)}."
-        return _bad_value(flaw.value.line, message, f"Correct `{name}`, or leave it out.")
-    if flaw.first is None:
-        return _unknown(flaw.key)
-    message = f"`{name}` stands twice: in lines {flaw.first} and {flaw.key.line}."
-    return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
-
-
-def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...]:
-    if name == "bytes":
-        if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
-            return node.value
-        raise Misfit("a whole number, not negative")
-    if name == "whole_files":
-        if isinstance(node, yamlio.Scalar) and type(node.value) is bool:
-            return node.value
-        raise Misfit("`true` or `false`")
-    if name == "depends_on":
-        if not isinstance(node, yamlio.Sequence):
-            raise Misfit("a list of batch ids, `[schema-7, api-3]`")
-        return tuple(_text(item) for item in node.items)
-    if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
-        raise Misfit("a path without blanks round it")
-    text = _text(node, "\n\t" if name == "message" else "")
-    if name == "sha256" and not _SHA256.fullmatch(text):
-        raise Misfit("64 hexadecimal digits")
-    if name == "author" and not _AUTHOR.fullmatch(text):
-        raise Misfit("`Name <mail@example.org>`")
-    return text
-
-
-def _text(node: yamlio.Node, allowed: str = "") -> str:
-    """A scalar as it was written, whatever YAML makes of it."""
-    if not isinstance(node, yamlio.Scalar) or node.value is None:
-        raise Misfit("text")
-    text = node.text.strip()
-    if not text:
-        raise Misfit("text that is not empty")
-    if len(text.encode()) > MAX_VALUE_BYTES:
-        raise Misfit(f"at most {MAX_VALUE_BYTES} bytes")
-    if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
-        raise Misfit("text without control characters")
-    return text
-
-
-def _unknown(key: yamlio.Scalar) -> Problem:
-    near = _near(key.text) or nearest(key.text, KEYS)
-    hint = f"Did you mean `{near}`?" if near else _HINT_KEYS
-    message = f"The front matter has no key {yamlio.describe(key)}."
-    return Problem("frontmatter.unknown_key", message, f"{hint} {_HINT_PROSE}", line=key.line)
-
-
-def _check_body(size: int | None, digest: str | None, body: bytes) -> list[Problem]:
-    """What differs between the body and what the front matter promises of it."""
-    message = None
-    if size is not None and size != len(body):
-        message = f"`bytes` promises {size} bytes after the front matter; there are {len(body)}."
-    elif digest is not None and digest.lower() != (found := hashlib.sha256(body).hexdigest()):
-        message = f"`sha256` does not agree with what follows the front matter, which has {found}."
-    hint = "Send the response again, whole; or leave out `bytes` and `sha256`."
-    return [Problem("response.incomplete", message, hint)] if message else []
-
-
-def _bad_value(line: int, message: str, hint: str = _HINT_PROSE) -> Problem:
-    return Problem("frontmatter.value", message, hint, line=line)

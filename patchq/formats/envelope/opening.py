@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from patchq.formats.envelope import front_matter
+from patchq.formats.envelope.header import read_header
 from patchq.model.values import Envelope, Header, Problem
 
 _BOM = b"\xef\xbb\xbf"
@@ -21,7 +22,7 @@ def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
     if isinstance(found, Problem):
         return (found,)
     if found is not None:
-        read = front_matter.read_header(found)
+        read = read_header(found)
         if isinstance(read, tuple):
             return read
         header, text, first_line = read, found.body, found.body_line
