@@ -8,7 +8,7 @@ from patchq import formats
 from patchq.formats import find_replace, unified_diff, v4a, whole_file
 from patchq.formats.catalogue import NOTHING
 from patchq.formats.format import Document
-from patchq.formats.marks import shell
+from patchq.formats.marks import shell, shell_grammar
 from patchq.formats.registry import FORMATS
 from tests.helpers.effort import effort
 
@@ -134,8 +134,8 @@ def test_a_quote_over_many_lines_of_a_script_is_read_once(
         read.append(len(text))
         return left_open(text)
 
-    left_open = shell._left_open
-    monkeypatch.setattr(shell, "_left_open", reads)
+    left_open = shell_grammar._left_open
+    monkeypatch.setattr(shell_grammar, "_left_open", reads)
     script = 'python -c "\n' + f"{line}\n" * 2000
     assert [change.does for change in shell.changes_of(f"rm a; {script}")] == ["removes"]
     assert 0 < sum(read) <= len(script) + len("rm a; ")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, pairwise
 from posixpath import basename, join, normpath
@@ -20,11 +20,9 @@ from typing import Literal
 
 from patchq.formats.marks.lines import Fence, OpenFences, fence
 from patchq.formats.marks.paths import BasePaths
+from patchq.formats.marks.shell_grammar import Numbered, ShellCommand, commands_of
 
 Deed = Literal["removes", "moves", "rewrites", "writes", "creates", "patches"]
-Numbered = tuple[int, str]
-"""A line's number and its text."""
-
 _WINDOWS = frozenset({"powershell", "pwsh", "ps1", "cmd", "bat", "batch", "dosbatch"})
 _SHELLS = frozenset(
     {"bash", "sh", "shell", "console", "zsh", "fish", "ksh", "terminal", "shellsession",
@@ -117,14 +115,6 @@ _TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _SPOKEN = re.compile(r"[,;:.!?]\Z")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 _FOUND = re.compile(r"-(?:delete|exec|execdir|ok)\Z")
-_TOKEN = re.compile(
-    r"(?P<blank>[ \t\r]+|\\\n)"
-    r"|(?P<heredoc><<-?[ \t]*(?P<quote>['\"\\]?)(?P<tag>[\w.!-]+)['\"]?)"
-    r"|(?P<redirect>\d?&?>>?[|&]?|<<<|<)"
-    r"|(?P<end>\n|&&|\|[|&]?|;+|&|[()])"
-    r"|(?P<word>(?:\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[^\s;&|<>()'\"\\]|['\"\\])+)",
-    re.DOTALL,
-)
 _KNOWN = re.compile(
     r"(?:ls|cat|head|tail|e?grep|rg|ag|fd|find|wc|pwd|cd|echo|printf|true|test|\[|which|type|file|stat"
     r"|du|df|tree|sort|uniq|cut|tr|diff|cmp|jq|sleep|date|ps|kill|export|source|mkdir|g?awk|g?sed|yq"
@@ -136,17 +126,9 @@ _KNOWN = re.compile(
 )
 _MENDS = re.compile(r" (?:--fix|--write|-w|-u|--update\S*|--snapshot-update)(?: |=|\Z)")
 """Programs that look, test or build, as long as they are not told to mend what they find."""
-_CLOSED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
-_CLOSES = {
-    "": re.compile(""),
-    "'": re.compile(r"[^']*'"),
-    '"': re.compile(r"(?:[^\"\\]|\\.)*\"", re.DOTALL),
-}
-"""What is left of a text up to the end of the open quote."""
 _OPTION = re.compile(r"-|/[A-Za-z]\Z")
 _GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
 _GLOB_PART = re.compile(r"\*\*/?|[*?]|\[[^\]/\\\[]+\]|.", re.DOTALL)
-_PART = re.compile(r"\\(.)|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +141,6 @@ class ShellChange:
     text: str
     does: Deed
     paths: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Simple:
-    """One command, without what it is joined to; `outputs` are where its output goes."""
-
-    line: int
-    words: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    heredoc: bool = False
-    reads: bool = False
-    """Whether a file, or another command, is its input."""
 
 
 def may_command(text: str) -> bool:
@@ -200,7 +170,7 @@ def changes_of(text: str, line: int = 1) -> list[ShellChange]:
 
 def programs_of(text: str) -> Iterator[str]:
     """The commands of a script of which nobody can tell what they change, as they are written."""
-    for command in _commands(list(enumerate(text.split("\n"))), windows=False):
+    for command in commands_of(list(enumerate(text.split("\n"))), windows=False):
         words = _bare(command.words)
         shown = " ".join(words)
         judged = bool(words) and words[0].removeprefix("git ") in _DEEDS
@@ -298,7 +268,7 @@ def _changes(script: Sequence[Numbered], *, windows: bool) -> Iterator[ShellChan
         return
     texts = dict(script)
     directory = ""
-    for command in _commands(script, windows=windows):
+    for command in commands_of(script, windows=windows):
         words = _bare(command.words)
         if words and words[0] in ("cd", "pushd", "set-location") and len(words) > 1:
             directory = "" if words[1].startswith(("/", "~", "$")) else join(directory, words[1])
@@ -336,7 +306,7 @@ def _bare(words: Sequence[str]) -> list[str]:
     return [f"git {rest[k]}", *rest[k + 1 :]] if k < len(rest) else [verb]
 
 
-def _deeds(words: Sequence[str], command: _Simple) -> Iterator[tuple[Deed, list[str]]]:
+def _deeds(words: Sequence[str], command: ShellCommand) -> Iterator[tuple[Deed, list[str]]]:
     """What a command does, and to which paths."""
     verb, rest = (words[0], words[1:]) if words else ("", [])
     paths = [word for word in rest if word and not _OPTION.match(word)]
@@ -385,74 +355,6 @@ def _spelled(path: str, directory: str) -> Iterator[str]:
     path = path.replace("\\", "/")
     for spelled in (join(directory, path), path):
         yield normpath(spelled)
-
-
-# ---------------------------------------------------------------- how they are written
-
-
-def _commands(script: Sequence[Numbered], *, windows: bool) -> Iterator[_Simple]:
-    """The commands of a script in their order; the bodies of its heredocs are none."""
-    k = 0
-    while k < len(script):
-        number, text = script[k]
-        k += 1
-        parts, quote = [text], _left_open(text)
-        while (parts[-1].endswith("\\") or quote) and k < len(script) and not windows:
-            parts.append(script[k][1])
-            closed = _CLOSES[quote].match(parts[-1])
-            quote = _left_open(parts[-1][closed.end() :]) if closed else quote
-            k += 1
-        text = "\n".join(parts)
-        if windows:
-            text = text.replace("\\", "\\\\")
-        commands, tags = _line(number, text)
-        for tag in tags:
-            gap = k < len(script) and script[k][0] != script[k - 1][0] + 1
-            if gap:  # an edit stands there, which the command only wraps
-                commands = [command for command in commands if not command.heredoc]
-            end = next((j for j in range(k, len(script)) if script[j][1].strip() == tag), None)
-            k = k if end is None and gap else len(script) if end is None else end + 1
-        yield from commands
-
-
-def _left_open(text: str) -> str:
-    """The first quote that opens in the text and is not closed there; empty if there is none."""
-    found = re.search("['\"]", _CLOSED.sub("", text)) if "'" in text or '"' in text else None
-    return found[0] if found else ""
-
-
-def _line(number: int, text: str) -> tuple[list[_Simple], list[str]]:
-    """The commands of one line, and the tags of the heredocs that follow it."""
-    commands, tags = [_Simple(number)], list[str]()
-    target = None
-    for match in _TOKEN.finditer(text):
-        kind, command = match.lastgroup, commands[-1]
-        if match["heredoc"]:
-            tags.append(match["tag"])
-            command.heredoc = True
-        elif kind == "redirect":
-            target = match["redirect"]
-        elif kind == "end":
-            piped = match["end"].startswith("|") and match["end"] != "||"
-            commands.append(_Simple(number, heredoc=piped and command.heredoc, reads=piped))
-            target = None
-        elif kind == "word":
-            word = _plain(match["word"])
-            if target is not None:
-                command.reads = command.reads or target.startswith("<")
-                into = ">" in target and not (target.endswith("&") and word.isdigit())
-                command.outputs += [word] if into and not target.startswith("2") else []
-                target = None
-            elif word.startswith("#") and match["word"].startswith("#"):
-                break
-            else:
-                command.words.append(word)
-    return [command for command in commands if command.words or command.outputs], tags
-
-
-def _plain(word: str) -> str:
-    """A word without its quotes."""
-    return _PART.sub(lambda part: next((p for p in part.groups() if p is not None), ""), word)
 
 
 # ---------------------------------------------------------------- what the tree says of them
