@@ -3,18 +3,15 @@
 They mean what they say to the letter, so the letter comes first: the quote is sought as it stands,
 wherever in a line it begins.  Only a quote of whole lines then goes down the ladder of the formats
 that quote lines; one of less than a line is never stretched.
-
-Characters are sought at the rungs `exact`, `line_endings` and `typography`: each looks at the text
-through a projection that leaves out what the rung ignores, and knows the way back to its own bytes.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Literal
 
 from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
@@ -23,12 +20,10 @@ from patchq.resolve import ladder
 from patchq.resolve.ladder import Found, Missed, same_result, typographic
 from patchq.resolve.readings import unescape
 from patchq.resolve.search import MOST_PLACES, Chain, Place, S, Spot, apart, indentation
+from patchq.resolve.spots import MOST_SPOTS, begun_lines, in_utf8, lines_at, spots, within
 from patchq.text.line_diff import line_diff
-from patchq.text.lines import BLANKS, BOM, Text, content, find, plain_typography, split_lines
+from patchq.text.lines import BLANKS, BOM, Text, content, split_lines
 
-MOST_SPOTS = 200_000
-"""More places than these are not counted, let alone replaced."""
-_CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 _WORD = re.compile(rb"[\w\x80-\xff]{2}")
 
 CharacterOp = ReplaceText | Occurrences | InContext
@@ -104,10 +99,6 @@ class Wanted:
 
     def has_too_many(self, found: Sequence[Spot]) -> bool:
         return self.at is None and self.count is not None and len(found) > self.count
-
-
-def in_utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def resolve(
@@ -232,7 +223,7 @@ def _rewritten(
     runs = (
         _without_line(text, spot)
         if wanted.takes_line_end
-        else rewrite(text, spot, wanted.target, wanted.replacement)
+        else _changed(text, spot, wanted.target, wanted.replacement)
         for spot in inner
     )
     return Found(rung, start, end, tuple(run for run in runs if run))
@@ -268,6 +259,28 @@ def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
 def _reach(lines: Iterable[bytes], indent: bytes) -> bool:
     """Whether all lines but blank ones are indented at least so far."""
     return all(line.startswith(indent) for line in lines if line.strip())
+
+
+def _changed(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
+    """The changes that put `new` where `old` was found.  Lines, or ends of lines, that the two
+    share keep the text's bytes; new line ends are the text's most frequent."""
+    there = split_lines(text.part(spot.start, spot.end))
+    ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
+    if ours == theirs:
+        return ()
+    if len(there) != len(ours) or len(ours) == 1 == len(theirs):
+        return (Hunk(spot.start, spot.end, _ended(text, theirs)),)
+    starts = list(accumulate(map(len, there), initial=spot.start))
+    return tuple(
+        Hunk(starts[a0], starts[a1], _ended(text, theirs[b0:b1]))
+        for a0, a1, b0, b1 in line_diff(ours, theirs)
+    )
+
+
+def _ended(text: Text, lines: list[bytes]) -> bytes:
+    return b"".join(
+        line.removesuffix(b"\n") + text.line_end if line.endswith(b"\n") else line for line in lines
+    )
 
 
 # ---------------------------------------------------------------- there already
@@ -403,104 +416,3 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
         if wanted.at is None or not isinstance(found, Missed) or found.why != "ambiguous":
             return found
     return ladder.resolve_many(text, op, rungs, pick)
-
-
-# ---------------------------------------------------------------- where characters stand
-
-
-def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[str, list[Spot]]]:
-    """For each rung in order: every place of `sought`, overlapping ones too."""
-    if not sought:
-        return
-    exact = _at_most(Spot(at, at + len(sought)) for at in text.haystack.find(sought))
-    yield "exact", [spot for spot in exact if _is_whole(text, spot)]
-    if {"line_endings", "typography"}.isdisjoint(rungs):
-        return
-    wanted = sought.replace(b"\r\n", b"\n")
-
-    def in_text(found: Iterable[Spot]) -> list[Spot]:
-        """In the text's own offsets; that before a line's end is before its `\r` too."""
-        returns = text.flat[1]
-        return [
-            Spot(*(at + bisect_right(returns, at) for at in (spot.start, spot.end)))
-            for spot in _at_most(found)
-        ]
-
-    if "line_endings" in rungs and (text.has_crlf or wanted != sought):
-        yield (
-            "line_endings",
-            in_text(Spot(at, at + len(wanted)) for at in text.flat_haystack.find(wanted)),
-        )
-    if "typography" in rungs and not (text.is_ascii and wanted.isascii()):
-        chars, plain = text.plain
-        needle = plain_typography(wanted)
-        if plain != chars or needle != wanted:
-            letters = as_letters(needle)
-            found = find(plain, letters)
-            yield "typography", in_text(in_bytes(chars, ((at, at + len(letters)) for at in found)))
-
-
-def _at_most(found: Iterable[Spot]) -> Iterator[Spot]:
-    return islice(found, MOST_SPOTS + 1)
-
-
-def _is_whole(text: Text, spot: Spot) -> bool:
-    """Whether the place neither begins nor ends inside a `\\r\\n`."""
-    return all(text.part(at - 1, at + 1) != b"\r\n" for at in (spot.start, spot.end) if at)
-
-
-def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[Spot]:
-    """The places, which rise in characters, as bytes of a text in which the characters begin at
-    `start`."""
-    counted = 0
-    for first, last in places:
-        start += len(in_utf8(chars[counted:first]))
-        counted = first
-        yield Spot(start, start + len(in_utf8(chars[first:last])))
-
-
-def lines_at(text: Text, found: Sequence[Spot]) -> tuple[int, int]:
-    """The lines (0-based, half-open) from the first place to the last."""
-    last = max(found[-1].end - 1, found[-1].start)
-    return text.line_at(found[0].start) - 1, text.line_at(last)
-
-
-def begun_lines(text: Text, found: Sequence[Spot]) -> tuple[Place, ...]:
-    """The lines on which the first places begin."""
-    lines = dict.fromkeys(text.line_at(spot.start) - 1 for spot in found[: MOST_PLACES + 1])
-    return tuple(Place(line, line + 1, [], []) for line in lines)
-
-
-def within(text: Text, spot: Spot, before: bytes, after: bytes) -> Spot:
-    """The place between what was found of `before` and of `after`, one at each of its ends."""
-    front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
-    there = _CHARACTER.findall(as_letters(text.part(spot.start, spot.end)))
-    first, last = there[:front], there[len(there) - behind :]
-    start = spot.start + len(in_utf8("".join(first)))
-    return Spot(start, spot.end - len(in_utf8("".join(last))))
-
-
-def as_letters(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def rewrite(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
-    """The changes that put `new` where `old` was found.  Lines, or ends of lines, that the two
-    share keep the text's bytes; new line ends are the text's most frequent."""
-    there = split_lines(text.part(spot.start, spot.end))
-    ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
-    if ours == theirs:
-        return ()
-    if len(there) != len(ours) or len(ours) == 1 == len(theirs):
-        return (Hunk(spot.start, spot.end, _ended(text, theirs)),)
-    starts = list(accumulate(map(len, there), initial=spot.start))
-    return tuple(
-        Hunk(starts[a0], starts[a1], _ended(text, theirs[b0:b1]))
-        for a0, a1, b0, b1 in line_diff(ours, theirs)
-    )
-
-
-def _ended(text: Text, lines: list[bytes]) -> bytes:
-    return b"".join(
-        line.removesuffix(b"\n") + text.line_end if line.endswith(b"\n") else line for line in lines
-    )

@@ -10,17 +10,10 @@ from collections.abc import Iterator
 from patchq.model.ops import InParagraph
 from patchq.model.predicate import Predicate, parse
 from patchq.model.values import Hunk
-from patchq.resolve.characters import (
-    Wanted,
-    as_letters,
-    begun_lines,
-    in_bytes,
-    in_utf8,
-    lines_at,
-    there_already,
-)
+from patchq.resolve.characters import Wanted, there_already
 from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.search import Spot, apart
+from patchq.resolve.spots import as_letters, begun_lines, in_bytes, in_utf8, lines_at
 from patchq.text.lines import Text, find
 
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)

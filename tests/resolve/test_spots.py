@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.model.ops import Occurrences, Op, PatchHunk, Replace, ReplaceText
-from patchq.resolve.characters import spots, within
 from patchq.resolve.readings import RUNGS
 from patchq.resolve.search import Spot
+from patchq.resolve.spots import spots, within
 from patchq.text.lines import Text
 from tests.helpers.ops import batch, plan, result
 
