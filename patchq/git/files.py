@@ -16,7 +16,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from patchq.model.errors import DiskFault
@@ -113,6 +113,14 @@ def append(fd: int, data: bytes) -> None:
         if os.fstat(fd).st_size == size + written:  # else somebody else wrote behind it
             os.ftruncate(fd, size)
         raise
+
+
+@cache
+def boot() -> str:
+    """Which start of the machine this is; empty where it does not say."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""
 
 
 def shortage(place: Path) -> str:

@@ -355,19 +355,12 @@ def remove(path: Path) -> None:
         raise DiskFault(f"{path} cannot be removed", "remove it by hand")
 
 
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
 def _shown(place: Path) -> dict[str, object]:
     try:
         shown = json.loads((place / "shown").read_bytes())
     except (OSError, ValueError):
         return {}
-    return shown if isinstance(shown, dict) and shown.get("boot") == _boot() else {}
+    return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +398,7 @@ class WarmTree:
         self._mark(tree, written)
 
     def _mark(self, tree: str, written: int) -> None:
-        known = {"tree": tree, "objects": written, "boot": _boot()}
+        known = {"tree": tree, "objects": written, "boot": files.boot()}
         (self.place / "shown").write_text(json.dumps(known), encoding="ascii")
 
     def _init(self) -> None:

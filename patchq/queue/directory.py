@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from patchq.git.sharing import umask
 from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
-from patchq.queue import Claim, QueueEngine, hand, journal, spool
+from patchq.queue import Claim, QueueEngine, hand, journal, spool, untold
 from patchq.queue.archive import ArchiveFiles
 from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.hand import Pending
@@ -114,9 +115,9 @@ class DirectoryQueue(ArchiveFiles):
             self.sync()
             self._lock.enlists()
         with suppress(DiskFault):  # what is damaged is said where it is needed
-            newest = self._base.backwards(spool.VERDICTS)
             most = _MOST_UNTOLD if self._lock.orphaned else _GROUP
-            self._heal((*self._reported(self._active), *islice(newest, most)))
+            held = self._reported(self._active)
+            self._heal(untold.Listed(self._base, most, held, self._going_on))
 
     def _list_again(self) -> None:
         """List the verdicts that a power cut took out of the register of an older patchq, which
@@ -126,8 +127,13 @@ class DirectoryQueue(ArchiveFiles):
             self._base.append(spool.VERDICTS, id)
 
     @disk_faults
-    def _heal(self, marked: Iterable[str] = ()) -> None:
-        self._journal.heal(self.load, self.ended, marked)
+    def _heal(self, listed: untold.Listed | None = None) -> None:
+        find = partial(untold.missing, load=self.load, ended=self.ended, listed=listed)
+        self._journal.complete(find)
+
+    def _going_on(self, ids: Iterable[str]) -> list[str]:
+        claims = self._claims.tokens()
+        return [id for id in ids if self._register.token(id) in claims]
 
     @disk_faults
     def heal(self) -> None:

@@ -2,8 +2,8 @@
 
 A line is added right after the change that it tells of can be seen, so nothing is told that did not
 happen; the reports stay the truth.  Who may die between the two (a command; the daemon, whose lock
-tells that it died) leaves a mark: an intent before the change, or the register of verdicts.  `heal`
-compares what is marked so with the reports, and tells what was not told.
+tells that it died) leaves a mark: an intent before the change, or the register of verdicts.
+`untold` compares what is marked so with the reports, and has told what was not.
 
 An event's id is 16 hexadecimal digits, the nanoseconds of the clock, or one more than the id before
 it where that is larger; so ids are in the order of the lines, and go on behind a restart, a lost
@@ -17,14 +17,13 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from patchq.git.files import append, flock, opened
-from patchq.model.errors import Fault
 from patchq.model.report import EVENT_KINDS, EventKind, Report, kind_of
 from patchq.queue.spool import Folder, decode
 
@@ -39,8 +38,6 @@ _TAIL = 64
 _JSON = json.JSONEncoder(separators=(",", ":"))
 _MOST_CODES = 10
 _FIRST = "0" * 16
-_LEAST_LINES, _MOST_LINES = 512, 8192
-"""So many lines are looked through for what was not told; more only for what is missed there."""
 Entry = dict[str, Any]
 
 
@@ -101,7 +98,7 @@ class Journal:
         """The id that an event would have had when the first of these was held back."""
 
     def begin(self) -> None:
-        """Have a journal, so that `heal` tells of what is held back now and never told."""
+        """Have a journal, so that `untold` finds what is held back now and never told."""
         with self._locked():
             pass
 
@@ -145,39 +142,11 @@ class Journal:
             if not self._told(report["id"], after=mark):
                 _write(fd, [*self._due(), entry(report)])
 
-    def heal(
-        self,
-        load: Callable[[str], Report | None],
-        ended: Callable[[str], float | None] = lambda id: None,
-        marked: Iterable[str] = (),
-    ) -> None:
-        """Tell of what a killed process could not tell: of the batches that it `marked`, if they
-        `ended` since there is a journal, and of those that the journal has an intent of."""
-        if self._base.status(EVENTS) is None:
-            return
-        marked = list(marked)
-        with self._locked() as fd:
-            wanted, last, since = dict.fromkeys(marked), dict[str, EventKind](), 0.0
-            left = set(marked)
-            for number, line in enumerate(backwards(self._base)):
-                id, since = line.get("batch"), int(line["id"], 16) / 10**9
-                if number > _MOST_LINES or (number > _LEAST_LINES and not left):
-                    break
-                if id and line["kind"] is not None:
-                    last.setdefault(id, line["kind"])
-                    left.discard(id)
-                elif id and id not in last:
-                    wanted[id] = None
-            missed = []
-            for id in wanted:
-                if id in left and (ended(id) or 0.0) < since:
-                    continue
-                # What somebody else put there is none of ours to tell of.
-                with contextlib.suppress(AttributeError, KeyError, TypeError, Fault):
-                    report = load(id)
-                    if report and kind_of(report) not in (None, last.get(id)):
-                        missed.append(entry(report))
-            _write(fd, missed)
+    def complete(self, missing: Callable[[Iterator[Entry]], Sequence[Entry]]) -> None:
+        """Add what `missing` makes of the lines, the last one first; nobody adds any meanwhile."""
+        if self._base.status(EVENTS) is not None:
+            with self._locked() as fd:
+                _write(fd, missing(backwards(self._base)))
 
     def _told(self, batch: str, *, after: str) -> bool:
         """Whether somebody told of the batch since that id, who took this process for dead."""

@@ -98,6 +98,10 @@ class Folder:
         """Of the directory that stands there now."""
         self.gid = -1
 
+    @property
+    def path(self) -> Path:
+        return Path(self._path)
+
     def __enter__(self) -> Folder:
         return self
 
