@@ -21,9 +21,8 @@ from bench.cluster.ground import ClusterGround
 from bench.cluster.points import AWAY, HEAD, points
 from bench.cluster.waits import latency, takeover
 from bench.cluster.work import cost, many_branches, one_branch
-from bench.console import command_line, say
+from bench.console import command_line, say, trial_options, tried
 from bench.ending import cleaned_up
-from bench.git import BenchError, find_command
 from bench.speed.goal import Found, Goal, all_met, record, table
 
 PARTS: dict[str, Callable[[ClusterGround], Iterator[Goal]]] = {
@@ -47,9 +46,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--rounds", type=int, default=3, metavar="N")
     add("--quick", action="store_true", help="small sizes, one round; its verdicts say little")
     add("--database", metavar="CONNINFO", help="use this server; its work is not counted then")
-    add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
-    add("--json", type=Path, metavar="OUT", help="write every number there")
+    trial_options(parser, json=True)
     args = parser.parse_args(words)
     if args.quick:
         args.rounds = 1
@@ -89,23 +86,18 @@ def broken(args: argparse.Namespace, ground: ClusterGround) -> int:
 
 def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
-    try:
-        command = find_command(args.command)
-    except BenchError as error:
-        print(f"cluster: {error}", file=sys.stderr)
-        return 2
-    try:
+
+    def trial(command: list[str]) -> int:
         with cleaned_up(), standing(args, command) as ground:
             if args.faults or args.points:
                 return broken(args, ground)
             found = measure(args, ground)
-    except (BenchError, OSError) as error:
-        print(f"cluster: {error}", file=sys.stderr)
-        return 3
-    print(table(found, "median"))
-    if args.json:
-        args.json.write_text(record(found))
-    return 0 if all_met(found) else 1
+        print(table(found, "median"))
+        if args.json:
+            args.json.write_text(record(found))
+        return 0 if all_met(found) else 1
+
+    return tried("cluster", args.command, trial)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from math import ceil
 from pathlib import Path
 from statistics import median
 
-from bench.console import command_line
-from bench.git import BenchError, find_command
+from bench.console import command_line, trial_options, tried
+from bench.git import BenchError
 from bench.speed.goal import Goal
 from bench.speed.measure import floor, git_am, latencies, patchq, patchq_checked_out, start_up
 from bench.speed.repos import FUNCTIONS, Site, changes, mailbox
@@ -53,13 +53,15 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--only", metavar="PART", choices=PARTS, help="one of %(choices)s")
     add("--quick", action="store_true", help="a small version: two sizes, one round")
     add("--gate", action="store_true", help="exit 1 when a goal is missed")
-    add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
-    add("--json", type=Path, metavar="OUT", help="write every number there")
+    trial_options(parser, json=True)
     args = parser.parse_args(words)
     if args.quick:
         args.sizes, args.rounds, args.responses = [1_000, 5_000], 1, 100
         args.drops, args.waiting = 20, [50, 500]
+    try:
+        changes(max(args.responses, args.drops + 1), min(args.sizes))
+    except BenchError as error:
+        parser.error(str(error))
     return args
 
 
@@ -186,18 +188,13 @@ def table(figures: Figures, sizes: Sequence[int]) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
-    try:
-        command = find_command(args.command)
-        changes(max(args.responses, args.drops + 1), min(args.sizes))
-    except BenchError as error:
-        print(f"speed: {error}", file=sys.stderr)
-        return 2
-    try:
-        with tempfile.TemporaryDirectory(prefix="patchq-speed-", dir=args.work) as room:
-            figures = Bench(args, Path(room), command).measure()
-    except (BenchError, OSError) as error:
-        print(f"speed: {error}", file=sys.stderr)
-        return 3
+    return tried("speed", args.command, lambda command: measured(args, command))
+
+
+def measured(args: argparse.Namespace, command: list[str]) -> int:
+    """The exit code, once all was measured and shown."""
+    with tempfile.TemporaryDirectory(prefix="patchq-speed-", dir=args.work) as room:
+        figures = Bench(args, Path(room), command).measure()
     reached = goals(figures, args.sizes)
     print(f"medians of {args.rounds} rounds, {args.responses} responses\n")
     print(table(figures, args.sizes))

@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import median
 
-from bench.console import command_line, say
+from bench.console import command_line, say, trial_options
 from bench.crash import aftermath, strace
 from bench.crash.aftermath import GitFailed
 from bench.crash.strace import CALLS, NoStrace, Point
@@ -46,8 +46,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--responses", type=int, default=20_000, metavar="N", help="in the flood (20000)")
     add("--points", type=int, metavar="N", help="kill at only so many calls, spread evenly")
     add("--only", choices=PARTS, help="one part")
-    add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
+    trial_options(parser)
     return parser.parse_args(words)
 
 

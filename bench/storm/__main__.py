@@ -23,8 +23,8 @@ from multiprocessing.process import BaseProcess as Process
 from pathlib import Path
 from typing import Any
 
-from bench.console import command_line, say
-from bench.git import BenchError, environment, find_command
+from bench.console import command_line, say, trial_options, tried
+from bench.git import BenchError, environment
 from bench.storm import people
 from bench.storm.intent import load_record
 from bench.storm.picks import Picked, pick
@@ -72,10 +72,8 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
         help="of the agents: they only misquote",
     )
     add("--picks", type=int, metavar="N", help="cherry-pick only so many responses; 0: none")
-    add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
     add("--keep", action="store_true", help="leave the repositories there")
-    add("--json", type=Path, metavar="OUT", help="write every number there")
+    trial_options(parser, json=True)
     return parser.parse_args(words)
 
 
@@ -265,22 +263,18 @@ def storm(
 
 def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
-    try:
-        command = find_command(args.command)
-    except BenchError as error:
-        say(f"storm: {error}")
-        return 2
-    room = Path(tempfile.mkdtemp(prefix="patchq-storm-", dir=args.work)).absolute()
-    try:
-        return run(args, room, command)
-    except (BenchError, OSError) as error:
-        say(f"storm: {error}")
-        return 3
-    finally:
-        if args.keep:
-            say(f"kept {room}")
-        else:
-            shutil.rmtree(room)
+
+    def trial(command: list[str]) -> int:
+        room = Path(tempfile.mkdtemp(prefix="patchq-storm-", dir=args.work)).absolute()
+        try:
+            return run(args, room, command)
+        finally:
+            if args.keep:
+                say(f"kept {room}")
+            else:
+                shutil.rmtree(room)
+
+    return tried("storm", args.command, trial)
 
 
 if __name__ == "__main__":

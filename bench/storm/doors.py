@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.console import command_line, say
+from bench.console import command_line, say, trial_options
 from bench.git import BenchError, environment, find_command, git
 
 _CONFIG = "version: 1\ntarget: main\nmode: auto\n"
@@ -274,8 +274,7 @@ def main(words: Sequence[str] | None = None) -> int:
     add("--agents", type=int, default=8, metavar="N", help="at each of the two doors (8)")
     add("--submissions", type=int, default=400, metavar="N", help="of all agents together (400)")
     add("--restarts", type=int, default=0, metavar="N", help="of the daemon, by SIGTERM (0)")
-    add("--command", default="patchq", metavar="CMD", help="the command to judge (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
+    trial_options(parser)
     args = parser.parse_args(words)
     try:
         with tempfile.TemporaryDirectory(prefix="patchq-doors-", dir=args.work) as name:

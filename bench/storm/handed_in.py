@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.console import command_line, say
-from bench.git import BenchError, environment, find_command, git, new_repository, run, store_of
+from bench.console import command_line, say, trial_options, tried
+from bench.git import BenchError, environment, git, new_repository, run, store_of
 
 LEAST = 0.9
 """The share of clean merges that has to land."""
@@ -187,20 +187,20 @@ def main(words: Sequence[str] | None = None) -> int:
     add("--commits", type=int, default=300, metavar="N", help="at most (300)")
     add("--behind", type=int, default=20, metavar="N", help="commits, at most (20)")
     add("--seed", type=int, default=1, metavar="N")
-    add("--command", default="patchq", metavar="CMD", help="the command to judge (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
+    trial_options(parser)
     args = parser.parse_args(words)
+
+    return tried("handed_in", args.command, lambda command: judged(args, command))
+
+
+def judged(args: argparse.Namespace, command: list[str]) -> int:
+    """The exit code, once all was handed in and compared with what git makes of it."""
     counts: Counter[str] = Counter()
-    try:
-        command = find_command(args.command)
-        with tempfile.TemporaryDirectory(prefix="patchq-handed-in-", dir=args.work) as room:
-            for case, what, said in hand_in(args, Path(room).absolute(), command):
-                counts[what] += 1
-                if what != "exact":
-                    print(f"{what}: {case.name} {case.commit[:12]}: {said[:500]}")
-    except (BenchError, OSError) as error:
-        print(f"handed_in: {error}", file=sys.stderr)
-        return 3
+    with tempfile.TemporaryDirectory(prefix="patchq-handed-in-", dir=args.work) as room:
+        for case, what, said in hand_in(args, Path(room).absolute(), command):
+            counts[what] += 1
+            if what != "exact":
+                print(f"{what}: {case.name} {case.commit[:12]}: {said[:500]}")
     for name, count in counts.most_common():
         print(f"{count:>6}  {name}")
     clean = sum(n for name, n in counts.items() if not name.endswith(", as git"))

@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.console import command_line
-from bench.git import BenchError, find_command, new_repository, run, store_of
+from bench.console import command_line, trial_options, tried
+from bench.git import BenchError, new_repository, run, store_of
 from bench.storm.facts import Facts
 from bench.storm.ort import merged, write_commits
 from bench.storm.pairs import Pair, move_on, pairs
@@ -107,23 +107,17 @@ def main(words: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--clone", type=Path, required=True, metavar="PATH", help="a repository with a history")
     add("--pairs", type=int, default=200, metavar="N", help="at most (200)")
-    add("--command", default="patchq", metavar="CMD", help="the command to judge (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
+    trial_options(parser)
     args = parser.parse_args(words)
-    try:
-        command = find_command(args.command)
-    except BenchError as error:
-        print(f"replay: {error}", file=sys.stderr)
-        return 2
-    try:
+
+    def trial(command: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="patchq-replay-", dir=args.work) as room:
             counts = replay(args, Path(room).absolute(), command)
-    except (BenchError, OSError) as error:
-        print(f"replay: {error}", file=sys.stderr)
-        return 3
-    for name in sorted(counts, key=lambda name: (":" in name, name)):
-        print(f"{name:<28}{counts[name]:>6}")
-    return 1 if counts["wrong"] or counts["refused"] else 0
+        for name in sorted(counts, key=lambda name: (":" in name, name)):
+            print(f"{name:<28}{counts[name]:>6}")
+        return 1 if counts["wrong"] or counts["refused"] else 0
+
+    return tried("replay", args.command, trial)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.console import command_line, say
-from bench.git import BenchError, find_command
+from bench.console import command_line, say, trial_options, tried
 from bench.speed.cost import page
 from bench.speed.cost.checkout import checkout
 from bench.speed.cost.doors import doors
@@ -51,9 +50,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--only", metavar="PART", action="append", choices=PARTS, help="of %(choices)s")
     add("--rounds", type=int, default=3, metavar="N")
     add("--quick", action="store_true", help="small sizes, one round; its verdicts say little")
-    add("--command", default="patchq", metavar="CMD", help="the command to measure (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
-    add("--json", type=Path, metavar="OUT", help="write every number there")
+    trial_options(parser, json=True)
     add("--write", action="store_true", help="write the tables of docs/performance.md")
     add("--rates", type=Path, metavar="FILE", help="with --write: of bench.speed --json, as well")
     add("--page", type=Path, default=page.PAGE, metavar="FILE", help="where the tables stand")
@@ -79,23 +76,18 @@ def measure(args: argparse.Namespace, command: list[str]) -> Found:
 
 def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
-    try:
-        command = find_command(args.command)
-    except BenchError as error:
-        print(f"cost: {error}", file=sys.stderr)
-        return 2
-    try:
+
+    def trial(command: list[str]) -> int:
         found = measure(args, command)
-    except (BenchError, OSError) as error:
-        print(f"cost: {error}", file=sys.stderr)
-        return 3
-    print(table(found, "ratio"))
-    if args.json:
-        args.json.write_text(record(found))
-    if args.write:
-        text = page.written(args.page.read_text(), found, PARTS, args.rates)
-        args.page.write_text(text)
-    return 0 if all_met(found) else 1
+        print(table(found, "ratio"))
+        if args.json:
+            args.json.write_text(record(found))
+        if args.write:
+            text = page.written(args.page.read_text(), found, PARTS, args.rates)
+            args.page.write_text(text)
+        return 0 if all_met(found) else 1
+
+    return tried("cost", args.command, trial)
 
 
 if __name__ == "__main__":
