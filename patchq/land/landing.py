@@ -15,9 +15,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from patchq.git import records, refs
-from patchq.git.branches import BranchMove, Moved
+from patchq.git.branches import BranchMove, Moved, parcels
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.refs import Staged
 from patchq.model.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
@@ -25,6 +26,7 @@ from patchq.model.report import Report
 from patchq.pipeline.ground import flush
 from patchq.pipeline.progress import CandidateCommit, Decision
 from patchq.pipeline.world import Tips, World
+from patchq.queue import Parcel
 from patchq.report import document, page
 
 _LOG = logging.getLogger("patchq")
@@ -104,11 +106,18 @@ def _intended(written: Publication, world: World) -> bool:
     if decision.state == "held":
         return True
     try:
-        world.queue.intend(decision.claim, written.report, written.page)
+        world.queue.intend(decision.claim, written.report, written.page, _parcel(decision, world))
     except Busy as busy:
         _LOG.warning("%s", busy.message, extra={"batch": decision.id})
         return False
     return True
+
+
+def _parcel(decision: Decision, world: World) -> Parcel | None:
+    """What another clone makes the commit of: nobody else has it before the push has arrived."""
+    if decision.candidate is None or world.branches.remote is None:
+        return None
+    return partial(parcels.pack, world.repo, decision.candidate.commit)
 
 
 def _sorted(

@@ -1,47 +1,37 @@
 """Working off the queue: claims in, verdicts out, group by group.
 
 `watch` and `run` share this; they differ only in what they do when nothing is left.
-
-After a crash, what counts is whether the ref of an intended verdict moved before the process died.
-A batch is never applied twice and never forgotten, whatever a person did to the branch meanwhile:
-what git remembers of the intended commit (`traces`) decides.
+What a crash left with an intended verdict is `recovery`'s; this decides on the rest anew.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from time import monotonic
 from weakref import WeakKeyDictionary
 
-from patchq.formats.envelope.opening import open_response
 from patchq.git import records, refs, unwritten
-from patchq.git.branches import BranchMove, worktree
+from patchq.git.branches import worktree
 from patchq.git.repository import Repository
-from patchq.land import collisions, deaths, landing, marks, presubmit, reports
+from patchq.land import collisions, deaths, landing, marks, presubmit, recovery, reports
 from patchq.land.landing import Publication
 from patchq.model.errors import (
     CRASHED,
     CannotFollow,
     CannotSign,
-    InDoubt,
     ObjectDamaged,
     Unreachable,
 )
-from patchq.model.report import COMMITTED, CommittedReport, Report, has_commit
-from patchq.model.values import Envelope
-from patchq.pipeline import traces
-from patchq.pipeline.ground import flush
+from patchq.model.report import Report
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
 from patchq.pipeline.world import Choice, Tips, World, recorded
 from patchq.queue import Claim
 from patchq.queue.hand import stem_id
-from patchq.queue.troubles import Troubles
-from patchq.report import page
 
 GROUP = 256
 """Responses that share their flushes, at most."""
@@ -58,8 +48,7 @@ _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
 _LOG = logging.getLogger("patchq")
-Tell = Callable[[Report], None]
-"""Called with each report once it is there; a batch that goes on waiting is not told of again."""
+Tell = recovery.Tell
 
 
 def start(world: World, tell: Tell, patience: float = 5.0) -> None:
@@ -71,10 +60,7 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     refs.clean(world.repo.commondir)
     unwritten.clean(world.repo.commondir / "objects")
     worktree.recover(world.repo, wait=patience)
-    finished, rest = finish(world.queue.recover(), world)
-    for report in finished:
-        tell(report)
-        world.tell(report)
+    rest = recovery.finish(world.queue.recover(), world, tell)
     left = [claim for claim in rest if not claim.held]
     deaths.forget_others(world.queue_root, rest)
     with deaths.counted(world.queue_root, left) as died:
@@ -166,7 +152,7 @@ def work(
     """
     world.check_that_it_decides()
     tips = Tips(world, _unsure.setdefault(world.repo, set()))
-    ended, most = 0, presubmit.group_size(world, GROUP)
+    most = presubmit.group_size(world, GROUP)
     group: list[Decision] = []
     sources = set[str]()
     claims = list(claims)
@@ -174,6 +160,7 @@ def work(
         with suppress(Unreachable):  # each is held for that
             world.branches.refresh()
         marks.catch_up(world)
+    claims, ended = recovery.without_landed(claims, world, tell)
     many = len(claims) > _MANY
     began = monotonic()
 
@@ -237,13 +224,6 @@ def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> De
     if world.ask and choice is None:
         choice = world.ask(claim)
     world.pulse()
-    if claim.intended and world.branches.remote and traces.moved_to(claim.intended, world):
-        # A push of its former owner arrived since `finish` asked: on top of that it looks as if
-        # somebody else had made its changes.
-        raise InDoubt(
-            f"batch {claim.intended['id']} has landed meanwhile, by the process that had it before",
-            "it is recovered, and gets its verdict by itself",
-        )
     with world.doing(claim.id or stem_id(claim.source.name), "deciding"):
         decision = process(claim, world, tips, choice)
     if decision.state == "applied" and decision.candidate:
@@ -267,16 +247,27 @@ def _settle(
     ended = sum(_publish(run, world, tell) for run in _runs(landed.done))
     world.queue.tell()
     collisions.spread(landed.done, world)
-    lost = landed.again
+    lost, others = _still_open(landed.again, world, tell)
+    dropped, more = _still_open(checked.dropped, world, tell)
+    ended += others + more
     middle = len(lost) // 2
     for half in (lost[:middle], lost[middle:]):
         for again in _decided_again(half, world, tips):
             if len(half) == 1 and tries == 1:
                 again = [_given_up(again[0]), *again[1:]]
             ended += _settle(again, world, tips, tell, tries - 1 if len(lost) == 1 else tries)
-    for again in _decided_again(checked.dropped, world, tips):
+    for again in _decided_again(dropped, world, tips):
         ended += _settle(again, world, tips, tell, tries)
     return ended
+
+
+def _still_open(
+    decisions: Sequence[Decision], world: World, tell: Tell
+) -> tuple[list[Decision], int]:
+    """Those to decide again, and how many of them have landed meanwhile."""
+    claims, ended = recovery.without_landed([decision.claim for decision in decisions], world, tell)
+    left = {claim.token for claim in claims}
+    return [decision for decision in decisions if decision.claim.token in left], ended
 
 
 def _complete(decisions: Sequence[Decision], world: World) -> list[Decision]:
@@ -345,100 +336,3 @@ def _given_up(decision: Decision) -> Decision:
         f"{what} was not as it had been when the batch was decided on, {_TRIES} times in a row",
         "nothing to send: the batch lands by itself once the branch is quieter",
     )
-
-
-def finish(claims: Sequence[Claim], world: World) -> tuple[list[Report], list[Claim]]:
-    """Publish the intended verdict of each recovered claim whose ref has moved.
-
-    Returns these verdicts, and the other claims, which are to be decided anew.  What may have been
-    pushed to a remote is asked of that, and pushed again where no answer ever came;
-    `errors.InDoubt` or `errors.Unreachable` while that cannot be.
-    """
-    landed: list[tuple[Claim, Report]] = []
-    rest: list[Claim] = []
-    if any(claim.intended and claim.intended["state"] in COMMITTED for claim in claims):
-        world.branches.refresh()
-        _push_again(claims, world)
-    for claim in claims:
-        report = claim.intended
-        try:
-            commit = traces.moved_to(report, world) if report else None
-        except ObjectDamaged as damage:  # whether it landed cannot be told: the next start asks
-            _doubt(report, damage, world)
-            continue
-        if report:
-            Troubles(world.queue_root).over(f"claim.{report['id']}")
-        if report and commit:
-            landed.append((claim, _recorded(report, commit, world)))
-        else:
-            rest.append(claim)
-    if landed:
-        world.queue.enlist([(claim, report["id"]) for claim, report in landed])
-        flush(world)
-    for claim, report in landed:
-        opened = open_response(claim.data)
-        if isinstance(opened, Envelope):
-            reports.supersede(
-                report["id"], replace(opened.header, retries=report["retry"]["of"]), world
-            )
-        world.queue.publish(claim, report, page.to_markdown(report))
-    return [report for _, report in landed], rest
-
-
-def _push_again(claims: Sequence[Claim], world: World) -> None:
-    """Push what was to land when a process died, where the remote is as it was then: that push may
-    be under way still, and only one of the two can be taken."""
-    if world.branches.remote is None:
-        return
-    tips, moves, values = Tips(world), list[BranchMove](), ExitStack()
-    with values:
-        for report in (claim.intended for claim in claims):
-            if report is None or report["state"] not in COMMITTED or not has_commit(report):
-                continue
-            commit, target = report["commit"], report["target"]
-            if not world.repo.resolve_commit(commit) or not world.repo.exists(commit):
-                continue  # it was never written, so it was never pushed
-            branch, old = records.branch(report["id"]), None
-            if report["state"] == "applied":
-                branch, (old, *_) = target, world.repo.parents(commit)
-            if tips.of(branch) != old or not _is_rooted(report, world, tips):
-                continue
-            value = refs.stage(world.repo, commit)
-            values.callback(value.drop)
-            log = f"patchq: {report['id']}: recovered"
-            moves.append(BranchMove(branch, old, value, log, world.identity()))
-            tips.move(branch, commit)
-        if moves:
-            for moved in world.branches.land(moves):
-                if isinstance(moved.fault, Unreachable):
-                    raise moved.fault
-
-
-def _is_rooted(report: CommittedReport, world: World, tips: Tips) -> bool:
-    """Whether what the intended commit stands on is, or will be, where the batch says: its target,
-    or the proposal that it is built on."""
-    below = report["stands_on"]
-    tip = tips.of(records.branch(below["batch"]) if below else report["target"])
-    (parent, *_) = world.repo.parents(report["commit"])
-    if tip is None or below:
-        return tip == parent
-    return world.repo.is_ancestor(parent, tip)
-
-
-def _doubt(report: Report | None, damage: ObjectDamaged, world: World) -> None:
-    """Say once that a verdict waits for what git cannot read."""
-    id, troubles = report["id"] if report else "", Troubles(world.queue_root)
-    message = f"whether batch {id} landed before a crash cannot be told: {damage.message}"
-    if message not in (trouble.message for trouble in troubles.all()):
-        _LOG.warning("%s", message, extra={"batch": id})
-        cure = f"{damage.hint}; it gets its verdict by itself then"
-        troubles.note(f"claim.{id}", message, cure)
-
-
-def _recorded(intended: Report, commit: str, world: World) -> Report:
-    """The report as it is now, with the record made that follows the move of its ref."""
-    if not world.repo.resolve_commit(commit):  # a person removed it, and git collected it
-        return {**intended, "commit": commit}
-    log = f"patchq: {intended['id']}: recovered"
-    refs.move(world.repo, traces.ref_of(intended), None, commit, log, world.identity())
-    return {**intended, "commit": commit, "tree": world.repo.tree(commit).root}

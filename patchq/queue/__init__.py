@@ -11,7 +11,7 @@ one, so that the owner can find out whether the ref moved and publish exactly th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -43,6 +43,8 @@ class Claim:
     intended: Report | None = None
     held: bool = False
     """Whether this is a batch that waits for something, claimed earlier."""
+    parcel: bytes | None = None
+    """What makes the commit of `intended` in another clone (`git.branches.parcels`)."""
     held_since: float | None = None
     """Seconds since the epoch, of the wall clock, at which the hold began."""
     request: bool = False
@@ -59,6 +61,10 @@ class Claim:
         request itself."""
         source = Source(self.source.name, sha256(data).hexdigest(), len(data))
         return replace(self, source=source, data=data, request=False, generation=generation)
+
+
+Parcel = Callable[[], bytes]
+"""Gives what makes a commit in another clone, where somebody asks for it."""
 
 
 class QueueEngine(Protocol):
@@ -100,8 +106,15 @@ class QueueEngine(Protocol):
         """What is intended and published inside may be recorded all at once, at the end of the
         block; what it raises then concerns one of them.  Nothing is asked for inside."""
 
-    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
-        """Record the verdict that will be published once its ref has moved.
+    def intend(
+        self,
+        claim: Claim,
+        report: Report,
+        markdown: str | None = None,
+        parcel: Parcel | None = None,
+    ) -> None:
+        """Record the verdict that will be published once its ref has moved, and with it, where
+        somebody in another clone may recover the claim, what makes its commit there.
 
         What is recorded with its markdown and made durable by `sync`, `publish` has only to make
         visible; so a group of claims shares one flush.  A held claim is this process's from then

@@ -34,7 +34,7 @@ from patchq.git.sharing import umask
 from patchq.model.errors import Busy, DiskFault, Fault, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Generation
-from patchq.queue import Claim, QueueEngine, hand, journal, spool, untold
+from patchq.queue import Claim, Parcel, QueueEngine, hand, journal, spool, untold
 from patchq.queue.archive import ArchiveFiles
 from patchq.queue.claims import ClaimFiles, claim_of
 from patchq.queue.hand import Pending
@@ -224,7 +224,13 @@ class DirectoryQueue(ArchiveFiles):
         return nullcontext()
 
     @disk_faults
-    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+    def intend(
+        self,
+        claim: Claim,
+        report: Report,
+        markdown: str | None = None,
+        parcel: Parcel | None = None,
+    ) -> None:
         self._end(claim, report["id"])
         self._intend(claim, report, markdown, flush=False)
 

@@ -17,7 +17,7 @@ from patchq.git import files
 from patchq.model.errors import Busy, DiskFault, Fault, QueueLocked
 from patchq.model.report import Report
 from patchq.model.values import Generation
-from patchq.queue import Claim, spool
+from patchq.queue import Claim, Parcel, spool
 from patchq.queue.claims import claim_of
 from patchq.queue.inbox import Snapshot, free_names, too_large
 from patchq.queue.register import Past, numbered
@@ -108,7 +108,13 @@ class MemoryQueue:
     def together(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+    def intend(
+        self,
+        claim: Claim,
+        report: Report,
+        markdown: str | None = None,
+        parcel: Parcel | None = None,
+    ) -> None:
         self._end(claim, report["id"])
         known = self.store.active.get(claim.token, claim)
         intended = _copy(report)

@@ -40,6 +40,7 @@ def test_another_version_is_named(
 ) -> None:
     monkeypatch.setenv("PATCHQ_DATABASE", database)
     with psycopg.connect(database) as connection:
+        connection.execute("delete from migrations where version < %s", (VERSION,))
         connection.execute("update migrations set version = %s", (version,))
     told = patchq("cluster", "status", cwd=place, code=2).err
     assert cure in told

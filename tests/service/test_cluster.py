@@ -172,6 +172,27 @@ def test_wherever_a_worker_freezes_it_says_nothing_when_it_wakes(
     judged(machines, ["good", "bad", "more"])
 
 
+def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
+    machines: Machines,
+) -> None:
+    """By its own rules the one who takes over would refuse what the frozen one is to push."""
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    first = machines.start_dying(
+        "w1", "patchq.git.branches.remote:RemoteBranches.land", "before", signal.SIGSTOP
+    )
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: stopped(first.pid))
+    machines.config += "paths:\n  deny: [a.txt]\n"
+    machines.start("w2", "worker", "--name", "w2")
+    machines.soon(lambda: states(machines, "good"))
+    first.send_signal(signal.SIGCONT)
+    machines.soon(lambda: "tried again" in machines.log("w1"))
+    drop(queue, {"more.md": block("b.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "more") == ["applied"])
+    judged(machines, ["good", "more"])
+
+
 def test_what_many_processes_died_of_is_held_and_then_tried_again(machines: Machines) -> None:
     machines.start("feeder", "watch")
     drop(machines.clone("feeder") / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})

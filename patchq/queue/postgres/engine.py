@@ -28,7 +28,7 @@ from patchq.git import files
 from patchq.model.errors import Fault, QueueLocked
 from patchq.model.report import Report
 from patchq.model.values import Generation, Problem
-from patchq.queue import Claim, spool
+from patchq.queue import Claim, Parcel, spool
 from patchq.queue.claims import claim_of
 from patchq.queue.inbox import Snapshot, free_names, too_large
 from patchq.queue.postgres import errands, proposals, verdicts
@@ -41,7 +41,7 @@ from patchq.queue.register import numbered
 
 _COLUMNS = "number, name, data, size, id, intended, state, extract(epoch from held_since)::float8"
 _CAME = "(extract(epoch from came) * 1000000)::bigint as came"
-_MORE = f"answer, choice, deaths, problem, {_CAME}"
+_MORE = f"answer, choice, deaths, problem, {_CAME}, parcel"
 _KNOWN = """
     insert into sources (sha256, id) select %(sha256)s, id from done
     where %(size)s > 0 on conflict do nothing
@@ -390,9 +390,15 @@ class PostgresQueue(Archive):
             verdicts.publish(self._database, me, some.true)
             self._own.difference_update(number_of(verdict.claim) for verdict in some.true)
 
-    def intend(self, claim: Claim, report: Report, markdown: str | None = None) -> None:
+    def intend(
+        self,
+        claim: Claim,
+        report: Report,
+        markdown: str | None = None,
+        parcel: Parcel | None = None,
+    ) -> None:
         self._check(claim)
-        verdict = RowVerdict(claim, report, markdown or "")
+        verdict = RowVerdict(claim, report, markdown or "", parcel() if parcel else None)
         if self._together is not None and not claim.held:
             self._together.intended.append(verdict)
         else:
@@ -419,8 +425,9 @@ class PostgresQueue(Archive):
             claim,
             f"""
             with done as (
-                update responses r set state = 'held', intended = null, report = %(report)s,
-                    page = %(page)s, id = %(id)s, change = nextval('changes'), deaths = 0,
+                update responses r set state = 'held', intended = null, parcel = null,
+                    report = %(report)s, page = %(page)s, id = %(id)s,
+                    change = nextval('changes'), deaths = 0,
                     session = case when adopted then session end,
                     held_since = coalesce(held_since, clock_timestamp())
                 where number = %(number)s and ({MINE_TO_END})
@@ -509,9 +516,8 @@ class PostgresQueue(Archive):
     # How a row is said.
 
     def _claim(self, row: TupleRow) -> Claim:
-        number, name, data, size, id, intended, state, since, answer, choice, deaths, why, came = (
-            row
-        )
+        number, name, data, size, id, intended, state, since, *more = row
+        answer, choice, deaths, why, came, parcel = more
         body = Snapshot(data, size)
         if size > len(data):
             body = Snapshot(b"", size, too_large(size, self._limit))
@@ -531,6 +537,7 @@ class PostgresQueue(Archive):
             generation=Generation.from_json(asked) if asked is not None else None,
             choice=spool.decode(choice),
             deaths=deaths,
+            parcel=parcel,
         )
 
     def _lane(self, claim: Claim) -> str | None:

@@ -31,6 +31,7 @@ class RowVerdict:
     claim: Claim
     report: Report
     page: str
+    parcel: bytes | None = None
 
 
 @dataclass
@@ -71,13 +72,15 @@ def intend(database: Database, me: int, verdicts: Sequence[RowVerdict]) -> None:
         return
     changed = database.column(
         f"""
-        update responses r set intended = v.report, id = v.id, session = %(me)s,
+        update responses r set intended = v.report, parcel = v.parcel, id = v.id, session = %(me)s,
             state = case r.state when 'held' then 'ending' else r.state end
-        from unnest(%(numbers)b::bigint[], %(reports)b::bytea[], %(ids)b::text[])
-            v (number, report, id)
+        from unnest(
+            %(numbers)b::bigint[], %(reports)b::bytea[], %(ids)b::text[], %(parcels)b::bytea[]
+        ) v (number, report, id, parcel)
         where r.number = v.number and ({MINE_TO_END}) returning r.number
         """,
         me=me,
+        parcels=[verdict.parcel for verdict in verdicts],
         **_columns(verdicts),
     )
     check((verdict.claim for verdict in verdicts), changed)
@@ -100,7 +103,7 @@ def publish(database: Database, me: int, verdicts: Sequence[RowVerdict]) -> None
             ) ordered
         ), done as (
             update responses r set state = 'ended', session = null, intended = null,
-                report = v.report, page = v.page, id = v.id, held_since = null,
+                parcel = null, report = v.report, page = v.page, id = v.id, held_since = null,
                 proposed = v.proposed, ended = clock_timestamp(),
                 verdict = v.verdict, change = v.change
             from v where r.number = v.number and ({MINE_TO_END})
