@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import json
@@ -22,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from bench.crash import strace
 from patchq.git.files import being_written
 from patchq.model.errors import DiskFault, Fault, QueueLocked, UsageError
 from patchq.model.report import Report
@@ -900,85 +902,128 @@ def test_a_register_is_read_from_its_end(root: Path, queue: DirectoryQueue, size
 
 # ------------------------------------------------------------------ sudden death
 
-_WORKER = """
-import sys
-from pathlib import Path
-from patchq.queue.directory import DirectoryQueue
-queue = DirectoryQueue(Path(sys.argv[1]), settle_seconds=0.05)
-queue.acquire()
-def told(claim, id, state):
-    return {"id": id, "state": state, "problems": [], "source": {"name": claim.source.name,
-            "sha256": claim.source.sha256, "bytes": claim.source.size}}
-def work(claims):
-    for claim in claims:
-        if claim.intended and claim.intended["state"] != "held":
-            queue.publish(claim, claim.intended, "# again")
-            continue
-        id = claim.id or queue.reserve(claim, "fix")
-        number = int(claim.data)
-        if number % 3 == 0 and not claim.held:
-            queue.hold(claim, told(claim, id, "held"), "# held")
-            continue
-        state = "rejected" if number % 2 else "applied"
-        if number % 5:
-            queue.intend(claim, told(claim, id, state), "# page")
-        queue.publish(claim, told(claim, id, state), "# page")
-work(queue.recover())
-print("ready", flush=True)
-while claims := queue.claim(7) or queue.held():
-    work(claims)
-queue.release()
-"""
+
+def _work(root: Path, started: Callable[[], object] = lambda: None) -> None:
+    """Give every response its verdict, each in the way that its number tells."""
+    queue = DirectoryQueue(root, settle_seconds=0.05)
+    queue.acquire()
+
+    def decide(claims: list[Claim]) -> None:
+        for claim in claims:
+            if claim.intended and claim.intended["state"] != "held":
+                queue.publish(claim, claim.intended, "# again")
+                continue
+            id, number = claim.id or queue.reserve(claim, "fix"), int(claim.data)
+            if number % 3 == 0 and not claim.held:
+                queue.hold(claim, report(claim, id, "held"), "# held")
+                continue
+            verdict = report(claim, id, "rejected" if number % 2 else "applied")
+            if number % 5:
+                queue.intend(claim, verdict, "# page")
+            queue.publish(claim, verdict, "# page")
+
+    decide(queue.recover())
+    started()
+    while claims := queue.claim(7) or queue.held():
+        decide(claims)
+    queue.release()
+
+
+class _Worker:
+    """A process that waits until it may work: a fork, as loading Python takes longer than that."""
+
+    def __init__(self, root: Path) -> None:
+        gate, self._gate = os.pipe()
+        self._started, said = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _allow_tracing()
+            code = 1
+            try:
+                os.close(self._gate)
+                os.read(gate, 1)
+                _work(root, lambda: os.write(said, b"!"))
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(gate)
+        os.close(said)
+
+    def begin(self) -> None:
+        os.close(self._gate)
+
+    def wait_until_started(self) -> None:
+        os.read(self._started, 1)
+
+    def end(self) -> int:
+        """Its exit code, negative for the signal that ended it."""
+        os.close(self._started)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _allow_tracing() -> None:
+    """Let a process trace this one that did not start it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1))
+
+
+_PR_SET_PTRACER = 0x59616D61
 
 
 def test_whenever_it_is_killed_each_response_gets_one_verdict(root: Path) -> None:
     count, chance = 300, random.Random(7)
     for number in range(count):
         drop(root, f"{number}.md", b"%d" % number)
-    kills = 0
-    while True:
-        with subprocess.Popen(
-            [sys.executable, "-c", _WORKER, str(root)], stdout=subprocess.PIPE
-        ) as worker:
-            assert worker.stdout
-            if chance.random() < 0.8:
-                worker.stdout.readline()
-            try:
-                worker.wait(chance.uniform(0, 0.03) if kills < 25 else 60)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                kills += 1
-        if worker.returncode == 0:
-            break
-        assert worker.returncode == -signal.SIGKILL
+    kills, code = 0, None
+    while code != 0:
+        worker = _Worker(root)
+        worker.begin()
+        if chance.random() < 0.8:
+            worker.wait_until_started()
+        if kills < 25:
+            time.sleep(chance.uniform(0, 0.03))
+            os.kill(worker.pid, signal.SIGKILL)
+        code = worker.end()
+        assert code in (0, -signal.SIGKILL)
+        kills += code != 0
     assert kills >= 5
     _check_verdicts(root, count)
 
 
-_FATAL_CALLS = "mkdirat,renameat,unlinkat,symlinkat,openat,write"
+_FATAL_CALLS = {
+    "openat": 13,
+    "write": 6,
+    "renameat": 4,
+    "unlinkat": 2,
+    "fdatasync": 2,
+    "mkdirat": 1,
+}
+"""What changes the queue, and of how many such calls one is fatal."""
 
 
-@pytest.mark.skipif(
-    subprocess.run(["sh", "-c", "strace -V"], capture_output=True).returncode != 0,
-    reason="needs strace",
-)
-@pytest.mark.parametrize("call", _FATAL_CALLS.split(","))
+@pytest.mark.parametrize("call", _FATAL_CALLS)
 def test_killed_at_any_system_call_each_response_gets_one_verdict(
     tmp_path: Path, call: str
 ) -> None:
-    worker = [sys.executable, "-c", _WORKER]
-    first = {"openat": 150, "write": 2}.get(call, 1)
-    for nth in range(first, first + 40, 8):
+    try:
+        strace.require()
+    except strace.NoStrace as reason:
+        pytest.skip(str(reason))
+    codes: list[int] = []
+    while 0 not in codes:
+        nth = 1 + len(codes) * _FATAL_CALLS[call]
         root = tmp_path / f"{call}-{nth}"
         create(root)
         for number in (0, 1, 2, 5):
             drop(root, f"{number}.md", b"%d" % number)
-        fatal = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={nth}"]
-        subprocess.run(
-            ["strace", "-f", "-o", "/dev/null", *fatal, *worker, str(root)], capture_output=True
-        )
-        subprocess.run([*worker, str(root)], check=True, capture_output=True)
+        worker = _Worker(root)
+        with strace.tracing(worker.pid, tmp_path / "trace", [f"{call}:signal=KILL:when={nth}"]):
+            worker.begin()
+            codes.append(worker.end())
+        worker = _Worker(root)
+        worker.begin()
+        assert worker.end() == 0
         _check_verdicts(root, 4)
+    assert codes[:-1] == [-signal.SIGKILL] * (len(codes) - 1) != []
 
 
 def _check_verdicts(root: Path, count: int) -> None:
