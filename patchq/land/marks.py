@@ -29,9 +29,10 @@ def follow(world: World, reports: Sequence[Report]) -> None:
 
 def catch_up(world: World) -> None:
     """Have the marks of what waits on the branches that this process serves as the queue has them,
-    and none of what was decided anywhere; what others pushed was fetched before.
+    and none of what was decided anywhere.
 
-    A mark whose commit never came to be shared, since who made it died, is where the report is.
+    What others proposed may have a base on any branch, so all are asked for.  A mark whose commit
+    never came to be shared, since who made it died, is where the report is.
     """
     known = world.repo.refs(records.WAITING)
     ids = [name.removeprefix(records.WAITING) for name in known]
@@ -39,6 +40,9 @@ def catch_up(world: World) -> None:
     if not marks:
         return
     new = {id: to for id, to in marks.items() if known.get(records.WAITING + id) != to}
+    if any(new.values()):
+        with suppress(Unreachable):
+            world.branches.refresh()
     lost = [id for id, commit in new.items() if commit and not world.repo.resolve_commit(commit)]
     for id in lost:
         report = world.queue.load(id)

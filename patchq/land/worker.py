@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from patchq.git import records, refs, unwritten
 from patchq.git.branches import worktree
 from patchq.git.repository import Repository
-from patchq.land import collisions, deaths, landing, marks, presubmit, recovery, reports
+from patchq.land import asking, collisions, deaths, landing, marks, presubmit, recovery, reports
 from patchq.land.landing import Publication
 from patchq.model.errors import (
     CRASHED,
@@ -158,7 +158,7 @@ def work(
     claims = list(claims)
     if claims:
         with suppress(Unreachable):  # each is held for that
-            world.branches.refresh()
+            asking.learn(claims, world, choice)
         marks.catch_up(world)
     claims, ended = recovery.without_landed(claims, world, tell)
     many = len(claims) > _MANY

@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patchq.formats.envelope.opening import open_response
-from patchq.model.values import Envelope
+from patchq.model.values import Envelope, Header
 from patchq.pipeline.stages import not_a_target
 
 
 def lane_of(data: bytes, default: str, targets: Sequence[str]) -> str:
     """The branch; `targets` are patterns of those that a response may name."""
     opened = open_response(data)
-    named = opened.header.target if isinstance(opened, Envelope) else None
+    return lane_named(opened.header if isinstance(opened, Envelope) else None, default, targets)
+
+
+def lane_named(header: Header | None, default: str, targets: Sequence[str]) -> str:
+    """The same by a header; None where it cannot be read."""
+    named = header.target if header else None
     if named is None or not_a_target(named, [default, *targets]):
         return default
     return named

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -304,6 +305,52 @@ def test_patterns_of_lanes_are_fetched(tmp_path: Path) -> None:
         git("update-ref", "-d", f"refs/remotes/origin/{name}", cwd=at.repo)
     RemoteBranches(Repository.open(at.repo), "origin", lanes, 30).refresh()
     assert set(at.branches.tips("")) == {"main", "next", "release/1"}
+
+
+def test_a_lane_is_asked_for_alone(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    _, one, two, _ = at.commits
+    branches = RemoteBranches(Repository.open(at.repo), "origin", ("main", "b*"), 30)
+
+    def push(*names: str) -> None:
+        """By another clone, whose remote-tracking refs these are not."""
+        for name in names:
+            git("push", "-q", str(at.home), f"+{name}", cwd=at.repo)
+
+    push(f"{one}:refs/heads/b1", f"{one}:refs/heads/b2")
+    branches.refresh(["b1"])
+    assert branches.tip("b2") == one, "the first time all are asked for"
+    push(f"{two}:refs/heads/b1", f"{two}:refs/heads/b2", f"{one}:refs/heads/patchq/x")
+    branches.refresh(["b1"])
+    assert [branches.tip(name) for name in ("b1", "b2", "patchq/x")] == [two, one, one]
+    branches.refresh(["gone"])
+    assert (branches.tip("gone"), branches.away) == (None, None)
+    branches.refresh(["b1"], within=60)
+    push(f"{one}:refs/heads/b1")
+    branches.refresh(["b1"], within=60)
+    assert branches.tip("b1") == two
+    branches.refresh(["b1", "b2"], within=0.001)
+    assert [branches.tip(name) for name in ("b1", "b2")] == [one, two]
+
+
+def test_a_lane_is_found_where_another_one_was(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    branches = RemoteBranches(Repository.open(at.repo), "origin", ("main", "b*"), 30)
+    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/b1", cwd=at.repo)
+    branches.refresh()
+    git("push", "-q", str(at.home), ":refs/heads/b1", cwd=at.repo)
+    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/b1/below", cwd=at.repo)
+    branches.refresh(["b1/below"])
+    assert (branches.tip("b1"), branches.tip("b1/below")) == (None, at.commits[1])
+
+
+def test_a_push_tells_of_no_other_lane(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    began = monotonic()
+    assert at.land(("main", at.commits[0], at.commits[1]))[0].made
+    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/patchq/x", cwd=at.repo)
+    at.branches.refresh(within=monotonic() - began)
+    assert at.branches.tip("patchq/x") == at.commits[1]
 
 
 def test_no_words_hold_credentials() -> None:

@@ -84,8 +84,9 @@ class Branches(Protocol):
         """Why nothing can be learnt of them, or landed, for now."""
 
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
-        """Learn what others did to these branches (None: all), unless that is known of the last
-        `within` seconds; `errors.Unreachable` where it cannot be learnt."""
+        """Learn what others did to these branches and to all proposals (None: to all branches; so
+        it is at first, whatever is asked for), unless that is known of the last `within` seconds;
+        `errors.Unreachable` where it cannot be learnt."""
 
     def tip(self, branch: str) -> str | None:
         """The commit at which a branch ends, as far as it is known; None where there is none."""

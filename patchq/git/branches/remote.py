@@ -93,7 +93,9 @@ class RemoteBranches:
         self._fault: Unreachable | None = None
         self._until = self._rest = 0.0
         self._known = 0.0
-        """When the remote was last asked."""
+        """When the remote was last asked for all of it."""
+        self._seen: dict[str, float] = {}
+        """When single lanes were last known for certain, since then."""
 
     # ------------------------------------------------------------ what is known
 
@@ -128,14 +130,25 @@ class RemoteBranches:
         began = monotonic()
         if self._fault is not None and began < self._until:
             raise self._fault
-        if self._fault is None and within and began - self._known < within:
+        if self._fault is None and within and began - self._since(lanes) < within:
             return
-        self._fetch(list(lanes) if lanes is not None else self._lanes)
-        self._known = began
+        if lanes is None or not self._known:
+            self._fetch(self._lanes)
+            self._known = began
+            self._seen.clear()
+        else:
+            self._fetch(list(lanes))
+            self._seen |= dict.fromkeys(lanes, began)
         if self._fault is not None:
             _LOG.info("%s answers again", self.remote)
         self._fault = None
         self._say(None)
+
+    def _since(self, lanes: Collection[str] | None) -> float:
+        """When all of these were known."""
+        if not lanes:
+            return self._known
+        return min(max(self._known, self._seen.get(lane, 0.0)) for lane in lanes)
 
     def _fetch(self, lanes: Sequence[str]) -> None:
         if not self._remote.known:
@@ -153,12 +166,15 @@ class RemoteBranches:
                 self._globs.add(missing[1])
             elif not _LOCKED.search(done.err):
                 raise self._away(*self._unfetched(done))
+            else:
+                lanes = self._lanes  # what is in the way may be of a branch that is gone there
         else:
             raise self._away(*self._unfetched(done))
-        if lanes and "*" not in lanes[0] and self.tip(lanes[0]) is None:
+        default = self._lanes[0] if self._lanes else "*"
+        if default in lanes and "*" not in default and self.tip(default) is None:
             raise self._away(
-                f"{self.remote} has no branch {lanes[0]}",
-                f"bring it back there (git push {self.remote} COMMIT:refs/heads/{lanes[0]}), or "
+                f"{self.remote} has no branch {default}",
+                f"bring it back there (git push {self.remote} COMMIT:refs/heads/{default}), or "
                 "set another `target`",
             )
 
@@ -169,7 +185,11 @@ class RemoteBranches:
         )
 
     def _refspecs(self, lanes: Sequence[str]) -> list[str]:
-        named = [f"{lane}*" if lane in self._globs else _as_refspec(lane) for lane in lanes]
+        named = [
+            f"{lane}*" if lane in self._globs else _as_refspec(lane)
+            for lane in lanes
+            if not records.is_branch(lane)
+        ]
         wanted = [*dict.fromkeys(named), records.branch("*")]
         return [f"+refs/heads/{name}:{self._tracking(name)}" for name in wanted]
 
@@ -223,7 +243,8 @@ class RemoteBranches:
         answer = self._remote.push(wanted)
         if answer.kind == "made":
             self.seconds = monotonic() - began
-            self._known, self._rest, self._fault = monotonic(), 0.0, None
+            self._rest, self._fault = 0.0, None
+            self._seen |= {chain.branch: monotonic() for chain in chains}
             for chain in chains:
                 self._follow(chain)
             self._say(None)
@@ -247,7 +268,7 @@ class RemoteBranches:
         whether nothing more of the push can land, as a branch is not where it expects it."""
         self._until = 0.0
         try:
-            self.refresh()
+            self.refresh([chain.branch for chain in chains])
         except Unreachable as fault:
             named = ", ".join(chain.branch for chain in chains)
             raise InDoubt(

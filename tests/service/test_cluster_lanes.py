@@ -1,0 +1,107 @@
+"""A worker asks the remote for the branches that it decides on; what a response speaks of beside
+its own is known as it is now, too."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, seen
+from tests.helpers.gitrepo import commit_files, git
+from tests.helpers.machines import Machines
+
+FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abc"}
+CONFIG = """mode: {mode}
+targets: ['*']
+queue:
+  settle_seconds: 0.1
+landing:
+  poll_seconds: 600
+cluster:
+  takeover_seconds: 10
+"""
+"""Nobody looks at the remote by the way."""
+Make = Callable[[str], Machines]
+
+
+@pytest.fixture
+def made(tmp_path: Path, database: str) -> Iterator[Make]:
+    some: list[Machines] = []
+
+    def make(mode: str) -> Machines:
+        machines = Machines(tmp_path, database, FILES, CONFIG.format(mode=mode))
+        some.append(machines)
+        git("branch", "next", cwd=machines.hub)
+        git("clone", "-q", "hub.git", "person", cwd=tmp_path)
+        machines.start("feeder", "watch")
+        return machines
+
+    yield make
+    for machines in some:
+        machines.close()
+
+
+def send(machines: Machines, id: str, text: str, **header: str) -> dict[str, Any]:
+    """The report on a response with that front matter."""
+    said = "".join(f"{key}: {value}\n" for key, value in header.items())
+    queue = machines.root / "feeder" / ".patchq"
+    drop(queue, {f"{id}.md": f"---\n{said}---\n{text}"})
+    machines.soon(lambda: seen(queue, id))
+    return seen(queue, id) or {}
+
+
+def push(machines: Machines, files: dict[str, str], *branches: str) -> str:
+    """A person's commit on all of the branches."""
+    place = machines.root / "person"
+    commit = commit_files(place, files, "By hand")
+    git("push", "-q", "origin", *(f"HEAD:{name}" for name in branches), cwd=place)
+    return commit
+
+
+def test_a_base_of_another_branch_is_found(made: Make) -> None:
+    machines = made("auto")
+    machines.start("w1", "worker", "--name", "w1")
+    assert send(machines, "first", block("c.txt", "two\n", "2\n"))["state"] == "applied"
+    commit = push(machines, {"b.txt": "new\n"}, "next")
+    told = send(machines, "by-id", block("a.txt", "one\n", "1\n"), base=commit)
+    assert (told["state"], told["base"]["commit"]) == ("applied", commit)
+
+
+def test_a_base_that_names_another_branch_is_where_that_ends_now(made: Make) -> None:
+    machines = made("auto")
+    machines.start("w1", "worker", "--name", "w1")
+    assert send(machines, "first", block("c.txt", "no\n", "2\n"))["state"] == "rejected"
+    commit = push(machines, {"a.txt": "one\nnew\nthree\n"}, "main", "next")
+    told = send(machines, "by-name", block("a.txt", "new\n", "newer\n"), base="next")
+    assert (told["state"], told["base"]["commit"]) == ("applied", commit)
+
+
+def test_what_waits_for_a_proposal_of_another_branch_sees_it_merged(made: Make) -> None:
+    machines = made("review")
+    machines.start("w1", "worker", "--name", "w1")
+    to_next = {"target": "next"}
+    assert send(machines, "x", block("a.txt", "two\n", "2\n"), **to_next)["state"] == "proposed"
+    git("fetch", "-q", "origin", "patchq/x", cwd=machines.root / "person")
+    git("push", "-q", "origin", "FETCH_HEAD:next", cwd=machines.root / "person")
+    told = send(machines, "y", block("b.txt", "two\n", "2\n"), depends_on="[x]")
+    assert (told["state"], told["problems"]) == ("proposed", [])
+
+
+def test_what_another_worker_proposed_on_a_base_of_another_branch_collides(made: Make) -> None:
+    machines = made("review")
+    second = machines.start("w2", "worker", "--name", "w2")
+    assert send(machines, "first", block("c.txt", "no\n", "2\n"))["state"] == "rejected"
+    second.send_signal(signal.SIGSTOP)
+    commit = push(machines, {"a.txt": "zero\none\ntwo\nthree\n"}, "next")
+    first = machines.start("w1", "worker", "--name", "w1")
+    told = send(machines, "x", block("a.txt", "two\n", "2\n"), base=commit)
+    assert (told["state"], told["base"]["commit"]) == ("proposed", commit)
+    first.terminate()
+    assert first.wait(30) == 0
+    second.send_signal(signal.SIGCONT)
+    told = send(machines, "y", block("a.txt", "three\n", "3\n"))
+    assert [problem["code"] for problem in told["problems"]] == ["conflict.pending"]
