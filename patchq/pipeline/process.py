@@ -8,6 +8,10 @@ written by then but unreachable objects.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from patchq.pipeline import base, dependencies, stages
 from patchq.pipeline.progress import Decision, Incoming
 from patchq.pipeline.world import Choice, Tips, World
@@ -17,7 +21,7 @@ from patchq.report import logs
 
 def process(claim: Claim, world: World, tips: Tips, choice: Choice | None = None) -> Decision:
     """Decide on one response, with `tips` as the branches will be when it lands."""
-    with logs.about(claim.id or claim.source.name):
+    with logs.about(claim.id or claim.source.name), collected_later():
         return (
             Incoming(claim=claim, world=world, tips=tips, choice=choice or Choice())
             .then(stages.open_envelope)
@@ -32,3 +36,16 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice | None = None
             .then(stages.choose_mode)
             .then(stages.commit)
         )
+
+
+@contextmanager
+def collected_later() -> Iterator[None]:
+    """Look for garbage at the end.  What one decision makes is in use until then: to look through
+    all of it again and again took an eighth of the time of a long one, and found nothing."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()

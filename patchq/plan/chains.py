@@ -96,7 +96,7 @@ def _chains(edits: Sequence[Edit], states: Mapping[str, str], text: bytes) -> It
     of each other's."""
     if len(edits) < 2 or not any(states.get(edit.id) == "applied" for edit in edits):
         return
-    groups = [group for group in _groups(edits) if len(group) > 1]
+    groups = list(_groups(edits))
     if len(edits) <= _MOST_AT_ONCE and [len(group) for group in groups] != [len(edits)]:
         groups.append(list(edits))
     there = set(map(bytes.strip, text.split(b"\n"))) if groups else set()
@@ -126,7 +126,7 @@ def _shows(chain: Sequence[Edit], text: bytes, there: Set[bytes]) -> bool:
 
 
 def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
-    """The edits that speak of the same lines, each in one group."""
+    """The edits that speak of the same lines as others do, each in one group."""
     groups: list[list[int]] = []
     group_of: list[int] = []
     by_line: dict[str, int] = {}
@@ -134,7 +134,11 @@ def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
         own = at
         groups.append([at])
         group_of.append(at)
-        for line in _spoken_of(edit):
+        spoken_of = _spoken_of(edit)
+        if by_line.keys().isdisjoint(spoken_of):  # most of many are so, which is quick to tell
+            by_line.update(dict.fromkeys(spoken_of, at))
+            continue
+        for line in spoken_of:
             other = group_of[by_line.setdefault(line, at)]
             if other != own:
                 small, large = sorted((own, other), key=lambda one: len(groups[one]))
@@ -143,7 +147,7 @@ def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
                 groups[large] += groups[small]
                 groups[small], own = [], large
     for group in groups:
-        if group:
+        if len(group) > 1:
             yield [edits[at] for at in sorted(group)]
 
 
@@ -152,7 +156,8 @@ def _spoken_of(edit: Edit) -> set[str]:
     both = halves(edit.op)
     if isinstance(edit.op, ReplaceText) and "\n" not in edit.op.old:
         return {word for half in both for word in _WORD.findall(half)}
-    return {line.strip() for half in both for line in half.split("\n") if _WORD.search(line)}
+    lines = {line.strip() for half in both for line in half.split("\n")}
+    return {line for line in lines if line[:1].isalnum() or _WORD.search(line)}
 
 
 def _taken_back(text: Text, chain: Sequence[Edit], rungs: Sequence[str]) -> bytes | None:

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from patchq import formats
 from patchq.formats.envelope.opening import open_response
 from patchq.model.values import Entry
+from patchq.pipeline.process import collected_later
 from patchq.plan import batch
 from patchq.plan.targets import Rules
 from patchq.resolve.readings import RUNGS
@@ -31,9 +32,10 @@ tree = SimpleNamespace(
 rules, times = Rules(RUNGS, lambda name: None, 64 << 20), []
 for _ in range(7):
     began = time.process_time()
-    opened = open_response(response)
-    read = formats.parse(opened.text, {path}.__contains__, opened.header, opened.first_line)
-    plan = batch.plan(read.edits, tree, rules)
+    with collected_later():
+        opened = open_response(response)
+        read = formats.parse(opened.text, {path}.__contains__, opened.header, opened.first_line)
+        plan = batch.plan(read.edits, tree, rules)
     times.append(time.process_time() - began)
     assert not plan.refused
 print(1000 * min(times))
