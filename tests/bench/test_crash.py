@@ -96,10 +96,10 @@ def test_points_are_counted_among_all_calls_of_their_name(tmp_path: Path) -> Non
 
 
 def test_a_small_soak_leaves_nothing_to_object_to(tmp_path: Path) -> None:
-    size = ["--responses", "60", "--kills", "6", "--pause", "0.3", "--upkeep", "1"]
+    size = ["--responses", "40", "--kills", "4", "--pause", "0.3", "--upkeep", "1"]
     done = bench("crash.soak", *size, "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "60 responses, 6 kills" in done.stdout
+    assert "40 responses, 4 kills" in done.stdout
 
 
 # ---------------------------------------------------------------- the judges
