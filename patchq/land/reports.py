@@ -119,10 +119,12 @@ def may_supersede(decision: Decision) -> bool:
 def supersede(new: str, header: Header, world: World) -> None:
     """Supersede what the batch `new`, which has landed or is held, replaces; safe to repeat.
 
-    It comes before the report on `new`, so that no crash leaves both waiting.
+    It comes before the report on `new`, so that no crash leaves both waiting.  What waits on a
+    branch that another process serves, that one supersedes.
     """
     for id in traces.replaced(world, new, header):
-        _supersede(id, new, world)
+        if not world.queue.pass_on(id, {"verb": "supersede", "id": id, "by": new}):
+            supersede_one(id, new, world)
 
 
 def answer(decision: Decision, world: World) -> ReviewEntry | None:
@@ -134,7 +136,9 @@ def answer(decision: Decision, world: World) -> ReviewEntry | None:
     return comments.answered(world.repo, before, decision.candidate.commit)
 
 
-def _supersede(id: str, new: str, world: World) -> None:
+def supersede_one(id: str, new: str, world: World) -> None:
+    """Supersede the batch by `new`, if it waits; safe to repeat."""
+
     def change(report: Report) -> Report | None:
         if report["state"] not in WAITING:
             return None

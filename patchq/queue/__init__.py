@@ -146,6 +146,11 @@ class QueueEngine(Protocol):
     def serves(self, claim: Claim) -> bool:
         """Whether it is for this process to decide on a held claim; others may serve its lane."""
 
+    def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
+        """Where another process serves the branch of a batch, or may: have that one do what the
+        words say (`review.errands`), and return True.  What is written later is not seen before
+        they are."""
+
     def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
         """Where other machines propose as well: the commits of the marks of all that waits for
         review on the branches that this process serves now, by ids; with None for each of `known`

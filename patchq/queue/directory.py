@@ -333,6 +333,9 @@ class DirectoryQueue(ArchiveFiles):
     def serves(self, claim: Claim) -> bool:
         return True
 
+    def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
+        return False
+
     def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
         return None
 

@@ -155,6 +155,9 @@ class MemoryQueue:
     def serves(self, claim: Claim) -> bool:
         return True
 
+    def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
+        return False
+
     def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
         return None
 

@@ -1,4 +1,4 @@
-"""What a person wants done with a batch, as a value: carried out here, or sent to who does it.
+"""What is wanted done with a batch, as a value: carried out here, or sent to who does it.
 
 One machine carries it out itself; in a cluster the worker does that serves the branch, and the
 answer comes back.  Words and answers are JSON.  What is carried out again, since its worker died
@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from patchq.land import worker
+from patchq.land import reports, worker
 from patchq.model.errors import Fault, InDoubt, UsageError
 from patchq.model.report import Report
 from patchq.model.values import Problem
+from patchq.pipeline import traces
 from patchq.pipeline.world import World
 from patchq.report.document import problem_json
 from patchq.review import decide, revert, send_back, stacked
@@ -84,8 +85,25 @@ class Revert:
         return revert.revert(world, self.id, tell)
 
 
-Errand = Accept | Discard | SendBack | Revert
-_ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert)
+@dataclass(frozen=True, slots=True)
+class Supersede:
+    """Have the batch `by`, of another branch, take its place: see `reports.supersede`."""
+
+    verb: ClassVar = "supersede"
+    ends: ClassVar = "superseded"
+    id: str
+    by: str
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        reports.supersede_one(self.id, self.by, world)
+        report = world.queue.load(self.id)
+        if report is None:
+            raise traces.unknown(world, self.id)
+        return Decided(report)
+
+
+Errand = Accept | Discard | SendBack | Revert | Supersede
+_ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert, Supersede)
 
 
 class ErrandDone(NamedTuple):

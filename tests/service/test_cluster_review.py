@@ -15,6 +15,7 @@ from tests.helpers.machines import Machines
 
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abc"}
 CONFIG = """mode: review
+targets: [other]
 queue:
   settle_seconds: 0.1
 landing:
@@ -29,6 +30,7 @@ WITH_ONE_MORE_LINE = "zero\none\ntwo\nthree\n"
 def machines(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
     monkeypatch.setenv("PATCHQ_DATABASE", database)
     machines = Machines(tmp_path, database, FILES, CONFIG)
+    git("branch", "other", cwd=machines.hub)
     machines.start("feeder", "watch")
     yield machines
     logs = [machines.log(place.name) for place in tmp_path.iterdir() if (place / "log").exists()]
@@ -81,6 +83,23 @@ def stands_on(machines: Machines, id: str) -> str:
 def agrees(machines: Machines, id: str) -> bool:
     """Whether the report here has the commit at which the branch is."""
     return told(machines, id)["commit"] == git("rev-parse", f"patchq/{id}", cwd=machines.hub)
+
+
+def test_who_serves_a_branch_alone_supersedes_what_waits_there(machines: Machines) -> None:
+    """The batch that takes its place is for another branch, of another worker."""
+    one = worker(machines, "w1")
+    send(machines, x=block("a.txt", "two\n", "2\n"))
+    end(one)
+    machines.start("w2", "worker", "--name", "w2", "--lanes", "other")
+    front = "---\ntarget: other\nretries: x\n---\n"
+    send(machines, y=front + block("a.txt", "two\n", "zwei\n"))
+    assert told(machines, "x")["state"] == "proposed"
+    assert git("branch", "--list", "patchq/x", cwd=machines.hub)
+    worker(machines, "w1")
+    machines.soon(lambda: told(machines, "x")["state"] == "superseded")
+    assert told(machines, "x")["duplicate_of"] == "y"
+    assert told(machines, "y")["state"] == "proposed"
+    assert not git("branch", "--list", "patchq/x", cwd=machines.hub)
 
 
 @pytest.mark.parametrize("verb", ["accept", "discard"])

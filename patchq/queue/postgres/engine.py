@@ -225,6 +225,10 @@ class PostgresQueue(Archive):
         """Whether this process decides on it once it is held."""
         return self._lane(claim) in self._lanes.own
 
+    def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
+        self._me()
+        return errands.pass_on(self._database, self._lanes.own, id, words)
+
     # What waits for review.
 
     def proposals(self, known: Collection[str] = ()) -> dict[str, str | None]:

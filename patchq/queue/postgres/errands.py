@@ -1,4 +1,5 @@
-"""What people asked the owner of a lane to do, as its owner finds it; see `asking`."""
+"""What people asked the owner of a lane to do, as its owner finds it (see `asking`); and what the
+owner of another lane passes on, for whose answer nobody waits."""
 
 from __future__ import annotations
 
@@ -43,3 +44,20 @@ def answer(database: Database, me: int, number: int, words: Mapping[str, Any]) -
         number,
         me,
     )
+
+
+def pass_on(database: Database, own: Sequence[str], id: str, words: Mapping[str, Any]) -> bool:
+    """Ask it of the owner of the batch's lane, unless that is one of the `own` lanes."""
+    row = database.one(
+        """
+        with new as (
+            insert into errands (lane, words)
+            select lane, %(words)s from responses where id = %(id)s and lane <> all(%(own)s)
+            returning lane
+        ) select tell('asked', lane) from new
+        """,
+        words=spool.encode(words),
+        id=id,
+        own=list(own),
+    )
+    return row is not None
