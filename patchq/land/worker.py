@@ -23,6 +23,7 @@ from patchq.model.errors import (
     CRASHED,
     CannotFollow,
     CannotSign,
+    Fault,
     ObjectDamaged,
     Unreachable,
 )
@@ -310,20 +311,35 @@ def _runs(done: Sequence[Publication]) -> Iterator[list[Publication]]:
 
 
 def _publish(run: Sequence[Publication], world: World, tell: Tell) -> int:
-    """How many of the claims ended."""
+    """How many of the claims ended.  What is published is told of, also where the rest cannot be:
+    nobody recovers its claim."""
     first = run[0].decision
     if reports.may_supersede(first):
         reports.supersede(first.id, first.header, world)
-    with world.queue.together():
-        for written in run:
-            landing.publish(written, world)
+    try:
+        with world.queue.together():
+            for written in run:
+                landing.publish(written, world)
+    except Fault:
+        _say([written for written in run if _is_published(written, world)], world, tell)
+        raise
+    _say(run, world, tell)
+    return sum(written.decision.state != "held" for written in run)
+
+
+def _is_published(written: Publication, world: World) -> bool:
+    with suppress(Fault):
+        return world.queue.load(written.decision.id) == written.report
+    return False
+
+
+def _say(run: Sequence[Publication], world: World, tell: Tell) -> None:
     for decision, report in ((written.decision, written.report) for written in run):
         if decision.state != "held" or not decision.claim.held:
             tell(report)
             world.tell(report)
         if decision.state == "rejected" and world.desk:
             world.desk.refused(report)
-    return sum(written.decision.state != "held" for written in run)
 
 
 def _given_up(decision: Decision) -> Decision:

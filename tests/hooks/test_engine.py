@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -634,6 +635,25 @@ def test_candidates_are_checked_at_the_same_time(
 
 
 # ---------------------------------------------------------------- those that are told
+
+
+def test_hooks_are_told_of_what_is_published_though_the_rest_cannot_be(
+    repo: Path, tmp_path: Path
+) -> None:
+    commands = [hook(f"echo $PATCHQ_BATCH >> {tmp_path}/told", "post-commit")]
+    configure(repo, *commands)
+    ids = ("x1", "x2", "x3")
+    for number, id in enumerate(ids):
+        text = block(f"{id}.txt", "", "new\n")
+        drop(repo / ".patchq", {f"{id}.md": text})
+        os.utime(repo / ".patchq/inbox" / f"{id}.md", (number, number))
+    in_the_way = repo / ".patchq/done/x2.report.md/something"
+    in_the_way.mkdir(parents=True)
+    patchq("run", cwd=repo, code=3)
+    assert (tmp_path / "told").read_text().split() == ["x1"]
+    shutil.rmtree(in_the_way.parent)
+    patchq("run", cwd=repo)
+    assert sorted((tmp_path / "told").read_text().split()) == [*ids]
 
 
 def test_hooks_are_told_of_verdicts(repo: Path, tmp_path: Path) -> None:
