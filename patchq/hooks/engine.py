@@ -45,7 +45,7 @@ from patchq.hooks.steps import MESSAGE, Step, Steps
 from patchq.model.errors import DiskFault, Fault, HookFault
 from patchq.model.report import HookPlan, Report, kind_of
 from patchq.model.values import HookRun, Problem, State
-from patchq.queue.spool import Shelf, digest, report
+from patchq.queue.spool import Shelf, digest, encode, report
 from patchq.queue.troubles import Troubles
 from patchq.report import logs, secrecy
 from patchq.text.encoded import without_encoded
@@ -218,12 +218,15 @@ class Engine:
             return self._jails
 
     def tell(
-        self, step: Step, report: Report, kind: str, path: Path, where: Path, cut: Event
+        self, step: Step, report: Report, kind: str, path: Path | None, where: Path, cut: Event
     ) -> HookRun:
-        """Let a hook know of an event, whose report is at `path`; it runs in the directory
-        `where`, as a plain process; without a network if it is to have none.  Raises `Cancelled`
-        once `cut` is set."""
+        """Let a hook know of an event, whose report is at `path`, or is put into a file for it; it
+        runs in the directory `where`, as a plain process; without a network if it is to have none.
+        Raises `Cancelled` once `cut` is set."""
         with slot(self._rooms) as own:
+            if path is None:
+                path = own.room / f"{report['id']}.report.json"
+                path.write_bytes(encode(report))
             env = _environment(
                 step,
                 own,
@@ -410,7 +413,8 @@ _PLACES = ("done", "rejected", "active")
 
 class Notifier:
     """Runs the hooks that are told, each at most twice at once: one that hangs keeps neither the
-    others nor the work waiting.  What waits is read from its report when its turn comes."""
+    others nor the work waiting.  What waits is read from its report when its turn comes, where the
+    queue has that in a file here."""
 
     def __init__(self, engine: Engine, queue: Path, where: Path, cut: Event) -> None:
         self._engine, self._queue, self._where, self._cut = engine, queue, where, cut
@@ -418,10 +422,13 @@ class Notifier:
         self._hung: set[str] = set()
         """The hooks that did not end the last time."""
         self._closing = False
+        self._lock = Lock()
         self._untold: Counter[str] = Counter()
         self._due: set[tuple[str, str]] = set()
         """What keeps in step and has still to begin, and of which batch: once is enough."""
         self._runs: deque[tuple[str, HookRun]] = deque()
+        self._elsewhere: dict[str, tuple[Report, int]] = {}
+        """The newest reports that no file here has, and how many runs are to hear of each."""
 
     def tell(self, steps: Steps, report: Report) -> None:
         """Have the hooks that hear of such a verdict run soon."""
@@ -450,27 +457,45 @@ class Notifier:
             return
         if step.in_step:
             if (step.id, report["id"]) in self._due:
+                self._keep(report, 0)
                 return
             self._due.add((step.id, report["id"]))
+        self._keep(report, 1)
         if step.id not in self._pools:
             self._pools[step.id] = ThreadPoolExecutor(_AT_ONCE, "told")
         state, kind = report["state"], kind_of(report) or ""
         self._pools[step.id].submit(self._run, step, report["id"], state, kind)
 
-    def _path(self, id: str) -> Path:
-        """Where the report stands by now."""
+    def _path(self, id: str) -> Path | None:
+        """Where the report stands by now, if it stands here."""
         places = [self._queue / folder / f"{id}.report.json" for folder in _PLACES]
-        return next((path for path in places if path.exists()), places[0])
+        return next((path for path in places if path.exists()), None)
+
+    def _keep(self, report: Report, more: int) -> None:
+        """Keep a report that no file here has for those that wait, and so many `more`."""
+        with self._lock:
+            _, waiting = self._elsewhere.get(report["id"], (report, 0))
+            if waiting + more and self._path(report["id"]) is None:
+                self._elsewhere[report["id"]] = report, waiting + more
+
+    def _known(self, id: str) -> Report | None:
+        """The newest report that no file here has."""
+        with self._lock:
+            known, waiting = self._elsewhere.pop(id, (None, 0))
+            if known is not None and waiting > 1:
+                self._elsewhere[id] = known, waiting - 1
+            return known
 
     def _run(self, step: Step, id: str, state: State, kind: str) -> None:
         self._due.discard((step.id, id))
+        known = self._known(id)
         if self._cut.is_set() or (self._closing and step.id in self._hung):
             self._untold[step.id] += 1
             return
         with logs.about(id):
             try:
                 path = self._path(id)
-                told = report(path.read_bytes())
+                told = known if path is None else report(path.read_bytes())
                 if told is None:
                     raise OSError(ENODATA, os.strerror(ENODATA))
                 told = {**told, "state": state}

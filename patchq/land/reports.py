@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from typing import Unpack
 
@@ -97,9 +98,18 @@ def keep_told(world: World, most: int) -> bool:
     told = world.told(most)
     for id, run in told:
         runs.setdefault(id, []).append(run)
+    for id, said in list(runs.items()):
+        words = {"verb": "keep-told", "id": id, "runs": list(map(asdict, said))}
+        if world.queue.pass_on(id, words):
+            del runs[id]
     with suppress(Busy):  # they are in the log
-        amend_each(world, {id: partial(_with_runs, runs=said) for id, said in runs.items()})
+        keep_runs(world, runs)
     return len(told) == most
+
+
+def keep_runs(world: World, runs: Mapping[str, Sequence[HookRun]]) -> None:
+    """Put into the reports, by their ids, what hooks said that were told."""
+    amend_each(world, {id: partial(_with_runs, runs=said) for id, said in runs.items()})
 
 
 def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from patchq.land import reports, worker
 from patchq.model.errors import Fault, InDoubt, UsageError
 from patchq.model.report import Report
-from patchq.model.values import Problem
+from patchq.model.values import HookRun, Problem
 from patchq.pipeline import traces
 from patchq.pipeline.world import World
 from patchq.report.document import problem_json
@@ -96,14 +96,32 @@ class Supersede:
 
     def carry_out(self, world: World, tell: worker.Tell) -> Decided:
         reports.supersede_one(self.id, self.by, world)
-        report = world.queue.load(self.id)
-        if report is None:
-            raise traces.unknown(world, self.id)
-        return Decided(report)
+        return Decided(_known(world, self.id))
 
 
-Errand = Accept | Discard | SendBack | Revert | Supersede
-_ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert, Supersede)
+@dataclass(frozen=True, slots=True)
+class KeepTold:
+    """Keep in its report what hooks said that were told of it by another worker."""
+
+    verb: ClassVar = "keep-told"
+    ends: ClassVar = None
+    id: str
+    runs: tuple[HookRun, ...]
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        reports.keep_runs(world, {self.id: self.runs})
+        return Decided(_known(world, self.id))
+
+
+def _known(world: World, id: str) -> Report:
+    report = world.queue.load(id)
+    if report is None:
+        raise traces.unknown(world, id)
+    return report
+
+
+Errand = Accept | Discard | SendBack | Revert | Supersede | KeepTold
+_ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert, Supersede, KeepTold)
 
 
 class ErrandDone(NamedTuple):
@@ -138,6 +156,8 @@ def _errand(words: Mapping[str, Any]) -> Errand:
         for name in ("only", "without", "comments"):
             if given.get(name) is not None:
                 given[name] = tuple(given[name])
+        if "runs" in given:
+            given["runs"] = tuple(HookRun(**one) for one in given["runs"])
         if "comments" in given:
             given["comments"] = tuple(DraftComment(**one) for one in given["comments"])
         return kind(**given)

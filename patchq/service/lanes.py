@@ -20,7 +20,7 @@ from patchq.config.schema import Config
 from patchq.git.files import keep_heap_small
 from patchq.git.repository import Repository
 from patchq.git.tidying import Combining, Tidying
-from patchq.land import worker
+from patchq.land import reports, worker
 from patchq.model.errors import Fault, InDoubt
 from patchq.model.report import WAITING, Report
 from patchq.pipeline.lane import lane_of
@@ -37,6 +37,8 @@ _LOOK_SECONDS = 2.0
 _FIRST_PRUNE_SECONDS, _PRUNE_SECONDS = 60.0, 3600.0
 _MOST_PRUNED = 1000
 _DAY = 86_400.0
+_RUNS = 8
+"""Reports that take in at once what hooks said."""
 _FIRST_REST, _LONGEST_REST = 0.2, 5.0
 
 
@@ -95,7 +97,7 @@ def serve_lanes(
                     upkeep.worked()
                     followers.worked()
                     continue
-                if followers.turn(world, queue):
+                if reports.keep_told(world, _RUNS) or followers.turn(world, queue):
                     continue
                 upkeep.idle(world)
                 if monotonic() - looked >= _LOOK_SECONDS:

@@ -193,6 +193,19 @@ def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
     judged(machines, ["good", "more"])
 
 
+def test_what_hooks_say_that_are_told_is_in_the_report(machines: Machines) -> None:
+    run = 'test -s "$PATCHQ_REPORT" && echo heard of $PATCHQ_BATCH'
+    machines.config += f"hooks:\n  - {{id: h, stage: post-commit, run: '{run}'}}\n"
+    machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    queue = machines.clone("feeder") / ".patchq"
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "good") == ["applied"])
+    machines.soon(lambda: report(queue, "good")["hooks"])
+    [run] = report(queue, "good")["hooks"]
+    assert (run["id"], run["exit"], run["output"]) == ("h", 0, "heard of good")
+
+
 def test_what_many_processes_died_of_is_held_and_then_tried_again(machines: Machines) -> None:
     machines.start("feeder", "watch")
     drop(machines.clone("feeder") / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
