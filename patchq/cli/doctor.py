@@ -59,7 +59,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
         yield from landing.look(site.repo, config, root, target)
     yield from queue.look(root, site.repo.commondir, site.home, config)
     if config and "cluster" in config.given:
-        yield from cluster.look(places.database(config))
+        yield from cluster.look(places.database(config), site.repo)
     yield from system.look_at_machine(site.repo, config, root)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,9 +73,13 @@ def _entries(args: Namespace, session: Session) -> tuple[str, Entries]:
     """The database, and what this machine has in it."""
     target_of(session.world.config)
     database = database_of(session.world.config)
+    from patchq.queue.postgres import belonging
     from patchq.queue.postgres.entries import Entries
 
-    entries = Entries(database, feeder_name(session.world.queue_root))
+    world = session.world
+    tip = world.branches.tip(world.target)
+    belongs = partial(belonging.check, repo=world.repo, tip=tip)
+    entries = Entries(database, feeder_name(world.queue_root), belongs)
     args.opened.callback(entries.close)
     return database, entries
 

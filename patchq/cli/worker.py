@@ -49,8 +49,8 @@ def run(args: Namespace) -> int:
     lock = Lock(root / LOCK)
     lock.acquire(target)
     args.opened.callback(lock.release)
-    queue = _open_queue(args, site, config, database)
     branches = branches_of(site.repo, root, config, target)
+    queue = _open_queue(args, site, config, database, branches.tip(target))
     world = compose(Ground(site.repo, queue, root, config, target, branches=branches))
     args.opened.callback(world.close)
     control, manager = Control(), Manager()
@@ -96,7 +96,10 @@ def _read_anew(args: Namespace, site: Site) -> Config:
     return config
 
 
-def _open_queue(args: Namespace, site: Site, config: Config, database: str) -> PostgresQueue:
+def _open_queue(
+    args: Namespace, site: Site, config: Config, database: str, tip: str | None
+) -> PostgresQueue:
+    from patchq.queue.postgres import belonging
     from patchq.queue.postgres.engine import PostgresQueue
 
     target = cluster.target_of(config)
@@ -109,6 +112,7 @@ def _open_queue(args: Namespace, site: Site, config: Config, database: str) -> P
         beats=True,
         response_bytes=config.limits.response_bytes,
         is_known=lambda id: site.repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
+        belongs=partial(belonging.check, repo=site.repo, tip=tip),
     )
     args.opened.callback(queue.close)
     return queue

@@ -240,6 +240,23 @@ class Repository:
             pygit2.Oid(hex=self.tree(commit).root)
         )
 
+    @property
+    def shallow(self) -> bool:
+        """Whether the clone ends where its history does not."""
+        return bool(self.raw_repository.is_shallow)
+
+    def root(self, tip: str) -> str:
+        """The commit with which the history of first parents begins."""
+        root = tip
+        try:
+            walker = self.raw_repository.walk(self._commit(tip).id, SortMode.NONE)
+            walker.simplify_first_parent()
+            for commit in walker:
+                root = str(commit.id)
+        except (KeyError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read the history of {tip}", error) from None
+        return root
+
     def commits(
         self, tip: str, hide: str | None = None, limit: int | None = None
     ) -> Iterator[CommitInfo]:

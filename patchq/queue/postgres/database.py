@@ -44,8 +44,14 @@ _LOST = (
 )
 """What another connection may cure.  A standby takes no writes until it is promoted; and a process
 that was frozen inside a transaction finds that the server has ended it."""
-_REFUSED = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf")
+_REFUSED = {
+    "authentication failed": "check the user and the password in PATCHQ_DATABASE",
+    "no password supplied": "give the password in PATCHQ_DATABASE, or in ~/.pgpass",
+    "does not exist": "create it, or correct its name in PATCHQ_DATABASE",
+    "pg_hba.conf": "check the user, and the server's pg_hba.conf",
+}
 """The same while connecting, where the driver tells no code."""
+_CONNECTING = "see whether the server runs, and is where PATCHQ_DATABASE says; nothing was lost"
 
 
 def whereabouts(database: str) -> str:
@@ -85,10 +91,12 @@ def _fault(error: psycopg.Error, what: str) -> DatabaseFault:
     for kind, cure in _CURES:
         if isinstance(error, kind):
             return DatabaseFault(f"{what}: {message}", cure, again=False)
-    if any(word in message for word in _REFUSED) and error.sqlstate is None:
-        return DatabaseFault(f"{what}: {message}", "check PATCHQ_DATABASE", again=False)
+    if error.sqlstate is None:
+        for word, cure in _REFUSED.items():
+            if word in message:
+                return DatabaseFault(f"{what}: {message}", cure, again=False)
     lost = isinstance(error, _LOST)
-    hint = "see to the database; nothing was lost" if lost else "this is a defect of patchq"
+    hint = _CONNECTING if lost else "this is a defect of patchq"
     return DatabaseFault(f"{what}: {message}", hint, again=lost)
 
 

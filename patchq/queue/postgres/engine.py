@@ -56,7 +56,8 @@ class PostgresQueue(Archive):
 
     `name` is this process's for people; `lanes` are patterns of those that it may own, `lane_of`
     tells the lane of a response by its bytes and its name.  Who `beats` for longer than
-    `takeover_seconds` not is taken for frozen.  The others are those of `DirectoryQueue`.
+    `takeover_seconds` not is taken for frozen.  `belongs`
+    raises where the tables are not this repository's.  The others are those of `DirectoryQueue`.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class PostgresQueue(Archive):
         beats: bool = False,
         response_bytes: int = 2 * 1024 * 1024,
         is_known: Callable[[str], bool] = lambda id: False,
+        belongs: Callable[[Database], None] = lambda database: None,
     ) -> None:
         super().__init__(Database(database, name))
         self._lanes = Lanes(self._database, lanes, takeover_seconds)
@@ -78,6 +80,7 @@ class PostgresQueue(Archive):
         self._beats = beats
         self._limit = response_bytes
         self._is_known = is_known
+        self._belongs = belongs
         self._beat: Beat | None = None
         self._pinned: set[str] = set()
         self._own: set[int] = set()
@@ -94,6 +97,7 @@ class PostgresQueue(Archive):
         """This session; a new one has nothing in hand."""
         session = self._database.session
         if session != self._session:
+            self._belongs(self._database)
             if self._session is not None and self._own and not self._database.forked:
                 self._survive(self._session)
             self._session = session

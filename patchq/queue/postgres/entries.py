@@ -10,7 +10,7 @@ since the worker that wrote it may not have waited for that.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +47,15 @@ class RowResponse:
 class Entries:
     """The rows of the feeder with this name, on a connection of its own."""
 
-    def __init__(self, database: str, feeder: str) -> None:
+    def __init__(
+        self,
+        database: str,
+        feeder: str,
+        belongs: Callable[[Database], None] = lambda database: None,
+    ) -> None:
         self._database = Database(database, "feeder")
         self._feeder = feeder
+        self._belongs = belongs
 
     def enter(self, claims: Iterable[tuple[Claim, str]]) -> None:
         """Enter the claims, each with its lane, durably; those that are there stay as they are."""
@@ -90,6 +96,7 @@ class Entries:
 
     def know(self, ids: Sequence[str]) -> None:
         """Have these ids never given again: the feeder's queue gave them itself once."""
+        self._belongs(self._database)
         for start in range(0, len(ids), _IDS):
             self._database.run(
                 "insert into ids (id) select unnest(%s::text[]) on conflict do nothing",
@@ -97,8 +104,9 @@ class Entries:
             )
 
     def open(self) -> None:
-        """Connect now, so that what keeps it from that is told at once."""
-        self._database.run("select")
+        """Connect now, so that what keeps it from that, or from entering, is told at once."""
+        self._database.run("update responses set seen = seen where false")
+        self._belongs(self._database)
 
     def changes(self) -> list[RowChange]:
         """What the feeder has not seen, in its order, some of it; all of it is durable."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from patchq.queue.postgres.belonging import noted
 from patchq.queue.postgres.database import Database, whereabouts
 from patchq.queue.postgres.schema import VERSION
 
@@ -56,10 +57,12 @@ class WorkerState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """All of it; `database` has nothing secret."""
+    """All of it; `database` has nothing secret, and `repository` is the commit with which the
+    history of the one begins whose responses these are, where anybody has noted it."""
 
     database: str
     version: int
+    repository: str | None
     lanes: tuple[LaneState, ...]
     workers: tuple[WorkerState, ...]
 
@@ -75,6 +78,16 @@ class ClusterState:
         return asdict(self)
 
 
+def check_rights(database: str) -> None:
+    """Raise the fault that would keep a worker or a feeder from writing."""
+    connection = Database(database, "status")
+    try:
+        connection.run("update responses set seen = seen where false")
+        connection.run("update sessions set beat = beat where false")
+    finally:
+        connection.close()
+
+
 def look(database: str) -> ClusterState:
     """Ask the database; raises the fault that keeps it from answering."""
     connection = Database(database, "status")
@@ -88,6 +101,8 @@ def look(database: str) -> ClusterState:
             for row in connection.all(_LANES)
         ]
         workers = [WorkerState(*row[1:]) for row in connection.all(_WORKERS)]
-        return ClusterState(whereabouts(database), VERSION, tuple(lanes), tuple(workers))
+        return ClusterState(
+            whereabouts(database), VERSION, noted(connection), tuple(lanes), tuple(workers)
+        )
     finally:
         connection.close()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from patchq.git.repository import Repository
 from patchq.model.errors import Fault
 from patchq.service.doctor import Finding
 
 _WAITS_SECONDS = 10.0
 
 
-def look(database: str) -> Iterator[Finding]:
-    """Everything about the cluster to whose database the connection string leads; it may be empty,
-    if none is named."""
+def look(database: str, repo: Repository) -> Iterator[Finding]:
+    """Everything about the cluster to whose database the connection string leads, as a machine with
+    this clone sees it; the string may be empty, if none is named."""
     if not database:
         yield Finding(
             "cluster.database",
@@ -22,6 +23,8 @@ def look(database: str) -> Iterator[Finding]:
         )
         return
     try:
+        from patchq.queue.postgres import belonging
+        from patchq.queue.postgres.status import check_rights
         from patchq.queue.postgres.status import look as ask
     except ImportError as error:
         message = f"the package {error.name!r} is not installed"
@@ -29,10 +32,13 @@ def look(database: str) -> Iterator[Finding]:
         return
     try:
         state = ask(database)
+        check_rights(database)
     except Fault as fault:
         yield Finding("cluster.database", "fatal", fault.message, fault.hint)
         return
     yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
+    if state.repository and not repo.shallow and not repo.exists(state.repository):
+        yield Finding("cluster.repository", "fatal", *belonging.said(state.repository))
     cure = "start `patchq worker` where `cluster.lanes` lets it serve them"
     if unserved := [lane.lane for lane in state.unserved(_WAITS_SECONDS)]:
         message = f"responses wait for {', '.join(unserved)}, and no worker serves that"
