@@ -215,7 +215,9 @@ def _touched(brief: Brief) -> Rewrite | None:
     if not pairs or brief.form.family in {"api", "files"}:
         return None
     c, gone = pairs[0]
-    changed = replace(c, new=(c.old or "").replace(gone, "somebody_else = 1\n", 1))
+    lines = lines_of(c.old or "")
+    lines[lines.index(gone)] = "somebody_else = 1\n"
+    changed = replace(c, new="".join(lines))
     tip = applied(brief.task.before, [changed])
     response = f"---\nbase: {BASE}\n---\n{brief.response()}"
     return replace(refuse(response), tip=tip)
