@@ -8,6 +8,7 @@ from argparse import Namespace
 from patchq.cli.streams import put
 from patchq.model.report import STOPPED, Report, waits_for_its_agent
 from patchq.queue.hand import Pending
+from patchq.report import logs
 from patchq.report.document import printed
 from patchq.report.page import to_markdown
 from patchq.text.quote import visible
@@ -59,6 +60,13 @@ def log(report: Report) -> None:
     }
     say = _LOG.warning if report["state"] == "rejected" else _LOG.info
     say("%s", line(report), extra=about)
+
+
+def log_and_say(args: Namespace, report: Report) -> None:
+    """A verdict of who serves: in the log, and printed where that is not the log's own place."""
+    log(report)
+    if args.json or args.quiet or not logs.shares_output():
+        say(args, report)
 
 
 class Verdicts:

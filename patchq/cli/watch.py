@@ -8,16 +8,15 @@ import sys
 import time
 from argparse import SUPPRESS, Namespace
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.session import Session
 from patchq.config.schema import Config
 from patchq.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
-from patchq.model.report import Report
 from patchq.pipeline.world import World
 from patchq.queue.lock import lock_owner
-from patchq.report import logs
 from patchq.service.serve import serve
 
 _START_SECONDS = 20.0
@@ -36,17 +35,12 @@ def run(args: Namespace) -> int:
     if args.detach:
         return _detach(args, world)
 
-    def say(report: Report) -> None:
-        output.log(report)
-        if args.json or args.quiet or not logs.shares_output():
-            output.say(args, report)
-
     def reload() -> Config:
         config = session.site.load_config()
         places.setup_log(args, config, args.log)
         return config
 
-    session = Session(args, world, say, lasting=True)
+    session = Session(args, world, partial(output.log_and_say, args), lasting=True)
     try:
         places.setup_log(args, world.config, args.log)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start

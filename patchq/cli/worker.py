@@ -16,11 +16,9 @@ from patchq.cli.places import Site
 from patchq.config.schema import Config
 from patchq.git import records
 from patchq.model.errors import Fault, Interrupted
-from patchq.model.report import Report
 from patchq.pipeline.ground import Ground, branches_of
 from patchq.pipeline.world import compose
 from patchq.queue.lock import Lock
-from patchq.report import logs
 from patchq.service.lanes import lane_by, serve_lanes
 from patchq.service.serve import Control
 from patchq.service.upkeep import Manager
@@ -57,11 +55,6 @@ def run(args: Namespace) -> int:
     control.install()
     control.end_now = world.cut.set
 
-    def say(report: Report) -> None:
-        output.log(report)
-        if args.json or args.quiet or not logs.shares_output():
-            output.say(args, report)
-
     try:
         queue.open()
     except Fault as fault:  # `serve_lanes` waits for one that is away
@@ -75,7 +68,7 @@ def run(args: Namespace) -> int:
                 replace(world, clock=queue.clock, serves=True),
                 queue,
                 control,
-                say,
+                partial(output.log_and_say, args),
                 partial(_read_anew, args, site),
                 manager,
             )

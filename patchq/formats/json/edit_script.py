@@ -57,10 +57,7 @@ _HINT = (
 def read_edit(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
     """One edit of a script; `default_path` is the script's file.  Raises `UnreadableEdit`."""
     members = Members(node, place)
-    anchor_node = members.get("anchor")
-    if anchor_node is None or not isinstance(anchor_node.value, dict):
-        raise members.error("expected an object as `anchor`", _HINT)
-    anchor = Members(anchor_node, place)
+    anchor = members.inner("anchor", _HINT)
     action, kind = _one_of(members, "type", _ACTIONS), _one_of(anchor, "type", _KINDS)
     selected, name = _anchor_of(anchor, kind)
     op = Anchored(

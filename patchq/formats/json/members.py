@@ -84,6 +84,13 @@ class Members(dict[str, Node]):
     def error(self, message: str, hint: str) -> UnreadableEdit:
         return self.place.error(self.node, message, hint)
 
+    def inner(self, name: str, hint: str) -> Members:
+        """The members of a member that has to be an object."""
+        found = self.get(plain_key(name))
+        if found is None or not isinstance(found.value, dict):
+            raise self.error(f"expected an object as `{name}`", hint)
+        return Members(found, self.place)
+
     def check(self, hint: str, *flaws: tuple[object, str]) -> None:
         """Raise `UnreadableEdit` with the message of the first flaw (whether it is there, message),
         if there is one."""

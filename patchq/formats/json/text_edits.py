@@ -153,10 +153,7 @@ def _occurrences(members: Members) -> tuple[int, ...] | None:
 def read_contextual(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
     """One contextual edit, without its relations to others.  Raises `UnreadableEdit`."""
     members = Members(node, place)
-    pattern_node = members.get("searchpattern")
-    if pattern_node is None or not isinstance(pattern_node.value, dict):
-        raise members.error("expected an object as `searchPattern`", _PATTERN_HINT)
-    pattern = Members(pattern_node, place)
+    pattern = members.inner("searchPattern", _PATTERN_HINT)
     unknown = sorted(pattern.keys() - _PATTERN_KEYS)
     names = ", ".join(repr(pattern.written[key]) for key in unknown)
     counted = "occurrence" in members or "occurrences" in members
