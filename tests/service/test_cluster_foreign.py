@@ -1,7 +1,9 @@
-"""A database that carries the queue of another repository, and one that may only be read."""
+"""A database that carries the queue of another repository, one that may only be read, and one with
+another clock."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +104,25 @@ def test_a_role_that_may_only_read_is_told_of_before_anything_comes(
     assert (found["level"], found["cure"]) == (
         "fatal", "give the role rights on the schema and its tables",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("hour", "way"), [("+ interval", "behind"), ("- interval", "ahead of")])
+def test_a_clock_that_is_not_the_databases_is_named(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, hour: str, way: str
+) -> None:
+    database = machines.database
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "create function clock_timestamp() returns timestamptz language sql as"
+            f" $$ select pg_catalog.clock_timestamp() {hour} '1 hour' $$".encode()
+        )
+    options = str(conninfo.conninfo_to_dict(database)["options"])
+    later = conninfo.make_conninfo(database, options=f"{options},pg_catalog")
+    place = machines.clone("feeder")
+    monkeypatch.setenv("PATCHQ_DATABASE", later)
+    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
+    [found] = [one for one in findings if one["what"] == "cluster.clock"]
+    assert re.search(rf"(3600|3599|3601) s {way} the database's", found["message"])
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
+    assert not [one for one in findings if one["what"] == "cluster.clock"]

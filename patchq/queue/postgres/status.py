@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from time import time
 from typing import Any
 
 from patchq.queue.postgres.belonging import noted
@@ -58,11 +59,13 @@ class WorkerState:
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     """All of it; `database` has nothing secret, and `repository` is the commit with which the
-    history of the one begins whose responses these are, where anybody has noted it."""
+    history of the one begins whose responses these are, where anybody has noted it; `ahead` are
+    the seconds by which this machine's clock is ahead of the database's."""
 
     database: str
     version: int
     repository: str | None
+    ahead: float
     lanes: tuple[LaneState, ...]
     workers: tuple[WorkerState, ...]
 
@@ -102,7 +105,19 @@ def look(database: str) -> ClusterState:
         ]
         workers = [WorkerState(*row[1:]) for row in connection.all(_WORKERS)]
         return ClusterState(
-            whereabouts(database), VERSION, noted(connection), tuple(lanes), tuple(workers)
+            whereabouts(database),
+            VERSION,
+            noted(connection),
+            _ahead(connection),
+            tuple(lanes),
+            tuple(workers),
         )
     finally:
         connection.close()
+
+
+def _ahead(database: Database) -> float:
+    """By how many seconds this machine's clock is ahead of the database's."""
+    before = time()
+    [there] = database.column("select extract(epoch from clock_timestamp())::float8")
+    return float((before + time()) / 2 - there)

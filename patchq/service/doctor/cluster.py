@@ -9,6 +9,7 @@ from patchq.model.errors import Fault
 from patchq.service.doctor import Finding
 
 _WAITS_SECONDS = 10.0
+_APART_SECONDS = 30.0
 
 
 def look(database: str, repo: Repository) -> Iterator[Finding]:
@@ -39,6 +40,11 @@ def look(database: str, repo: Repository) -> Iterator[Finding]:
     yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
     if state.repository and not repo.shallow and not repo.exists(state.repository):
         yield Finding("cluster.repository", "fatal", *belonging.said(state.repository))
+    if abs(state.ahead) > _APART_SECONDS:
+        way = "ahead of" if state.ahead > 0 else "behind"
+        message = f"this machine's clock is {abs(state.ahead):.0f} s {way} the database's"
+        cure = "set it by NTP: a report has the time of the machine that decided"
+        yield Finding("cluster.clock", "weaker", message, cure)
     cure = "start `patchq worker` where `cluster.lanes` lets it serve them"
     if unserved := [lane.lane for lane in state.unserved(_WAITS_SECONDS)]:
         message = f"responses wait for {', '.join(unserved)}, and no worker serves that"
