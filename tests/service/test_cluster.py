@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from functools import partial
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -191,6 +192,43 @@ def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
     drop(queue, {"more.md": block("b.txt", "two\n", "2\n")})
     machines.soon(lambda: states(machines, "more") == ["applied"])
     judged(machines, ["good", "more"])
+
+
+@pytest.mark.parametrize("texts", [("2\n", "zwei\n"), ("2\n", "2\n")], ids=["others", "same"])
+def test_files_of_one_name_at_two_feeders_have_a_verdict_each(
+    machines: Machines, texts: tuple[str, str]
+) -> None:
+    feeders = ("feeder", "other")
+    for feeder, new in zip(feeders, texts, strict=True):
+        machines.start(feeder, "watch")
+        queue = machines.clone(feeder) / ".patchq"
+        drop(queue, {"x.md": block("a.txt" if feeder == "feeder" else "b.txt", "two\n", new)})
+        if texts[0] == texts[1]:
+            drop(queue, {"same.md": block("c.txt", "two\n", new)})
+    machines.start("w1", "worker", "--name", "w1")
+    machines.start("w2", "worker", "--name", "w2")
+    each = [machines.root / feeder / ".patchq" for feeder in feeders]
+    count = 2 if texts[0] == texts[1] else 1
+    machines.soon(lambda: all(len([*queue.glob("done/*.report.json")]) == count for queue in each))
+    machines.soon(lambda: not any([*(queue / "active").iterdir()] for queue in each))
+    told = [
+        [
+            report(queue, path.name.removesuffix(".report.json"))
+            for path in queue.glob("done/*.report.json")
+        ]
+        for queue in each
+    ]
+    ids = [[one["id"] for one in reports if one["source"]["name"] == "x.md"] for reports in told]
+    assert sorted(ids) == [["x"], ["x-2"]]
+    for queue, reports in zip(each, told, strict=True):
+        assert [*queue.glob("rejected/*.report.json")] == []
+        for one in reports:
+            sent = (queue / "done" / f"{one['id']}.md").read_bytes()
+            assert sha256(sent).hexdigest() == one["source"]["sha256"]
+    states = sorted(one["state"] for reports in told for one in reports)
+    assert states == ["applied"] * (count + 1) + ["duplicate"] * (count - 1)
+    there = [one["id"] for reports in told for one in reports if one["state"] == "applied"]
+    assert sorted(landed(machines)) == sorted(there)
 
 
 def test_what_hooks_say_that_are_told_is_in_the_report(machines: Machines) -> None:
