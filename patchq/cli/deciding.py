@@ -3,8 +3,13 @@ branch.  Every door (command, page, MCP, `review --next`) decides by this."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
 from patchq.cli import cluster
 from patchq.land import worker
+from patchq.model.errors import UsageError
 from patchq.pipeline import traces
 from patchq.pipeline.world import World
 from patchq.queue.lock import lock_owner
@@ -20,20 +25,53 @@ def decide(world: World, errand: Errand, tell: worker.Tell = lambda report: None
     """Have it done, and return what came of it; `tell` gets the verdicts on batches that were made
     for it.  Raises what kept it from being done, here or there; in a cluster `errors.Busy` where
     nobody serves the branch."""
+    return begun(world, errand, tell)()
+
+
+def begun(
+    world: World, errand: Errand, tell: worker.Tell = lambda report: None
+) -> Callable[[], Decided]:
+    """The same in two steps, for those who share a world: what is returned waits for a worker,
+    where one decides, and does not use the world any more."""
     if "cluster" not in world.config.given:
-        return errand.carry_out(world, tell)
+        decided = errand.carry_out(world, tell)
+        return lambda: decided
     from patchq.cli.feeding import feeder_name
+
+    report = world.queue.load(errand.id)
+    return partial(
+        _asked,
+        errand,
+        tell,
+        database=cluster.database_of(world.config),
+        root=world.queue_root,
+        feeder=feeder_name(world.queue_root),
+        lane=report["target"] or world.target if report else None,
+        unknown=None if report else traces.unknown(world, errand.id),
+    )
+
+
+def _asked(
+    errand: Errand,
+    tell: worker.Tell,
+    *,
+    database: str,
+    root: Path,
+    feeder: str,
+    lane: str | None,
+    unknown: UsageError | None,
+) -> Decided:
+    """Have the owner of the lane do it; without one, that of the batch, which is `unknown` here."""
     from patchq.queue.postgres.asking import Asking
 
-    id, feeder = errand.id, feeder_name(world.queue_root)
-    report = world.queue.load(id)
-    with Asking(cluster.database_of(world.config)) as asking:
-        lane = report["target"] or world.target if report else asking.lane_of(id)
+    with Asking(database) as asking:
+        lane = lane or asking.lane_of(errand.id)
         if lane is None:
-            raise traces.unknown(world, id)
+            assert unknown
+            raise unknown
         words = {**errands.words_of(errand), "feeder": feeder}
         answer = asking.ask(lane, words, cluster.SOON_SECONDS)
-        if lock_owner(world.queue_root) is not None:
+        if lock_owner(root) is not None:
             # Else what is looked at next is shown as it was before this.
             asking.follow(feeder, _FOLLOWS_SECONDS)
     decided, verdicts = errands.answered(answer)

@@ -139,3 +139,28 @@ def test_an_agent_withdraws_by_mcp(gate: Callable[[str], Cluster]) -> None:
 
     anyio.run(over_stdio, at.repo, use)
     assert json.loads(patchq("status", "--json", cwd=at.repo).out)["waiting"] == []
+
+
+@pytest.mark.machines
+def test_an_agent_that_waits_for_a_worker_keeps_no_other_waiting(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    answered = list[str]()
+
+    async def use(client: Client) -> None:
+        done = await client.call_tool("submit", {"edits": [edit("a.txt", "two\n", "2\n")]})
+        verdict: Any = done.structured_content
+        forking.end(at.pids[:2])
+
+        async def call(tool: str, given: dict[str, Any]) -> None:
+            await client.call_tool(tool, given)
+            answered.append(tool)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call, "withdraw", {key: verdict[key] for key in ("id", "token")})
+            await anyio.sleep(1)
+            group.start_soon(call, "status", {})
+
+    anyio.run(over_stdio, at.repo, use)
+    assert answered == ["status", "withdraw"]

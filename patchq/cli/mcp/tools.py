@@ -388,8 +388,8 @@ class Tools:
                 raise UsageError(
                     f"the token is not that of {asked.id}", "give the one that `submit` returned"
                 )
-            decided = deciding.decide(world, Discard(asked.id))
-        return _told(decided.report)
+            begun = deciding.begun(world, Discard(asked.id))
+        return _told(begun().report)  # others need not wait for the worker
 
 
 def _without_model(world: World) -> World:
