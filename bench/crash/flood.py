@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,6 +25,9 @@ _WAITING = 60
 """Responses that wait in the inbox, at most."""
 _CONFIG = f"version: 1\nmode: auto\ntarget: {TARGET}\n"
 _BUSY_ELSEWHERE = 75
+_REST_SECONDS = 0.3
+"""For so long, at most, one rests that found another one at work: without that the waiting ones
+took half of what all took."""
 
 
 @dataclass
@@ -96,7 +101,7 @@ def build(work: Path, responses: int, seed: int) -> Soak:
 
 @dataclass
 class Pack:
-    """The daemons of a queue; a dead one is started again."""
+    """The daemons of a queue; a dead one is started again, at once if it was killed."""
 
     soak: Soak
     size: int
@@ -105,16 +110,22 @@ class Pack:
     killed: int = 0
     ended: Counter[int] = field(default_factory=Counter)
     """Exit codes of daemons that nobody killed."""
+    resting: list[float] = field(default_factory=list)
+    """Until when those rest that had nothing to do."""
 
     def tend(self) -> None:
+        now = time.monotonic()
+        self.resting = [until for until in self.resting if until > now]
         for child in list(self.running):
             pid, status = os.waitpid(child.pid, os.WNOHANG)
             if pid:
                 self.running.remove(child)
                 code = os.waitstatus_to_exitcode(status)
-                if code not in (-signal.SIGKILL, _BUSY_ELSEWHERE):
+                if code == _BUSY_ELSEWHERE:
+                    self.resting.append(now + _REST_SECONDS * self.rng.random())
+                elif code != -signal.SIGKILL:
                     self.ended[code] += 1
-        while len(self.running) < self.size:
+        while len(self.running) + len(self.resting) < self.size:
             said = self.soak.repo.parent / "daemons.log"
             child = children.fork(["-C", str(self.soak.repo), "watch"], said)
             child.begin()
@@ -134,6 +145,14 @@ class Pack:
         except (OSError, ValueError):
             return None
         return int(told["pid"])
+
+    def spent(self) -> float:
+        """Seconds of the processor that all daemons took, those that ended included; nobody else
+        whom this process started may have ended."""
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        now = (Path(f"/proc/{child.pid}/schedstat").read_text() for child in self.running)
+        running = sum(int(told.split()[0]) for told in now) / 10**9
+        return ended.ru_utime + ended.ru_stime + running
 
     def stop(self) -> None:
         for child in self.running:

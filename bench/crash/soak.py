@@ -33,6 +33,8 @@ Move = Mapping[str, object]
 _AHEAD = 20
 """Kills keep pace with responses, and are at most this many of those ahead."""
 _STALLED_SECONDS = 300.0
+_PARTS = 5
+"""Of the run, each with its own figure of what a response cost."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -53,8 +55,11 @@ class Stalled(Exception):
     """The soak does not come to its end."""
 
 
-def torment(soak: Soak, pack: Pack, kills: int, seconds: float | None) -> None:
-    """Until all responses have their verdict, and that many daemons were killed."""
+def torment(soak: Soak, pack: Pack, kills: int, seconds: float | None) -> list[float]:
+    """Until all responses have their verdict, and that many daemons were killed.  Milliseconds of
+    the processor that the daemons took for each response, in parts of the run: what others do on
+    the machine changes these less than the rate."""
+    costs, then = list[float](), (0, pack.spent())
     began = moved = time.monotonic()
     next_kill, seen, shown = began, (0, 0), 0.0
     while True:
@@ -68,8 +73,12 @@ def torment(soak: Soak, pack: Pack, kills: int, seconds: float | None) -> None:
             pack.kill()
             next_kill = now + pack.rng.choice((0.05, 0.2, 0.5, 0.9)) * pack.rng.random() + 0.05
         left = sum(len(os.listdir(soak.queue / place)) for place in ("inbox", "active"))
+        done, took = len(soak.dropped), pack.spent()
+        if done > then[0] and done * _PARTS >= soak.wanted * (len(costs) + 1):
+            costs.append(1000 * (took - then[1]) / (done - then[0]))
+            then = done, took
         if len(soak.dropped) == soak.wanted and pack.killed >= kills and not left:
-            return
+            return costs
         if (state := (len(soak.dropped), pack.killed)) != seen:
             seen, moved = state, now
         if now - moved > _STALLED_SECONDS:
@@ -188,7 +197,7 @@ def main(words: Sequence[str] | None = None) -> int:
         pack = Pack(soak, args.daemons, random.Random(args.seed))
         try:
             with bystanders(soak.repo, log, args):
-                torment(soak, pack, args.kills, args.seconds)
+                costs = torment(soak, pack, args.kills, args.seconds)
                 time.sleep(0.5)
         except Stalled as stalled:
             print(f"bench.crash.soak: {stalled}", file=sys.stderr)
@@ -200,6 +209,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if code not in (0, 1):
             found.append(f"the last run gave {code}: {(work / 'last.txt').read_text()[-500:]}")
         tell(soak, pack, log, found, time.monotonic() - began)
+        print(f"ms of the processor a response: {', '.join(f'{cost:.0f}' for cost in costs)}")
         return int(bool(found))
 
 
