@@ -110,7 +110,8 @@ class _Patterns:
     """Patterns that `pattern_error` has nothing against.
 
     Most name a file or a directory at any level: plain names and endings (`*.x`) are looked up, and
-    a single expression tells of a name that none of the others has.
+    a single expression tells of a name that none of the others has, so that these are compiled
+    for few.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -118,7 +119,7 @@ class _Patterns:
         self._names: dict[str, int] = {}
         self._directories: dict[str, int] = {}
         self._endings: dict[str, int] = {}
-        self._globs: list[tuple[int, re.Pattern[str], bool]] = []
+        self._globs: list[tuple[int, str, bool]] = []
         self._others: list[tuple[int, Pattern]] = []
         for k, pattern in enumerate(map(str.casefold, patterns)):
             simple = _COMPONENT.fullmatch(pattern)
@@ -129,12 +130,12 @@ class _Patterns:
                 self._endings[simple[2][1:]] = k
             elif "*" in simple[2] or "?" in simple[2]:
                 expression = re.escape(simple[2]).replace(r"\*", ".*").replace(r"\?", ".")
-                self._globs.append((k, re.compile(expression, re.DOTALL), bool(simple[3])))
+                self._globs.append((k, expression, bool(simple[3])))
             else:
                 (self._directories if simple[3] else self._names)[simple[2]] = k
         self._globs.reverse()
         self._others.reverse()
-        expressions = (glob.pattern for _, glob, _ in self._globs)
+        expressions = (glob for _, glob, _ in self._globs)
         self._any_glob = re.compile("|".join(expressions) or r"(?!)", re.DOTALL)
 
     def match(self, names: Sequence[str]) -> str | None:
@@ -161,7 +162,7 @@ class _Patterns:
                 found = (
                     k
                     for k, glob, of_directory in self._globs
-                    if glob.fullmatch(part) and not (of_directory and is_file)
+                    if re.fullmatch(glob, part, re.DOTALL) and not (of_directory and is_file)
                 )
                 last = max(last, next(found, -1))
         for k, pattern in self._others:
