@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import inf
-from time import monotonic
+from time import monotonic, thread_time
 from weakref import WeakKeyDictionary
 
 from patchq.git import records, refs, unwritten
@@ -45,6 +45,9 @@ _CHECK_SECONDS = 5.0
 """The same for one that hooks check: those of a group run at the same time, and of two groups one
 after the other, which takes longer than to decide on the few of a group."""
 _MANY = 64
+_CROWD = 4
+"""How many times as long it takes by the clock, at most, where others have the processor: a group
+that ends sooner there has fewer in it, and costs those others as much as a large one."""
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
@@ -163,21 +166,21 @@ def work(
         marks.catch_up(world)
     claims, ended = recovery.without_landed(claims, world, tell)
     many = len(claims) > _MANY
-    began = monotonic()
+    begun = _Begun()
 
     def settle() -> None:
-        nonlocal ended, began
+        nonlocal ended, begun
         ended += _settle(group, world, tips, tell)
         group.clear()
         sources.clear()
-        began = monotonic()
+        begun = _Begun()
 
     for claim in claims:
         if claim.request and world.desk:
             world.desk.take(claim)
             continue
         same = claim.source.sha256 in sources
-        late = group and monotonic() - began > _gathered(group, many, world)
+        late = group and begun.lasts > _gathered(group, many, world)
         if same or len(group) >= most or late:
             settle()
         if world.ask and choice is None:
@@ -193,6 +196,19 @@ def work(
         sources.add(claim.source.sha256)
     settle()
     return ended
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """When a group was begun, by the clock and by what this thread has worked since it is."""
+
+    clock: float = field(default_factory=monotonic)
+    worked: float = field(default_factory=thread_time)
+
+    @property
+    def lasts(self) -> float:
+        """Seconds of work on it."""
+        return max(thread_time() - self.worked, (monotonic() - self.clock) / _CROWD)
 
 
 def _gathered(group: Sequence[Decision], many: bool, world: World) -> float:
