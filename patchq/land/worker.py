@@ -156,7 +156,7 @@ def work(
     """
     world.check_that_it_decides()
     tips = Tips(world, _unsure.setdefault(world.repo, set()))
-    most = presubmit.group_size(world, GROUP)
+    ended, most = 0, presubmit.group_size(world, GROUP)
     group: list[Decision] = []
     sources = set[str]()
     claims = list(claims)
@@ -164,7 +164,6 @@ def work(
         with suppress(Unreachable):  # each is held for that
             asking.learn(claims, world, choice)
         marks.catch_up(world)
-    claims, ended = recovery.without_landed(claims, world, tell)
     many = len(claims) > _MANY
     begun = _Begun()
 
@@ -185,6 +184,10 @@ def work(
             settle()
         if world.ask and choice is None:
             settle()
+        left, landed = recovery.without_landed([claim], world, tell)
+        ended += landed
+        if not left:
+            continue
         decision = _decide(claim, world, tips, choice)
         if decision.state == "held" and claim.held and not _may_stand(decision, group):
             landing.hold_on(decision, world)
@@ -261,9 +264,14 @@ def _settle(
     landed = landing.land(_complete(checked.kept, world), world, tips)
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
-    ended = sum(_publish(run, world, tell) for run in _runs(landed.done))
+    # What moves nothing may be of a batch that came with the push which this one met.
+    idle = [one.decision for one in landed.done if one.decision.candidate is None]
+    stand, ended = _still_open(idle, world, tell)
+    gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
+    done = [one for one in landed.done if one.decision.claim.token not in gone]
+    ended += sum(_publish(run, world, tell) for run in _runs(done))
     world.queue.tell()
-    collisions.spread(landed.done, world)
+    collisions.spread(done, world)
     lost, others = _still_open(landed.again, world, tell)
     dropped, more = _still_open(checked.dropped, world, tell)
     ended += others + more

@@ -108,8 +108,10 @@ class Cluster:
         slow = Slow(world.branches)
         for name, text in RESPONSES.items():
             world.queue.submit(text.encode(), name)
-        with pytest.raises(Frozen):
-            worker.turn(replace(world, branches=cast(Branches, slow)), lambda told: None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(worker, "_GROUP_SECONDS", 60.0)  # all of them, however slow it is
+            with pytest.raises(Frozen):
+                worker.turn(replace(world, branches=cast(Branches, slow)), lambda told: None)
         with psycopg.connect(self.database, autocommit=True) as connection:
             connection.execute(
                 "select pg_terminate_backend(holder(session_key(id)), 5000) from sessions"
@@ -178,12 +180,13 @@ exit 1
 """
 
 
+@pytest.mark.parametrize("seconds", [60.0, 0.0], ids=["one group", "one by one"])
 @pytest.mark.parametrize(
     ("rules", "method"),
     [*((rules, "refresh") for rules in OTHERWISE), ("last refused", "land")],
 )
 def test_what_lands_after_it_was_asked_for_gets_its_verdict_at_once(
-    cluster: Cluster, rules: str, method: str
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, rules: str, method: str, seconds: float
 ) -> None:
     """The remote declines what the successor pushes again, and then takes it of the one before:
     before the successor looks again, or pushes what it decided itself."""
@@ -192,6 +195,7 @@ def test_what_lands_after_it_was_asked_for_gets_its_verdict_at_once(
     hook = cluster.hub / "hooks" / "pre-receive"
     hook.write_text(DECLINES)
     hook.chmod(0o755)
+    monkeypatch.setattr(worker, "_GROUP_SECONDS", seconds)
     told = give_verdicts(beside(world, slow, method, 2))
     assert (cluster.hub / "declined").exists()
     cluster.judge(world, told)
