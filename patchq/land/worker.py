@@ -143,12 +143,7 @@ def waits_for_mending(report: Report) -> str | None:
     return last if last in _MENDED_BY_SOMEBODY else None
 
 
-def work(
-    claims: Iterable[Claim],
-    world: World,
-    tell: Tell,
-    choice: Choice | None = None,
-) -> int:
+def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | None = None) -> int:
     """Give every claim its verdict, in order; how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
