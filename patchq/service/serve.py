@@ -25,11 +25,10 @@ from patchq.pipeline.world import World
 from patchq.queue.hand import STOP_NOW, activities, told
 from patchq.review import restack
 from patchq.review.heads import Heads
+from patchq.service.rounds import QUIET_SECONDS, Rounds
 from patchq.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("patchq")
-_LONGEST_WAIT = 2.0
-"""Seconds between two looks at held batches, and at what people and crashed commands left."""
 _SHORTEST_WAIT = 0.01
 _RUNS = 8
 """Reports that take in at once what hooks said."""
@@ -109,8 +108,8 @@ def serve(
     world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
     _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
-    recovered, looked = False, 0.0
-    followers, heads = _Followers(), Heads()
+    recovered = False
+    rounds, followers, heads = Rounds(), _Followers(), Heads()
     try:
         while not control.stop:
             upkeep.turn()
@@ -124,13 +123,12 @@ def serve(
                     worker.start(world, tell)
                     recovered = True
                 heads.turn(world)
-                if worker.turn(world, tell):
-                    looked = 0.0
+                came = worker.turn(world, tell) > 0
+                if rounds.due(came):
+                    _look_round(world, tell)
+                if came:
                     followers.worked()
                     continue
-                if monotonic() - looked >= _LONGEST_WAIT:
-                    _look_round(world, tell)
-                    looked = monotonic()
                 followers.turn(world)
             except Fault as fault:
                 _begin_again(world, fault)
@@ -184,11 +182,11 @@ class _Followers:
         began = monotonic()
         if began < self._next:
             return
-        quiet = began - self._worked >= _LONGEST_WAIT
+        quiet = began - self._worked >= QUIET_SECONDS
         over = restack.settle(world, rest=quiet, seconds=_PIECE_SECONDS)
         ended = monotonic()
         pause = 0.0 if quiet else 9 * (ended - began)
-        self._next = ended + (_LONGEST_WAIT if over else pause)
+        self._next = ended + (QUIET_SECONDS if over else pause)
 
 
 def _look_round(world: World, tell: worker.Tell) -> None:
@@ -208,7 +206,7 @@ def _look_at_remote(world: World, within: float = 0.0) -> None:
 def _pause(world: World) -> float:
     """Seconds until something may have changed that nobody rings for."""
     settled = world.queue.unsettled()
-    return _LONGEST_WAIT if settled is None else min(max(settled, _SHORTEST_WAIT), _LONGEST_WAIT)
+    return QUIET_SECONDS if settled is None else min(max(settled, _SHORTEST_WAIT), QUIET_SECONDS)
 
 
 def _begin_again(world: World, fault: Fault) -> None:

@@ -73,7 +73,9 @@ KEEP = Format(
 @pytest.fixture
 def keep(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registry with one format more, in front of the others."""
-    monkeypatch.setattr(registry, "FORMATS", Catalogue((KEEP, *registry.FORMATS.values())))
+    formats = Catalogue((KEEP, *registry.FORMATS.values()))
+    monkeypatch.setattr(registry, "FORMATS", formats)
+    monkeypatch.setattr("patchq.cli.formats.FORMATS", formats)
 
 
 def parse(text: str) -> Parsed:

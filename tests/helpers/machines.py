@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import psycopg
+
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo
 
@@ -85,6 +87,12 @@ class Machines:
             )
         self.running.append(process)
         return process
+
+    def serving(self, name: str) -> None:
+        """Wait until the worker of that name is at the queue."""
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            query = "select count(*) from sessions where name = %s and alive(id)"
+            self.soon(lambda: connection.execute(query, [name]).fetchone() != (0,))
 
     def log(self, name: str) -> str:
         return (self.root / name / "log").read_text()

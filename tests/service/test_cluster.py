@@ -283,6 +283,7 @@ def test_what_a_person_decides_a_worker_carries_out(
     assert {one["id"] for one in status["waiting"]} == {*ids}
     one.kill()  # another machine carries it out
     machines.start("w2", "worker", "--name", "w2")
+    machines.serving("w2")
     assert patchq("accept", "yes", "--json", cwd=feeder).json()["state"] == "accepted"
     assert patchq("accept", "part", "--only", "1", "--json", cwd=feeder).json()["commit"]
     assert patchq("discard", "no", "-m", "not now", cwd=feeder).code == 0

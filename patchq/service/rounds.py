@@ -1,0 +1,32 @@
+"""When to look for what nobody rings for: batches that are held, and what people and crashed
+commands left."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+QUIET_SECONDS = 2.0
+"""Between two looks while nothing comes in."""
+_BUSY_SECONDS = 5.0
+"""The same while responses come without a pause: what is held may wait for one of them."""
+
+
+class Rounds:
+    """The looks of one process; the first is due at once."""
+
+    def __init__(self) -> None:
+        self._last, self._soon = monotonic(), True
+
+    def soon(self) -> None:
+        """Look again as soon as nothing comes in: something may have changed."""
+        self._soon = True
+
+    def due(self, came: bool) -> bool:
+        """Whether to look now, and so to begin another round; `came` says that there were responses
+        a moment ago."""
+        self._soon = self._soon or came
+        rested = monotonic() - self._last
+        if rested < (_BUSY_SECONDS if came else 0.0 if self._soon else QUIET_SECONDS):
+            return False
+        self._last, self._soon = monotonic(), False
+        return True
