@@ -29,11 +29,11 @@ from patchq.pipeline.world import World
 from patchq.queue import QueueEngine
 from patchq.review import errands
 from patchq.service.followers import Followers, ProposingQueue
+from patchq.service.rounds import Rounds
 from patchq.service.serve import Control, reloaded
 from patchq.service.upkeep import Manager
 
 _LOG = logging.getLogger("patchq")
-_LOOK_SECONDS = 2.0
 _FIRST_PRUNE_SECONDS, _PRUNE_SECONDS = 60.0, 3600.0
 _MOST_PRUNED = 1000
 _DAY = 86_400.0
@@ -78,8 +78,8 @@ def serve_lanes(
     control.ring, control.cut_short = queue.ring, world.stop.set
     desk, poll_seconds = _Desk(world, queue), world.config.cluster.poll_seconds
     world = replace(world, desk=desk, pulse=partial(control.pulse, world, manager.alive))
-    rest, looked, searched, begun = _FIRST_REST, 0.0, 0.0, False
-    upkeep, followers = _Upkeep(world.repo), Followers()
+    rest, searched, begun = _FIRST_REST, 0.0, False
+    rounds, upkeep, followers = Rounds(), _Upkeep(world.repo), Followers()
     try:
         while not control.stop:
             manager.alive()
@@ -92,19 +92,18 @@ def serve_lanes(
                     worker.start(world, tell, patience=0.0 if begun else 5.0)
                     begun = True
                 upkeep.turn()
-                if worker.turn(world, tell) + _carry_out(world, queue):
-                    looked = 0.0
+                came = worker.turn(world, tell) + _carry_out(world, queue) > 0
+                if rounds.due(came):
+                    worker.look_at_held(world, tell)
+                if came:
                     upkeep.worked()
                     followers.worked()
                     continue
                 if reports.keep_told(world, _RUNS) or followers.turn(world, queue):
                     continue
                 upkeep.idle(world)
-                if monotonic() - looked >= _LOOK_SECONDS:
-                    worker.look_at_held(world, tell)
-                    looked = monotonic()
                 if queue.wait(poll_seconds):
-                    looked = 0.0  # a verdict may be what something here waits for
+                    rounds.soon()  # a verdict may be what something here waits for
                 rest = _FIRST_REST
             except Fault as fault:
                 if not (fault.retryable or isinstance(fault, InDoubt)):

@@ -186,6 +186,7 @@ def run_as(user: int, repo: Path) -> int:
 def test_two_users_share_a_repository(
     others: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(others)  # `-C` moves this process, and the fixture brings it back
     git("config", "--global", "safe.directory", "*", cwd=home)
     shutil.copy(home / ".gitconfig", others)
     monkeypatch.setenv("HOME", str(others))
