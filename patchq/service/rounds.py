@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from time import monotonic
 
-QUIET_SECONDS = 2.0
-"""Between two looks while nothing comes in."""
-_BUSY_SECONDS = 5.0
-"""The same while responses come without a pause: what is held may wait for one of them."""
+LOOK_SECONDS = 2.0
+"""Between two looks, also while responses come without a pause: what is held may wait for one."""
 
 
 class Rounds:
@@ -26,7 +24,7 @@ class Rounds:
         a moment ago."""
         self._soon = self._soon or came
         rested = monotonic() - self._last
-        if rested < (_BUSY_SECONDS if came else 0.0 if self._soon else QUIET_SECONDS):
+        if rested < LOOK_SECONDS and (came or not self._soon):
             return False
         self._last, self._soon = monotonic(), False
         return True

@@ -25,7 +25,7 @@ from patchq.pipeline.world import World
 from patchq.queue.hand import STOP_NOW, activities, told
 from patchq.review import restack
 from patchq.review.heads import Heads
-from patchq.service.rounds import QUIET_SECONDS, Rounds
+from patchq.service.rounds import LOOK_SECONDS, Rounds
 from patchq.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("patchq")
@@ -182,11 +182,11 @@ class _Followers:
         began = monotonic()
         if began < self._next:
             return
-        quiet = began - self._worked >= QUIET_SECONDS
+        quiet = began - self._worked >= LOOK_SECONDS
         over = restack.settle(world, rest=quiet, seconds=_PIECE_SECONDS)
         ended = monotonic()
         pause = 0.0 if quiet else 9 * (ended - began)
-        self._next = ended + (QUIET_SECONDS if over else pause)
+        self._next = ended + (LOOK_SECONDS if over else pause)
 
 
 def _look_round(world: World, tell: worker.Tell) -> None:
@@ -206,7 +206,7 @@ def _look_at_remote(world: World, within: float = 0.0) -> None:
 def _pause(world: World) -> float:
     """Seconds until something may have changed that nobody rings for."""
     settled = world.queue.unsettled()
-    return QUIET_SECONDS if settled is None else min(max(settled, _SHORTEST_WAIT), QUIET_SECONDS)
+    return LOOK_SECONDS if settled is None else min(max(settled, _SHORTEST_WAIT), LOOK_SECONDS)
 
 
 def _begin_again(world: World, fault: Fault) -> None:

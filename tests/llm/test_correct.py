@@ -316,7 +316,7 @@ def test_no_lie_is_a_wrong_apply() -> None:
     edits = [Edit("1", "search_replace", (1, 1), "store.py", Replace(old, new))]
     tree = DictTree({"store.py": STORE, "other.py": STORE})
     dice = random.Random(4)
-    for _ in range(4000):
+    for _ in range(2000):
         tried = corrected(edits, tree, Scripted(_liar(dice)), Cache())
         assert result(tried, "store.py") in (None, right)
 

@@ -43,7 +43,7 @@ for part in (Candidate, Collision, Problem):
     st.register_type_strategy(part, values(part))
 st.register_type_strategy(EditOutcome, values(EditOutcome, confidence=st.none() | NUMBERS))
 st.register_type_strategy(HookRun, values(HookRun, seconds=NUMBERS))
-QUICKLY = settings(max_examples=50, phases=(Phase.reuse, Phase.generate))
+QUICKLY = settings(max_examples=25, phases=(Phase.reuse, Phase.generate))
 """A report is too large to be made small by trying."""
 OUTCOMES = values(
     Outcome,

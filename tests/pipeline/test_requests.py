@@ -417,8 +417,13 @@ main(["run"])
 """
 
 
-@pytest.mark.parametrize("step", ["answer", "intend", "reserve", "publish"])
-@pytest.mark.parametrize("text", [WHOLE, MISSED], ids=["good", "refused"])
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        *(pytest.param(WHOLE, at, id=at) for at in ("answer", "intend", "reserve", "publish")),
+        pytest.param(MISSED, "intend", id="refused"),
+    ],
+)
 def test_who_dies_with_an_answer_does_not_ask_twice(step: str, text: str, tmp_path: Path) -> None:
     with place(tmp_path, text, more=", correct: false") as at:
         drop(at.queue, {"fix.request.yaml": ASKED})

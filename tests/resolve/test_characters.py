@@ -193,5 +193,5 @@ def test_contexts_may_overlap() -> None:
     assert result("a b\n", *ops) == "A B\n"
 
 
-def test_a_hundred_thousand_places_are_replaced() -> None:
-    assert result("x\n" * 100_000, ReplaceText("x", "y", None)) == "y\n" * 100_000
+def test_twenty_thousand_places_are_replaced() -> None:
+    assert result("x\n" * 20_000, ReplaceText("x", "y", None)) == "y\n" * 20_000

@@ -194,7 +194,13 @@ def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
     judged(machines, ["good", "more"])
 
 
-@pytest.mark.parametrize("texts", [("2\n", "zwei\n"), ("2\n", "2\n")], ids=["others", "same"])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(("2\n", "zwei\n"), id="others", marks=pytest.mark.machines),
+        pytest.param(("2\n", "2\n"), id="same"),
+    ],
+)
 def test_files_of_one_name_at_two_feeders_have_a_verdict_each(
     machines: Machines, texts: tuple[str, str]
 ) -> None:
@@ -296,13 +302,14 @@ def test_what_a_person_decides_a_worker_carries_out(
     machines.soon(lambda: patchq("status", "--json", cwd=feeder).json()["waiting"] == [])
 
 
+@pytest.mark.machines
 @pytest.mark.parametrize(
     ("point", "when"),
     [
         ("DirectoryQueue.take_in", "behind"),
-        pytest.param("ClaimFiles.put_copy", "behind", marks=pytest.mark.machines),
-        pytest.param("DirectoryQueue.intend", "behind", marks=pytest.mark.machines),
-        pytest.param("DirectoryQueue.publish", "behind", marks=pytest.mark.machines),
+        ("ClaimFiles.put_copy", "behind"),
+        ("DirectoryQueue.intend", "behind"),
+        ("DirectoryQueue.publish", "behind"),
     ],
 )
 def test_a_reverts_batch_is_told_of_once_wherever_the_feeder_ends(

@@ -73,7 +73,9 @@ def test_a_revert_whose_worker_ends_is_done_once(
     assert "reverted already" in patchq("revert", "x", cwd=feeder, code=2).err
 
 
-@pytest.mark.parametrize("landing", ["response", "revert"])
+@pytest.mark.parametrize(
+    "landing", [pytest.param("response", marks=pytest.mark.machines), "revert"]
+)
 def test_a_remote_that_goes_in_mid_push_is_waited_for(
     machines: Machines, monkeypatch: pytest.MonkeyPatch, landing: str
 ) -> None:

@@ -23,6 +23,7 @@ landing:
 cluster:
   takeover_seconds: 1
 """
+_ALL = pytest.mark.machines
 WITH_ONE_MORE_LINE = "zero\none\ntwo\nthree\n"
 
 
@@ -102,7 +103,7 @@ def test_who_serves_a_branch_alone_supersedes_what_waits_there(machines: Machine
     assert not git("branch", "--list", "patchq/x", cwd=machines.hub)
 
 
-@pytest.mark.parametrize("verb", ["accept", "discard"])
+@pytest.mark.parametrize("verb", ["accept", pytest.param("discard", marks=_ALL)])
 def test_what_another_worker_decided_collides_with_nothing(machines: Machines, verb: str) -> None:
     one = worker(machines, "w1")
     send(machines, x=block("a.txt", "two\n", "2\n"))
@@ -176,13 +177,12 @@ def test_what_a_person_merged_or_deleted_is_noticed_by_whoever_is_there(
 
 _LAND = "patchq.git.branches.remote:RemoteBranches.land"
 _MARK = "patchq.queue.postgres.engine:PostgresQueue.mark"
-_ALL = pytest.mark.machines
 
 
 @pytest.mark.parametrize(
     ("point", "when", "number"),
     [
-        pytest.param(_LAND, "behind", signal.SIGKILL, id="killed behind push"),
+        pytest.param(_LAND, "behind", signal.SIGKILL, id="killed behind push", marks=_ALL),
         pytest.param(_LAND, "before", signal.SIGSTOP, id="stopped before push"),
         pytest.param(_LAND, "before", signal.SIGKILL, id="killed before push", marks=_ALL),
         pytest.param(_LAND, "behind", signal.SIGSTOP, id="stopped behind push", marks=_ALL),

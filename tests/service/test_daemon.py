@@ -227,15 +227,15 @@ def test_f14_hundreds_at_once(repo: Path) -> None:
     git("branch", "trunk", cwd=repo)
     prepared = repo / ".patchq/prepared"
     prepared.mkdir()
-    for number in range(600):
+    for number in range(300):
         text = block("a.txt", f"{number}\n", "no\n") if number % 20 == 9 else new_file(number)
         (prepared / f"r{number}.md").write_text(text)
     with watching(repo):
         for file in prepared.iterdir():
             file.rename(repo / ".patchq/inbox" / file.name)
-        wait_for(lambda: len(verdicts(repo)) == 600)
-    assert len(below(repo, "rejected")) == 30
-    assert batches(repo, "trunk") == Counter(f"r{n}" for n in range(600) if n % 20 != 9)
+        wait_for(lambda: len(verdicts(repo)) == 300)
+    assert len(below(repo, "rejected")) == 15
+    assert batches(repo, "trunk") == Counter(f"r{n}" for n in range(300) if n % 20 != 9)
     git("fsck", "--strict", "--no-dangling", cwd=repo)
 
 

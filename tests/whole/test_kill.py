@@ -12,7 +12,7 @@ import pytest
 from bench.crash import kills
 from bench.crash.aftermath import reports
 
-KILLS = int(os.environ.get("KILLS", "9"))
+KILLS = int(os.environ.get("KILLS", "6"))
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 32)))
 
 
