@@ -67,8 +67,8 @@ pygit2.settings.search_path[ConfigLevel.GLOBAL] = _SESSION_HOME
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: many tests wait for a process, a clock or a disk."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two more than there are processors: many tests wait for a process, a clock or a disk."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(wrapper=True)
