@@ -16,9 +16,10 @@ from threading import Event, Lock
 from typing import TypeVar
 
 from patchq.git import records
-from patchq.hooks.engine import Fixed, HookInput, Verdict, processors
+from patchq.hooks.engine import HookInput, processors
 from patchq.hooks.jail import Cancelled, Objects
 from patchq.hooks.steps import Step
+from patchq.hooks.verdict import Fixed, Verdict
 from patchq.model.errors import CannotSign, Fault, ObjectDamaged
 from patchq.model.report import BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem

@@ -36,7 +36,8 @@ from patchq.queue import Claim, Requests
 from patchq.queue.hand import Hand, Stage
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
-    from patchq.hooks.engine import Engine, Notifier
+    from patchq.hooks.engine import Engine
+    from patchq.hooks.notifier import Notifier
 
 NOBODY = ("patchq", "patchq@localhost")
 
@@ -233,7 +234,7 @@ def compose(ground: Ground) -> World:
 
     @cache
     def notifier() -> Notifier:
-        from patchq.hooks.engine import Notifier
+        from patchq.hooks.notifier import Notifier
 
         built = Notifier(engine(), root, repo.workdir or repo.gitdir, cut)
         opened.callback(built.close)
