@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +26,24 @@ from psycopg.rows import TupleRow
 from patchq.git import files
 from patchq.model.errors import Fault, QueueLocked
 from patchq.model.report import Report
-from patchq.model.values import Generation, Problem
+from patchq.model.values import Generation
 from patchq.queue import Claim, Parcel, spool
 from patchq.queue.claims import claim_of
-from patchq.queue.inbox import Snapshot, free_names, too_large
+from patchq.queue.inbox import Snapshot, free_names
 from patchq.queue.postgres import errands, proposals, verdicts
 from patchq.queue.postgres.archive import Archive
 from patchq.queue.postgres.database import Database
-from patchq.queue.postgres.lanes import Beat, Lanes, drop_claims
-from patchq.queue.postgres.verdicts import MINE_TO_END, RowVerdict, Together, number_of
+from patchq.queue.postgres.ids import Ids
+from patchq.queue.postgres.lanes import Lanes
+from patchq.queue.postgres.rows import CAME, COLUMNS, claim_of_row, number_of, token
+from patchq.queue.postgres.session import QueueSession
+from patchq.queue.postgres.verdicts import MINE_TO_END, RowVerdict, Together
 from patchq.queue.postgres.waking import Waking
-from patchq.queue.register import numbered
 
-_COLUMNS = "number, name, data, size, id, intended, state, extract(epoch from held_since)::float8"
-_CAME = "(extract(epoch from came) * 1000000)::bigint as came"
-_MORE = f"answer, choice, deaths, problem, {_CAME}, parcel"
 _KNOWN = """
     insert into sources (sha256, id) select %(sha256)s, id from done
     where %(size)s > 0 on conflict do nothing
 """
-_NAMES = 64
 _COMES = ("came", "asked")
 """What is told of a lane that there is work in."""
 
@@ -77,51 +74,16 @@ class PostgresQueue(Archive):
         self._lanes = Lanes(self._database, lanes, takeover_seconds)
         self._lane_of = lane_of
         self._takeover = takeover_seconds
-        self._beats = beats
+        self._session = QueueSession(self._database, takeover_seconds, beats=beats, belongs=belongs)
+        self._ids = Ids(self._database, is_known)
         self._limit = response_bytes
-        self._is_known = is_known
-        self._belongs = belongs
-        self._beat: Beat | None = None
         self._pinned: set[str] = set()
-        self._own: set[int] = set()
-        self._session: int | None = None
         self._waking = Waking(self._database)
         self._together: Together | None = None
-        self._made_from: tuple[str, Sequence[str]] | None = None
         self._ahead: float | None = None
         self._feeder: str | None = None
 
     # Who it is.
-
-    def _me(self) -> int:
-        """This session; a new one has nothing in hand."""
-        session = self._database.session
-        if session != self._session:
-            self._belongs(self._database)
-            if self._session is not None and self._own and not self._database.forked:
-                self._survive(self._session)
-            self._session = session
-            self._own.clear()
-            self._database.run("delete from sessions where id <> %s and not alive(id)", session)
-            if self._beat is not None:
-                self._beat.stop()
-            if self._beats:
-                self._beat = Beat(self._database, self._takeover)
-        return session
-
-    def _survive(self, before: int) -> None:
-        """It lost its connection and lives: that was no death of what it had in hand, also where
-        somebody has taken that over meanwhile and counted one."""
-        self._database.run(
-            """
-            update responses set
-                deaths = greatest(0, deaths - (session is distinct from %(before)s)::integer),
-                session = nullif(session, %(before)s)
-            where number = any(%(own)s) and state in ('claimed', 'ending') and not adopted
-            """,
-            before=before,
-            own=list(self._own),
-        )
 
     @property
     def name(self) -> str:
@@ -129,12 +91,12 @@ class PostgresQueue(Archive):
 
     def open(self) -> None:
         """Connect now, so that what keeps it from that is told at once."""
-        self._me()
+        self._session.number()
 
     def acquire(self, target: str | None = None) -> None:
         """Own the lane of what names no branch, and keep it."""
         lane = target or ""
-        self._me()
+        self._session.number()
         if not self._lanes.take(lane):
             raise QueueLocked(
                 f"another process works on the lane {lane!r} already", "let it do the work"
@@ -143,26 +105,21 @@ class PostgresQueue(Archive):
 
     def release(self, fault: Fault | None = None) -> None:
         self._pinned.clear()
-        if not self._database.lost and self._session is not None:
-            drop_claims(self._database, self._session)
+        if self._session.drop():
             self._lanes.leave(self._lanes.own)
-        self._own.clear()
         if fault is not None:  # a new session recovers what this one adopted or took to answer
             self._database.close()
 
     def close(self) -> None:
-        if self._beat is not None:
-            self._beat.close()
-            self._beat = None
+        self._session.close()
         if not self._database.lost:
             with suppress(Fault):  # whoever looks next is to see it at once
                 self._database.run("select pg_advisory_unlock_all()")
         self._database.close()
-        self._own.clear()
         self._waking.close()
 
     def recover(self) -> list[Claim]:
-        me = self._me()
+        me = self._session.number()
         for lane in self._lanes.wanted(
             self._database.column(
                 "select distinct lane from responses where state in ('claimed', 'held', 'ending')"
@@ -182,20 +139,20 @@ class PostgresQueue(Archive):
                 where lane = any(%(lanes)s) and state in ('claimed', 'held', 'ending')
                   and number <> all(%(own)s) and session is distinct from %(me)s
                   and not alive(session)
-                returning {_COLUMNS}, {_MORE}
+                returning {COLUMNS}
             ) select * from dead order by number
             """,
             me=me,
             lanes=self._lanes.own,
-            own=list(self._own),
+            own=list(self._session.own),
         )
-        self._own.update(row[0] for row in rows)
-        return list(map(self._claim, rows))
+        self._session.own.update(row[0] for row in rows)
+        return self._claims(rows)
 
     def claim(self, limit: int) -> list[Claim]:
         if limit <= 0:
             return []
-        me = self._me()
+        me = self._session.number()
         self._lanes.take_one_more()
         lanes = self._lanes.own
         if not lanes:
@@ -209,20 +166,20 @@ class PostgresQueue(Archive):
                     where state = 'waiting' and lane = any(%(lanes)s)
                     order by number limit %(limit)s
                 )
-                returning {_COLUMNS}, {_MORE}
+                returning {COLUMNS}
             ) select * from taken order by number
             """,
             me=me,
             lanes=lanes,
             limit=limit,
         )
-        self._own.update(row[0] for row in rows)
-        return list(map(self._claim, rows))
+        self._session.own.update(row[0] for row in rows)
+        return self._claims(rows)
 
     def orphaned(self) -> bool:
         """Whether somebody left claims that this process may recover, or held ones alone in a lane
         that nobody looks at any more."""
-        self._me()
+        self._session.number()
         return self._lanes.orphaned()
 
     def serves(self, claim: Claim) -> bool:
@@ -230,13 +187,13 @@ class PostgresQueue(Archive):
         return self._lane(claim) in self._lanes.own
 
     def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
-        self._me()
+        self._session.number()
         return errands.pass_on(self._database, self._lanes.own, id, words)
 
     # What waits for review.
 
     def proposals(self, known: Collection[str] = ()) -> dict[str, str | None]:
-        self._me()
+        self._session.number()
         return proposals.found(self._database, self._lanes.own, known)
 
     def mark(self, marks: Mapping[str, str]) -> None:
@@ -250,7 +207,7 @@ class PostgresQueue(Archive):
     def take(self, lane: str) -> bool:
         """Own the lane until nothing is left to do in it, unless another one owns it, or somebody
         left claims there, which are recovered first."""
-        self._me()
+        self._session.number()
         return self._lanes.take_free(lane)
 
     @property
@@ -263,13 +220,13 @@ class PostgresQueue(Archive):
     def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]:
         """What people want done in the lanes that this process owns; what it takes it answers.
         Each with whether somebody has begun it before."""
-        me, lanes = self._me(), self._lanes.own
+        me, lanes = self._session.number(), self._lanes.own
         return errands.asked(self._database, me, lanes) if lanes else []
 
     def done(self, number: int, answer: Mapping[str, Any]) -> None:
         """Tell who asked what came of it, once that is durable."""
         self.sync()
-        errands.answer(self._database, self._me(), number, answer)
+        errands.answer(self._database, self._session.number(), number, answer)
 
     def sort_by(self, lane_of: Callable[[bytes, str], str]) -> None:
         self._lane_of = lane_of
@@ -296,7 +253,7 @@ class PostgresQueue(Archive):
     def wait(self, seconds: float) -> bool:
         """Wait until something may have changed, or `ring` is called, for so long at most; lanes in
         which nothing is left are free for others meanwhile.  Whether something was told."""
-        self._me()
+        self._session.number()
         self._lanes.leave_idle(kept=self._pinned)
         return self._waking.wait(seconds, self._concerns)
 
@@ -326,46 +283,11 @@ class PostgresQueue(Archive):
     # A claim's life.
 
     def reserve(self, claim: Claim, wanted: str) -> str:
-        names = (numbered(wanted, n) for n in count(1))
-        free = (id for id in names if not id.endswith(".report") and not self._is_known(id))
-        most = 1
-        while True:
-            some = [next(free) for _ in range(most)]
-            known = set[str]()
-            if most > 1:
-                known.update(self._database.column("select id from ids where id = any(%s)", some))
-            for id in some:
-                if id not in known and (given := self._reserved(claim, id)):
-                    return given
-            most = _NAMES
-
-    def _reserved(self, claim: Claim, id: str) -> str | None:
-        """The claim's id: the one that it has, or this one, if nobody has that.  What it was made
-        from before is asked for next, and comes along."""
-        digest = claim.source.sha256
-        row = self._database.one(
-            """
-            with mine as (
-                select id from responses where number = %(number)s and id is not null
-            ), new as (
-                insert into ids (id, number) select %(id)s, %(number)s
-                where not exists (select from mine) on conflict do nothing returning id
-            ), given as (
-                update responses set id = new.id from new where responses.number = %(number)s
-            ) select coalesce((select id from mine), (select id from new)),
-                array(select id from sources where sha256 = %(digest)s order by place)
-            """,
-            number=number_of(claim),
-            id=id,
-            digest=digest,
-        )
-        assert row
-        self._made_from = (digest, row[1])
-        return None if row[0] is None else str(row[0])
+        return self._ids.reserve(claim, wanted)
 
     def by_source(self, sha256: str) -> Sequence[str]:
-        known, self._made_from = self._made_from, None
-        return known[1] if known and known[0] == sha256 else super().by_source(sha256)
+        known = self._ids.made_from(sha256)
+        return super().by_source(sha256) if known is None else known
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         self._changed(
@@ -391,12 +313,12 @@ class PostgresQueue(Archive):
             self._together = None
 
     def _record_together(self) -> None:
-        some, me = self._together, self._me()
+        some, me = self._together, self._session.number()
         if some is not None:
             self._together = Together()
             verdicts.intend(self._database, me, some.intended)
             verdicts.publish(self._database, me, some.true)
-            self._own.difference_update(number_of(verdict.claim) for verdict in some.true)
+            self._session.own.difference_update(number_of(verdict.claim) for verdict in some.true)
 
     def intend(
         self,
@@ -410,7 +332,7 @@ class PostgresQueue(Archive):
         if self._together is not None and not claim.held:
             self._together.intended.append(verdict)
         else:
-            verdicts.intend(self._database, self._me(), [verdict])
+            verdicts.intend(self._database, self._session.number(), [verdict])
 
     def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
         pass  # `publish` does it: the order is that of the transactions
@@ -421,8 +343,8 @@ class PostgresQueue(Archive):
         if self._together is not None:
             self._together.true.append(verdict)
         else:
-            verdicts.publish(self._database, self._me(), [verdict])
-            self._own.discard(number_of(claim))
+            verdicts.publish(self._database, self._session.number(), [verdict])
+            self._session.own.discard(number_of(claim))
 
     def tell(self) -> None:
         pass  # each verdict was told of when it was published
@@ -452,23 +374,23 @@ class PostgresQueue(Archive):
     def held(self) -> list[Claim]:
         rows = self._database.all(
             f"""
-            select {_COLUMNS}, {_MORE} from responses
+            select {COLUMNS} from responses
             where state in ('held', 'ending')
               and (not adopted or session = %s or not alive(session))
             order by number
             """,
-            self._me(),
+            self._session.number(),
         )
-        return list(map(self._claim, rows))
+        return self._claims(rows)
 
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
-        me, lane = self._me(), self._lane_of(data, name)
+        me, lane = self._session.number(), self._lane_of(data, name)
         self._lanes.enter(lane)
         row = self._database.one(
             f"""
             insert into responses
                 (lane, name, data, size, state, session, adopted, choice, feeder, token)
-            values (%s, %s, %s, %s, 'claimed', %s, true, %s, %s, %s) returning number, {_CAME}
+            values (%s, %s, %s, %s, 'claimed', %s, true, %s, %s, %s) returning number, {CAME}
             """,
             lane,
             os.fsencode(name),
@@ -479,10 +401,10 @@ class PostgresQueue(Archive):
             *self._fed(),
         )
         assert row
-        self._own.add(row[0])
+        self._session.own.add(row[0])
         self.sync()
         body = Snapshot(data, len(data))
-        return claim_of(_token(*row), name, body, request=False, choice=choice)
+        return claim_of(token(*row), name, body, request=False, choice=choice)
 
     def sync(self, *places: Path) -> None:
         """See `QueueEngine.sync`: one commit that waits for the disk, with something to flush."""
@@ -521,32 +443,8 @@ class PostgresQueue(Archive):
         names = free_names(name, spool.Tokens().next())
         return next(name for name in names if name not in taken)
 
-    # How a row is said.
-
-    def _claim(self, row: TupleRow) -> Claim:
-        number, name, data, size, id, intended, state, since, *more = row
-        answer, choice, deaths, why, came, parcel = more
-        body = Snapshot(data, size)
-        if size > len(data):
-            body = Snapshot(b"", size, too_large(size, self._limit))
-        if problem := spool.decode(why):
-            body = Snapshot(b"", size, Problem(**problem))
-        asked = spool.decode(answer)
-        report = spool.report(intended)
-        held = state in ("held", "ending")
-        return claim_of(
-            _token(number, came),
-            os.fsdecode(name),
-            body,
-            id=report["id"] if report else id if held else None,
-            intended=report,
-            held=held,
-            held_since=since if held else None,
-            generation=Generation.from_json(asked) if asked is not None else None,
-            choice=spool.decode(choice),
-            deaths=deaths,
-            parcel=parcel,
-        )
+    def _claims(self, rows: Iterable[TupleRow]) -> list[Claim]:
+        return [claim_of_row(row, self._limit) for row in rows]
 
     def _lane(self, claim: Claim) -> str | None:
         row = self._database.one("select lane from responses where number = %s", number_of(claim))
@@ -555,17 +453,12 @@ class PostgresQueue(Archive):
     def _changed(self, claim: Claim, statement: Any, **values: object) -> None:
         """Change the claim's row; raises where it is not this process's (any more)."""
         self._check(claim)
-        changed = self._database.column(statement, number=number_of(claim), me=self._me(), **values)
+        me = self._session.number()
+        changed = self._database.column(statement, number=number_of(claim), me=me, **values)
         verdicts.check([claim], changed)
 
     def _check(self, claim: Claim) -> None:
         """Raise where the session has ended in which the claim was taken."""
-        self._made_from = None
-        if self._database.lost and self._session is not None and not claim.held:
+        self._ids.forget()
+        if self._session.lost and not claim.held:
             raise verdicts.lost(claim)
-
-
-def _token(number: int, came: int) -> str:
-    """As in a directory it begins with when the response came: here in microseconds since the
-    epoch by the database's clock."""
-    return f"{came * 1000:016x}-{number:x}"

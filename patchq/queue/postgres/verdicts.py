@@ -15,6 +15,7 @@ from patchq.model.report import Report
 from patchq.queue import Claim, spool
 from patchq.queue.postgres.database import Database
 from patchq.queue.postgres.proposals import proposed
+from patchq.queue.postgres.rows import number_of
 
 MINE_TO_END = """
     r.state in ('claimed', 'ending') and r.session = %(me)s
@@ -40,11 +41,6 @@ class Together:
 
     intended: list[RowVerdict] = field(default_factory=list)
     true: list[RowVerdict] = field(default_factory=list)
-
-
-def number_of(claim: Claim) -> int:
-    """The claim's row."""
-    return int(claim.token.rpartition("-")[2], 16)
 
 
 def lost(claim: Claim) -> LaneLost:
