@@ -3,7 +3,11 @@
 Processes are killed by people, by the kernel and by the power, and mostly while they do something
 harmless.  So a response is to blame only if deciding on it kills a process whose parent lives: what
 a dead process had in hand undecided is decided in a child first.  Whatever else ends processes
-again and again with the same batch in hand holds it, and the others go on.
+again and again with one batch in hand, and nothing else, holds it, and the others go on.
+
+Of many in hand none is known to be it.  So those with which one more process died are taken a
+quarter at a time by the next one: one that is to blame is soon by itself, and where processes are
+killed for whatever reason, what they have in hand becomes so little that they end it in between.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from time import monotonic
 
@@ -28,9 +33,12 @@ from patchq.queue import Claim
 from patchq.queue.spool import disk_faults
 
 MOST = 5
-"""So many processes may end with one batch in hand; then it is held, and the others go on."""
+"""So many processes may end with one batch alone in hand; then it is held, and the others go on."""
 TRIES = "tries"
-"""Where the queue has a file for each claim that a dead process left, with a byte for each."""
+"""Where the queue has a file for each claim with which processes died that had recovered it: a byte
+for each of them says how many claims it had in hand."""
+_FEWER = 4
+_MOST_SAID = 255
 _OWN = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
 """What a process does to itself.  The others come from outside: SIGKILL from a person, or from the
 kernel that is short of memory, SIGBUS from a disk that cannot give what is mapped of it."""
@@ -45,29 +53,53 @@ _HINT = (
 )
 
 
+def companies(root: Path, claims: Sequence[Claim]) -> Iterator[list[Claim]]:
+    """The claims in their order, in such groups as are to be in hand together."""
+    group, most = list[Claim](), inf
+    for claim in claims:
+        told = _told(root, claim.token)
+        own = max(1, told[-1] // _FEWER) if told else inf
+        if group and len(group) >= min(most, own):
+            yield group
+            group, most = [], inf
+        group.append(claim)
+        most = min(most, own)
+    if group:
+        yield group
+
+
 @contextmanager
 def counted(root: Path, claims: Sequence[Claim]) -> Iterator[Mapping[str, int]]:
-    """How many processes died with each of the claims (by token) in hand, this one counted in on
-    disk until the end of the block; a fault is no death."""
-    died = {claim.token: _count(root, claim.token) for claim in claims}
+    """How many processes died with each of the claims (by token) alone in hand; this one, which has
+    all of them, is counted in on disk until the end of the block.  A fault is no death."""
+    told = {claim.token: _told(root, claim.token) for claim in claims}
+    for token, before in told.items():
+        _tell(root, token, before + bytes([min(len(claims), _MOST_SAID)]))
     try:
-        yield died
+        yield {token: _alone_in(before) for token, before in told.items()}
     finally:
         for claim in claims:
             (root / TRIES / claim.token).unlink(missing_ok=True)
 
 
 @disk_faults
-def _count(root: Path, token: str) -> int:
-    died = tries(root, token)
+def _tell(root: Path, token: str, told: bytes) -> None:
     (root / TRIES).mkdir(exist_ok=True)
-    (root / TRIES / token).write_bytes(b"x" * (died + 1))
-    return died
+    (root / TRIES / token).write_bytes(told)
+
+
+def _told(root: Path, token: str) -> bytes:
+    mark = root / TRIES / token
+    return mark.read_bytes() if mark.exists() else b""
+
+
+def _alone_in(told: bytes) -> int:
+    return told.count(1)
 
 
 def tries(root: Path, token: str) -> int:
-    mark = root / TRIES / token
-    return mark.stat().st_size if mark.exists() else 0
+    """How many processes died with the claim alone in hand."""
+    return _alone_in(_told(root, token))
 
 
 @disk_faults

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from patchq.land.deaths import MOST
+from patchq.queue import journal
 from patchq.text import quote
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.command import report as told_of
@@ -221,9 +222,9 @@ def kill_often(repo: Path, place: str) -> None:
     assert killed(repo, place, signal.SIGKILL, "main") == -signal.SIGKILL
     assert killed(repo, place, signal.SIGKILL, "main") == -signal.SIGKILL
     marks = [*(repo / ".patchq/tries").iterdir()]
-    assert {mark.read_bytes() for mark in marks} == {b"x"}
+    assert {mark.read_bytes() for mark in marks} == {bytes([len(marks)])}
     for mark in marks:
-        mark.write_bytes(b"x" * MOST)
+        mark.write_bytes(bytes([1]) * MOST)
 
 
 def test_p10_a_response_that_kills_its_reader_is_refused(repo: Path) -> None:
@@ -264,6 +265,55 @@ def test_p10_what_ends_every_process_is_held_behind_the_others(repo: Path) -> No
     patchq("retry", "deadly", cwd=repo)
     assert told_of(repo / ".patchq", "deadly-2")["state"] == "proposed"
     assert patchq("--json", "status", cwd=repo).json()["held"] == []
+
+
+LANDS_LITTLE = """
+import os, signal, sys
+from patchq.cli import main
+from patchq.land import landing
+land = landing.land
+def deadly(group, *rest):
+    names = {one.claim.source.name for one in group if one.state != "held"}
+    if len(names) > 1 if sys.argv[1] == "many" else sys.argv[1] in names:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return land(group, *rest)
+landing.land = deadly
+sys.exit(main(["run"]))
+"""
+
+
+def ends_before_long(repo: Path, what: str) -> int:
+    """How many processes died that were killed over `what` they land, until one came to its end, or
+    was killed over what is held."""
+    for deaths in range(20):
+        command = [sys.executable, "-c", LANDS_LITTLE, what]
+        done = subprocess.run(command, cwd=repo, check=False).returncode
+        if done == 0 or ever_held(repo):
+            return deaths
+    raise AssertionError("the others do not go on")
+
+
+def ever_held(repo: Path) -> set[str]:
+    told = journal.Events(repo / ".patchq", "").read()
+    return {event["batch"] for event in told if event["kind"] == "held"}
+
+
+def test_p10_who_lands_beside_a_deadly_one_is_not_held_with_it(repo: Path) -> None:
+    names = [f"good{n}" for n in range(9)]
+    drop(repo / ".patchq", {f"{name}.md": new_file(n) for n, name in enumerate(names)})
+    drop(repo / ".patchq", {"deadly.md": EDIT})
+    assert ends_before_long(repo, "deadly.md") <= MOST + 4
+    assert ever_held(repo) == {"deadly"}
+    assert told_of(repo / ".patchq", "deadly")["problems"][-1]["code"] == "fault.crashed"
+    assert {told_of(repo / ".patchq", name)["state"] for name in names} == {"proposed"}
+
+
+def test_p10_who_is_killed_again_and_again_lands_less_at_a_time(repo: Path) -> None:
+    names = [f"good{n}" for n in range(6)]
+    drop(repo / ".patchq", {f"{name}.md": new_file(n) for n, name in enumerate(names)})
+    ends_before_long(repo, "many")
+    assert ever_held(repo) == set()
+    assert {told_of(repo / ".patchq", name)["state"] for name in names} == {"proposed"}
 
 
 def test_p10_a_child_that_hangs_holds(repo: Path) -> None:

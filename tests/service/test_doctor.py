@@ -330,12 +330,13 @@ def test_response_on_which_process_after_process_dies(repo: Path) -> None:
     (repo / ".patchq/active" / token / "deadly.md").write_text("no edit")
     (repo / ".patchq/tries").mkdir()
     mark = repo / ".patchq/tries" / token
-    mark.write_bytes(b"x")
+    mark.write_bytes(bytes([9, 2, 1]))
     assert "queue.deadly" not in doctor(repo, code=0), "anybody may be killed once"
-    mark.write_bytes(b"xx")
-    found = doctor(repo, code=1)["queue.deadly"]
-    assert f"2 processes died with deadly.md in hand (active/{token})" in found["message"]
-    (mark.with_name("0000000000000001-1")).write_bytes(b"xxx")  # its claim has its verdict
+    mark.write_bytes(bytes([9, 2, 1, 1]))
+    message = doctor(repo, code=1)["queue.deadly"]["message"]
+    assert f"2 processes died with nothing but deadly.md in hand (active/{token})" in message
+    gone = mark.with_name("0000000000000001-1")  # its claim has its verdict
+    gone.write_bytes(bytes([1, 1, 1]))
     patchq("run", cwd=repo, code=1)
     assert [*(repo / ".patchq/tries").iterdir()] == []
     doctor(repo, code=0)

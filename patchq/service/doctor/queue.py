@@ -14,7 +14,7 @@ from pathlib import Path
 from patchq.config.schema import Config
 from patchq.git.faults import FSCK
 from patchq.git.files import being_written, opened, rename_noreplace
-from patchq.land.deaths import MOST, TRIES
+from patchq.land.deaths import MOST, TRIES, tries
 from patchq.land.worker import waits_for_mending
 from patchq.model.errors import CRASHED, Fault, ObjectDamaged
 from patchq.queue import spool
@@ -265,11 +265,11 @@ def _to_mend(root: Path) -> Iterator[Finding]:
 
 
 def _deadly(root: Path) -> Iterator[Finding]:
-    """Responses with which one process after the other died."""
+    """Responses with which alone one process after the other died."""
     folder, active = root / TRIES, root / "active"
     for name in os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else ():
         with suppress(OSError):
-            died = (folder / name).stat().st_size
+            died = tries(root, name)
             found = [at.name for at in (active / name).glob("*")]
             found += filter(None, (response_in(at.name) for at in active.glob(f"{name}.*")))
             response = next(iter(found), None)
@@ -277,7 +277,7 @@ def _deadly(root: Path) -> Iterator[Finding]:
                 yield Finding(
                     "queue.deadly",
                     "todo",
-                    f"{died} processes died with {response} in hand (active/{name})",
+                    f"{died} processes died with nothing but {response} in hand (active/{name})",
                     "see the log, and `dmesg`, for what ended them; the next `patchq run`, or "
                     f"daemon, tries it again, and holds it after {MOST} times",
                 )
