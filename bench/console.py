@@ -20,9 +20,23 @@ def trial_options(parser: argparse.ArgumentParser, *, json: bool = False) -> Non
     """Which command is tried and where, and with `json` where its numbers go."""
     add = parser.add_argument
     add("--command", default="patchq", metavar="CMD", help="the command to try (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repositories are made")
+    work_option(parser, "where the repositories are made")
     if json:
         add("--json", type=Path, metavar="OUT", help="write every number there")
+
+
+def work_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--work DIR`, described by `what`: a directory that is not there is made."""
+    parser.add_argument("--work", type=_directory, metavar="DIR", help=what)
+
+
+def _directory(text: str) -> Path:
+    path = Path(text).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error.strerror}") from error
+    return path
 
 
 def tried(name: str, command: str, trial: Callable[[list[str]], int]) -> int:

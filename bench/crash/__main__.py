@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from multiprocessing.pool import Pool
 from pathlib import Path
 
-from bench.console import command_line, say
+from bench.console import command_line, say, work_option
 from bench.crash import children, power, strace
 from bench.crash.cases import CASES
 from bench.crash.states import KINDS, Outcome, Points, Room, State, all_states, parse
@@ -46,7 +46,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--seconds", type=float, metavar="S", help="end each sweep after that time")
     add("--jobs", type=int, default=os.cpu_count(), metavar="N")
     add("--seed", type=int, default=0, metavar="N")
-    add("--work", type=Path, metavar="DIR", help="where it works (in memory, for root)")
+    work_option(parser, "where it works (in memory, for root)")
     return parser.parse_args(words)
 
 
@@ -178,10 +178,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _place(args: argparse.Namespace) -> Path | None:
-    if args.work is None:
+    place: Path | None = args.work
+    if place is None:
         return power.memory()
     power.own_namespace()
-    return Path(args.work)
+    return place
 
 
 def _sweeps(args: argparse.Namespace, wanted: list[State], work: Path) -> int:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.console import command_line, say
+from bench.console import command_line, say, work_option
 from bench.git import BenchError, environment, find_command, git
 from bench.speed.cost.ground import Ground
 from bench.speed.serving import watching
@@ -42,7 +42,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--calm", action="store_true", help="end nothing meanwhile")
     add("--seed", type=int, default=1)
     add("--command", default="patchq", metavar="CMD", help="the command to try (patchq)")
-    add("--work", type=Path, metavar="DIR", help="where the repository is made")
+    work_option(parser, "where the repository is made")
     return parser.parse_args(words)
 
 

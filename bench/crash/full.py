@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.console import command_line, say
+from bench.console import command_line, say, work_option
 from bench.crash import aftermath, children, power
 from bench.crash.aftermath import GitFailed, git
 from bench.crash.cases import CASES as SMALL
@@ -53,7 +53,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--only", choices=KINDS, action="append", help="one thing that is short")
     add("--at", type=int, action="append", metavar="N", help="room for so many alone")
     add("--step", type=int, default=1, metavar="N", help="each so many only")
-    add("--work", type=Path, metavar="DIR", help="where it works")
+    work_option(parser, "where it works")
     return parser.parse_args(words)
 
 

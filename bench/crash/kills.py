@@ -26,7 +26,7 @@ from multiprocessing.synchronize import Event as Over
 from pathlib import Path
 from threading import Event, Thread
 
-from bench.console import command_line
+from bench.console import command_line, work_option
 from bench.crash import aftermath
 from bench.crash.aftermath import GitFailed, Report, git, reports
 from bench.git import HERMETIC
@@ -53,7 +53,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--load", type=int, default=2, metavar="N", help="processes that compute and write beside")
     add("--jobs", type=int, default=2, metavar="N", help="repositories at a time")
     add("--seconds", type=float, metavar="S", help="begin no other repository after that time")
-    add("--work", type=Path, metavar="DIR", help="where it works")
+    work_option(parser, "where it works")
     return parser.parse_args(words)
 
 

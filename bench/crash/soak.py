@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.console import command_line
+from bench.console import command_line, work_option
 from bench.crash import aftermath, children, person
 from bench.crash.aftermath import Report, git
 from bench.crash.flood import Pack, Soak, build
@@ -47,7 +47,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--pause", type=float, default=1.0, metavar="S", help="between the person's moves, at most")
     add("--upkeep", type=float, default=4.0, metavar="S", help="between git's upkeeps, at most")
     add("--seed", type=int, default=0, metavar="N")
-    add("--work", type=Path, metavar="DIR", help="where it works")
+    work_option(parser, "where it works")
     return parser.parse_args(words)
 
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.console import command_line, say
+from bench.console import command_line, say, work_option
 from bench.git import CONFIG, BenchError, environment, find_command, git
 
 FIRST = 2000
@@ -119,7 +119,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--landings", type=int, default=50_000, metavar="N")
     parser.add_argument("--each", type=int, default=2000, metavar="N", help="between two looks")
     parser.add_argument("--command", default="patchq", metavar="CMD")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where the repository is made")
+    work_option(parser, "where the repository is made")
     return parser.parse_args(words)
 
 

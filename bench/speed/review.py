@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.console import command_line
+from bench.console import command_line, work_option
 from bench.git import CONFIG, BenchError, environment, find_command, git
 from bench.speed.goal import Goal
 
@@ -143,7 +143,7 @@ def measure(room: Path, home: Path, command: Sequence[str], rounds: int) -> list
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = command_line("bench.speed.review", __doc__)
     parser.add_argument("--command", default="patchq", metavar="CMD")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where the repository is made")
+    work_option(parser, "where the repository is made")
     parser.add_argument("--rounds", type=int, default=7, metavar="N")
     return parser.parse_args(words)
 

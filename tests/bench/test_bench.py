@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,27 @@ def test_speed_runs_the_command(tmp_path: Path, part: str, figures: set[str]) ->
     assert figures <= {figure["name"] for figure in measured}
     assert {figure["files"] for figure in measured} == {200}
     assert "goals (median; each round)\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["crash.__main__", "crash.agents", "crash.full", "crash.kills", "crash.soak", "speed.daemon",
+     "speed.memory", "speed.review", "storm.__main__"],
+)  # fmt: skip
+def test_a_place_to_work_in_is_made(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = import_module(f"bench.{name}").arguments
+    place = tmp_path / "not" / "there"
+    assert arguments(["--work", str(place)]).work == place
+    assert place.is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as ended:
+        arguments(["--work", str(tmp_path / "file")])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "argument --work: " in said
+    assert "File exists" in said
 
 
 def test_speed_compares_the_sizes() -> None:
