@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.helpers import command
+from tests.helpers import command, forking
 
 if TYPE_CHECKING:
     from tests.helpers import postgres
@@ -84,10 +84,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _shared_process_ends_with_the_session() -> Iterator[None]:
+def _shared_processes_end_with_the_session() -> Iterator[None]:
     """What covers the code is written when a process ends, and read when the session does."""
     yield
     command.close()
+    forking.close()
 
 
 def pytest_unconfigure() -> None:

@@ -1,7 +1,7 @@
-"""Processes of the command that cost little to start: a fork of one that has loaded everything.
+"""Processes of the command that cost little to start: forks of one that has loaded everything.
 
-Each is a process of its own, with its own directory, environment and output; only Python and the
-libraries are not loaded again, which is most of what a worker's start takes.
+Each is a process of its own, with its own directory, environment, output and end; only Python and
+the libraries are not loaded again, which is most of what a daemon's start takes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 _MODULES = (
     *("cli.worker", "cli.feeding", "cli.watch", "queue.postgres.engine"),
@@ -20,37 +23,79 @@ _MODULES = (
 )
 """What is loaded when it is needed first, and here before that."""
 
-
-class Nursery:
-    """The process of which the others are forks."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, __file__]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def start(self, *words: str, cwd: Path, log: Path, **environ: str) -> int:
-        """The id of a new process of `patchq`; what it says is appended to the log."""
-        assert self._process.stdin
-        assert self._process.stdout
-        request = [words, str(cwd), {**os.environ, **environ}, str(log)]
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.communicate()
+Point = tuple[str, str, signal.Signals]
+"""A method as `module:Class.method`, `before` or `behind` its first call, and what the process
+sends itself then."""
 
 
-def end(pids: list[int]) -> None:
-    """Kill them, and wait until they are gone."""
-    for pid in pids:
-        if Path(f"/proc/{pid}").exists():
-            os.kill(pid, signal.SIGKILL)
-    until = monotonic() + 60
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        assert monotonic() < until
-        sleep(0.005)
+class Fork:
+    """A process of `patchq`, used as a `subprocess.Popen` is."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            self._code = _asked("poll", self.pid)
+        return self._code
+
+    def wait(self, timeout: float = 60.0) -> int:
+        until = monotonic() + timeout
+        while (code := self.poll()) is None:
+            assert monotonic() < until, f"process {self.pid} goes on and on"
+            sleep(0.005)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:  # until then nobody else can have its number
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+def start(
+    *words: str, cwd: Path, log: Path, environ: Mapping[str, str], dies: Point | None = None
+) -> Fork:
+    """A new process of `patchq`; what it says is appended to the log."""
+    return Fork(_asked("start", words, str(cwd), {**os.environ, **environ}, str(log), dies))
+
+
+def end(processes: Iterable[Fork]) -> None:
+    """Kill them, also those that are stopped, and wait until they are gone."""
+    some = list(processes)
+    for one in some:
+        one.kill()
+    for one in some:
+        one.wait()
+
+
+def close() -> None:
+    """End the process of which the others are forks, if there is one."""
+    if _nursery.cache_info().currsize:
+        _nursery().communicate()
+        _nursery.cache_clear()
+
+
+@cache
+def _nursery() -> subprocess.Popen[str]:
+    command = [sys.executable, __file__]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _asked(*request: object) -> Any:
+    nursery = _nursery()
+    assert nursery.stdin
+    assert nursery.stdout
+    print(json.dumps(request), file=nursery.stdin, flush=True)
+    return json.loads(nursery.stdout.readline())
+
+
+# ---------------------------------------------------------------- in the nursery
 
 
 def _serve() -> None:
@@ -58,39 +103,63 @@ def _serve() -> None:
 
     for module in _MODULES:
         import_module(f"patchq.{module}")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     for line in sys.stdin:
-        words, cwd, environ, log = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            _become(words, cwd, environ, log)
-        print(pid, flush=True)
+        what, *more = json.loads(line)
+        answer: int | None
+        if what == "start":
+            answer = os.fork()
+            if answer == 0:
+                _become(*more)
+        else:
+            [pid] = more
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if ended else None
+        print(json.dumps(answer), flush=True)
 
 
-def _become(words: list[str], cwd: str, environ: dict[str, str], log: str) -> None:
+def _become(
+    words: list[str], cwd: str, environ: dict[str, str], log: str, dies: Point | None
+) -> None:
     import pygit2
     from pygit2.enums import ConfigLevel
 
     from patchq.cli import main
 
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environ)
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
         pygit2.settings.search_path[level] = ""
     pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
-    to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, file in ((0, nothing), (1, to), (2, to)):
         os.dup2(file, number)
-    code = 1
-    try:
-        code = main(words)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    os.close(to)
+    os.close(nothing)
+    if dies is not None:
+        _have_it_die(*dies)
+    sys.exit(main(words))
+
+
+def _have_it_die(point: str, when: str, number: int) -> None:
+    from importlib import import_module
+
+    module, _, name = point.partition(":")
+    of, _, method = name.partition(".")
+    owner = getattr(import_module(module), of)
+    real: Callable[..., Any] = getattr(owner, method)
+    due = [number]
+
+    def dying(*args: Any, **named: Any) -> Any:
+        if when == "before" and due:
+            os.kill(os.getpid(), due.pop())
+        done = real(*args, **named)
+        if when == "behind" and due:
+            os.kill(os.getpid(), due.pop())
+        return done
+
+    setattr(owner, method, dying)
 
 
 if __name__ == "__main__":

@@ -3,45 +3,19 @@ processes."""
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psycopg
 
+from tests.helpers import forking
 from tests.helpers.command import patchq
+from tests.helpers.forking import Fork, Point
 from tests.helpers.gitrepo import git, make_repo
 
 SECONDS = 60.0
-_DYING = """
-import os, sys
-from importlib import import_module
-from patchq.cli import main
-place, when, number = sys.argv[1:4]
-module, _, name = place.partition(":")
-owner, _, method = name.partition(".")
-owner = getattr(import_module(module), owner)
-real = getattr(owner, method)
-met = False
-def end():
-    global met
-    if not met:
-        met = True
-        os.kill(os.getpid(), int(number))
-def dying(*args, **named):
-    if when == "before":
-        end()
-    done = real(*args, **named)
-    if when == "behind":
-        end()
-    return done
-setattr(owner, method, dying)
-sys.exit(main(sys.argv[4:]))
-"""
 
 
 class Machines:
@@ -52,7 +26,7 @@ class Machines:
         make_repo(root / "seed", files)
         git("clone", "-q", "--bare", "seed", "hub.git", cwd=root)
         self.hub = root / "hub.git"
-        self.running: list[subprocess.Popen[bytes]] = []
+        self.running: list[Fork] = []
 
     def clone(self, name: str) -> Path:
         place = self.root / name
@@ -62,31 +36,21 @@ class Machines:
             patchq("init", cwd=place)
         return place
 
-    def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *words: str, dies: Point | None = None) -> Fork:
         """A process of `patchq` in the clone; what it says is in the clone's `log`."""
-        return self._start(name, "-m", "patchq", *words)
+        place = self.clone(name)
+        environ = {"PATCHQ_DATABASE": self.database}
+        process = forking.start(*words, cwd=place, log=place / "log", environ=environ, dies=dies)
+        self.running.append(process)
+        return process
 
     def start_dying(
         self, name: str, point: str, when: str, number: signal.Signals, *words: str
-    ) -> subprocess.Popen[bytes]:
+    ) -> Fork:
         """A worker, or what the words say, that sends itself the signal at the first call of a
         method, before or behind."""
         words = words or ("worker", "--name", name)
-        return self._start(name, "-c", _DYING, point, when, str(int(number)), *words)
-
-    def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
-        place = self.clone(name)
-        with (place / "log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, *words],
-                cwd=place,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "PATCHQ_DATABASE": self.database},
-            )
-        self.running.append(process)
-        return process
+        return self.start(name, *words, dies=(point, when, number))
 
     def serving(self, name: str) -> None:
         """Wait until the worker of that name is at the queue."""
@@ -105,8 +69,4 @@ class Machines:
             time.sleep(0.02)
 
     def close(self) -> None:
-        for process in self.running:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-            process.wait()
+        forking.end(self.running)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
@@ -16,6 +15,7 @@ import pytest
 from patchq.queue.postgres.schema import migrate
 from tests.helpers import postgres
 from tests.helpers.command import block, drop, patchq, report, seen
+from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
 
@@ -138,9 +138,7 @@ CASES = [
 ]
 
 
-def struck(
-    machines: Machines, point: str, when: str, number: signal.Signals
-) -> subprocess.Popen[bytes]:
+def struck(machines: Machines, point: str, when: str, number: signal.Signals) -> Fork:
     """A worker that met the signal there, with two responses in hand; another one has given the
     verdicts since."""
     machines.start("feeder", "watch")

@@ -17,10 +17,10 @@ from tests.cli.page.people import Person, commit_of, served
 from tests.helpers import forking
 from tests.helpers.command import block, patchq, report
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal
-from tests.service.test_cluster_scenarios import Cluster, nursery
+from tests.service.test_cluster_scenarios import Cluster
 from tests.service.test_cluster_verbs import FILES, gate, on, send, state, there
 
-__all__ = ["gate", "nursery"]
+__all__ = ["gate"]
 MOVED = "has moved since it was looked at"
 
 
@@ -83,7 +83,7 @@ def test_the_pages_buttons_have_the_workers_do_it(gate: Callable[[str], Cluster]
 def test_where_nobody_serves_the_branch_the_page_says_so(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
     send(at, x=block("a.txt", "two\n", "2\n"), y=block("b.txt", "two\n", "2\n"))
-    forking.end(at.pids[:2])
+    forking.end(at.running[:2])
     with served(at.repo) as url:
         person = Person(url)
         page = person.look("/")
@@ -151,7 +151,7 @@ def test_an_agent_that_waits_for_a_worker_keeps_no_other_waiting(
     async def use(client: Client) -> None:
         done = await client.call_tool("submit", {"edits": [edit("a.txt", "two\n", "2\n")]})
         verdict: Any = done.structured_content
-        forking.end(at.pids[:2])
+        forking.end(at.running[:2])
 
         async def call(tool: str, given: dict[str, Any]) -> None:
             await client.call_tool(tool, given)

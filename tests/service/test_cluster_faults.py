@@ -18,6 +18,7 @@ import pytest
 from patchq.queue.postgres.schema import migrate
 from tests.helpers import postgres
 from tests.helpers.command import block, drop, patchq
+from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
 from tests.service.test_cluster import CONFIG, FILES, everything, judged, landed, machines, states
@@ -115,7 +116,7 @@ def test_a_storm_of_failures_loses_nothing(tmp_path: Path, seed: int) -> None:
         machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
         git("branch", "release/1", cwd=machines.hub)
 
-        def another() -> subprocess.Popen[bytes]:
+        def another() -> Fork:
             name = f"w{next(numbers)}"
             return machines.start(name, "worker", "--name", name)
 

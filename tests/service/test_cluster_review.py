@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import commit_files, git
 from tests.helpers.machines import Machines
 
@@ -39,11 +39,11 @@ def machines(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert not [log for log in logs if "Traceback" in log]
 
 
-def worker(machines: Machines, name: str) -> subprocess.Popen[bytes]:
+def worker(machines: Machines, name: str) -> Fork:
     return machines.start(name, "worker", "--name", name)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: Fork) -> None:
     process.terminate()
     assert process.wait(30) == 0
 
@@ -210,6 +210,6 @@ def test_wherever_a_worker_ends_while_it_has_a_proposal_follow(
     assert git("show", "main:a.txt", cwd=machines.hub) == "one\n2\nthree"
 
 
-def ended(process: subprocess.Popen[bytes]) -> bool:
+def ended(process: Fork) -> bool:
     stat = Path(f"/proc/{process.pid}/stat")
     return process.poll() is not None or stat.read_text().rsplit(")", 1)[1].split()[0] == "T"

@@ -16,7 +16,7 @@ import pytest
 from patchq.report.document import KEYS
 from tests.helpers import forking
 from tests.helpers.command import drop, patchq
-from tests.helpers.forking import Nursery
+from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git
 from tests.whole.test_scenarios import (
     NAMES,
@@ -42,15 +42,15 @@ CLUSTER = "target: main\ncluster: {}\n"
 class Cluster(Place):
     """A scenario's repository as a feeder, with two workers in clones of its remote."""
 
-    def __init__(self, repo: Path, config: str, nursery: Nursery, database: str) -> None:
+    def __init__(self, repo: Path, config: str, database: str) -> None:
         root = repo.parent
         git("clone", "-q", "--bare", "repo", "hub.git", cwd=root)
         git("remote", "add", "-f", "origin", "../hub.git", cwd=repo)
         super().__init__(repo, config)
         self.shared = root / "hub.git"
-        self.pids: list[int] = []
+        self.running: list[Fork] = []
         self.logs: list[Path] = []
-        self._nursery, self._database = nursery, database
+        self._database = database
         for name in ("w1", "w2"):
             git("clone", "-q", "hub.git", name, cwd=root)
             (root / name / ".patchq.yaml").write_text(config)
@@ -62,9 +62,9 @@ class Cluster(Place):
         root = self.repo.parent
         self.logs.append(root / f"{name}.log")
         environ = {"PATCHQ_DATABASE": self._database}
-        self.pids.append(
-            self._nursery.start(verb, cwd=root / name, log=self.logs[-1], **environ)
-        )  # fmt: skip
+        self.running.append(
+            forking.start(verb, cwd=root / name, log=self.logs[-1], environ=environ)
+        )
 
     def give(self, response: Path) -> dict[str, Any]:
         drop(self.queue, {response.name: response.read_bytes()})
@@ -91,28 +91,21 @@ class Cluster(Place):
         return {}
 
 
-@pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    one = Nursery()
-    yield one
-    one.close()
-
-
 @pytest.fixture
 def cluster(
-    tmp_path: Path, nursery: Nursery, database: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[Path, str], Cluster]]:
     monkeypatch.setenv("PATCHQ_DATABASE", database)
-    pids: list[int] = []
+    running: list[Fork] = []
 
     def make(given: Path, mode: str) -> Cluster:
         config = configuration(given, mode) + CLUSTER
-        one = Cluster(repository(given, tmp_path), config, nursery, database)
-        pids.extend(one.pids)
+        one = Cluster(repository(given, tmp_path), config, database)
+        running.extend(one.running)
         return one
 
     yield make
-    forking.end(pids)
+    forking.end(running)
 
 
 CASES = [

@@ -12,18 +12,16 @@ import pytest
 from tests.helpers import forking
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, patchq, report, seen
-from tests.helpers.forking import Nursery
 from tests.helpers.gitrepo import commit_files, git, make_repo
-from tests.service.test_cluster_scenarios import CLUSTER, Cluster, nursery
+from tests.service.test_cluster_scenarios import CLUSTER, Cluster
 
-__all__ = ["nursery"]
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
 CONFIG = "version: 1\ntargets: [release/*]\n" + CLUSTER
 
 
 @pytest.fixture
 def gate(
-    tmp_path: Path, nursery: Nursery, database: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Cluster]]:
     monkeypatch.setenv("PATCHQ_DATABASE", database)
     made: list[Cluster] = []
@@ -31,11 +29,11 @@ def gate(
     def make(mode: str, more: str = "") -> Cluster:
         repo = make_repo(tmp_path / "repo", FILES)
         git("branch", "release/1", cwd=repo)
-        made.append(Cluster(repo, f"{CONFIG}mode: {mode}\n{more}", nursery, database))
+        made.append(Cluster(repo, f"{CONFIG}mode: {mode}\n{more}", database))
         return made[-1]
 
     yield make
-    forking.end([pid for one in made for pid in one.pids])
+    forking.end(one for cluster in made for one in cluster.running)
 
 
 def send(at: Cluster, **responses: str) -> list[str]:
@@ -210,7 +208,7 @@ def test_apply_waits_for_the_workers_verdict(gate: Callable[..., Cluster]) -> No
     again = apply(change).json()
     assert (again["state"], again["duplicate_of"]) == ("duplicate", "response")
     assert apply(block("b.txt", "no\n", "2\n"), 1).json()["problems"][0]["code"] == "match.none"
-    forking.end(at.pids[:2])
+    forking.end(at.running[:2])
     late = apply(block("c.txt", "two\n", "2\n"), 3)
     assert "no worker serves the branch 'main'" in late.err
     at.start("worker", "w1")
@@ -245,7 +243,7 @@ def test_a_worker_asks_the_model_and_the_feeder_has_the_answers(
 @pytest.mark.machines
 def test_run_feeds_what_waits_and_ends(gate: Callable[..., Cluster]) -> None:
     at = gate("auto")
-    forking.end(at.pids[2:])
+    forking.end(at.running[2:])
     queue = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("a.txt", "no\n", "2\n")}
     drop(at.queue, {**queue, "z.md": on("nobody") + block("b.txt", "two\n", "2\n")})
     done = patchq("run", cwd=at.repo, code=1)
@@ -253,7 +251,7 @@ def test_run_feeds_what_waits_and_ends(gate: Callable[..., Cluster]) -> None:
     assert {line.split()[0] for line in done.out.splitlines()} == {"applied", "rejected", "held"}
     assert there(at, "a.txt") == "one\n2\nthree\n"
     assert patchq("run", cwd=at.repo).out == ""
-    forking.end(at.pids[:2])
+    forking.end(at.running[:2])
     drop(at.queue, {"late.md": block("c.txt", "two\n", "2\n")})
     assert "no worker serves 'main'" in patchq("run", cwd=at.repo, code=3).err
     at.start("worker", "w1")
