@@ -59,10 +59,14 @@ class Fork:
 
 
 def start(
-    *words: str, cwd: Path, log: Path, environ: Mapping[str, str], dies: Point | None = None
+    *words: str,
+    cwd: Path,
+    log: Path,
+    environ: Mapping[str, str] | None = None,
+    dies: Point | None = None,
 ) -> Fork:
     """A new process of `patchq`; what it says is appended to the log."""
-    return Fork(_asked("start", words, str(cwd), {**os.environ, **environ}, str(log), dies))
+    return Fork(_asked("start", words, str(cwd), {**os.environ, **(environ or {})}, str(log), dies))
 
 
 def end(processes: Iterable[Fork]) -> None:

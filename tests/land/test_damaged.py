@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import git, make_repo, tip
 
@@ -259,9 +258,7 @@ def test_daemon_goes_on_by_itself(repo: Path, tmp_path: Path) -> None:
     before = file.read_bytes()
     file.unlink()
     drop(repo / ".patchq", {"bad.md": BAD, "good.md": GOOD})
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
-        daemon = subprocess.Popen(command, stdout=out, stderr=out)
+    daemon = forking.start("watch", cwd=repo, log=log)
 
     def wait_for(path: str) -> None:
         until = time.monotonic() + 60

@@ -15,6 +15,7 @@ import pytest
 
 from patchq.git.repository import Repository
 from patchq.git.tidying import Tidying
+from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
@@ -309,9 +310,7 @@ def test_daemon_says_so_at_its_start(repo: Path, tmp_path: Path) -> None:
     linked, log = repo.parent / "linked", tmp_path / "log"
     hide(linked)
     (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
-        daemon = subprocess.Popen(command, stdout=out, stderr=out)
+    daemon = forking.start("watch", cwd=repo, log=log)
     try:
         drop(repo / ".patchq", {"x.md": EDIT})
         until = time.monotonic() + 60

@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 
 from patchq.git.opening import OPEN_PACKS
+from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq
+from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git, make_repo
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
@@ -47,12 +49,10 @@ def configure(repo: Path, text: str = "", settle: float = 0.2) -> None:
 
 
 @contextmanager
-def watching(repo: Path, log: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def watching(repo: Path, log: Path | None = None) -> Iterator[Fork]:
     """A daemon in the foreground, which has to end well on SIGTERM."""
     log = log or repo.with_name(f"{repo.name}.log")
-    with log.open("ab") as out:
-        command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
-        daemon = subprocess.Popen(command, stdout=out, stderr=out)
+    daemon = forking.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
     try:
         wait_for(lambda: holds_the_queue(repo, daemon), log)
         yield daemon
@@ -64,7 +64,7 @@ def watching(repo: Path, log: Path | None = None) -> Iterator[subprocess.Popen[b
         daemon.wait()
 
 
-def holds_the_queue(repo: Path, daemon: subprocess.Popen[bytes]) -> bool:
+def holds_the_queue(repo: Path, daemon: Fork) -> bool:
     assert daemon.poll() is None, "the daemon ended"
     lock = repo / ".patchq/lock"
     return lock.exists() and f'"pid": {daemon.pid},' in lock.read_text()
@@ -118,9 +118,7 @@ def test_g17_signal_ends_it_after_the_batch_in_hand(
 ) -> None:
     drop(repo / ".patchq", {f"r{n}.md": new_file(n) for n in range(300)})
     log = repo / "../log"
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
-        daemon = subprocess.Popen(command, stdout=out, stderr=out)
+    daemon = forking.start("-C", str(repo), "watch", cwd=repo, log=log)
     wait_for(lambda: verdicts(repo) or daemon.poll() is not None)
     daemon.send_signal(number)
     assert daemon.wait(WAIT_SECONDS) == code, log.read_text()

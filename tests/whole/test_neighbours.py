@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from patchq.llm.corrections import NEW, OLD
+from tests.helpers import forking
 from tests.helpers.chat_server import Request, serving
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo
@@ -65,9 +64,7 @@ def dead_remote() -> Iterator[str]:
 def watching(repo: Path) -> Iterator[Callable[[Callable[[], bool]], None]]:
     """A daemon; what it gives waits for something to come true."""
     log = repo.with_name("log")
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
-        daemon = subprocess.Popen(command, stdout=out, stderr=out)
+    daemon = forking.start("watch", cwd=repo, log=log)
 
     def wait_for(comes_true: Callable[[], bool]) -> None:
         until = time.monotonic() + WAIT_SECONDS
