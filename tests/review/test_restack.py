@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from patchq.model.report import has_commit
 from patchq.model.values import EditOutcome
 from patchq.report.document import to_json
 from patchq.review import restack
+from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 from tests.helpers.outcomes import PROPOSED
 
@@ -489,19 +492,26 @@ def test_death_between_two_steps_is_put_right(repo: Path, step: int, settle: str
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
 
 
+def has_open(process: Fork, place: Path) -> bool:
+    with suppress(FileNotFoundError):  # closed while it was looked at
+        return place in [fd.readlink() for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
+    return False
+
+
 def test_decision_waits_for_whoever_rewrites_reports(repo: Path) -> None:
     run(repo, x=change(2, 2))
     place = repo / ".patchq/done/x.report.json"
     queue = os.open(repo / ".patchq", os.O_RDONLY)
     fcntl.flock(queue, fcntl.LOCK_EX)
-    words = [sys.executable, "-m", "patchq", "discard", "x"]
-    with subprocess.Popen(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=1)
-        place.write_text(place.read_text().replace('"state": "proposed"', '"state": "accepted"'))
-        os.close(queue)
-        _, said = process.communicate()
-    assert (process.returncode, "it is accepted" in said) == (2, True), said
+    log = repo.parent / "log"
+    process = forking.start("discard", "x", cwd=repo, log=log)
+    while not has_open(process, repo / ".patchq"):  # which is what it locks
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.01)
+    place.write_text(place.read_text().replace('"state": "proposed"', '"state": "accepted"'))
+    os.close(queue)
+    assert process.wait() == 2
+    assert "it is accepted" in log.read_text()
     assert told(repo, "x")["state"] == "accepted"
     assert git("for-each-ref", "refs/patchq/discarded", cwd=repo) == ""
 
