@@ -104,6 +104,8 @@ def _read(pattern: str) -> Sequence[Pattern]:
 _COMPONENT = re.compile(r"(!?)((?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+)(/?)")
 """A pattern for a file (2) at any level, or for a directory (3) alone."""
 _ENDING = re.compile(r"\*\.[^*?]+")
+_LITERAL = re.compile(r"[^*?/]+")
+_BEYOND_STARS = re.compile(r"[\[\]\\]")
 
 
 class _Patterns:
@@ -111,7 +113,7 @@ class _Patterns:
 
     Most name a file or a directory at any level: plain names and endings (`*.x`) are looked up, and
     a single expression tells of a name that none of the others has, so that these are compiled
-    for few.
+    for few.  Of the rest, most ask for a text that few paths hold.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -135,8 +137,10 @@ class _Patterns:
                 (self._directories if simple[3] else self._names)[simple[2]] = k
         self._globs.reverse()
         self._others.reverse()
+        self._plain = self._names.keys() | self._directories.keys()
         expressions = (glob for _, glob, _ in self._globs)
         self._any_glob = re.compile("|".join(expressions) or r"(?!)", re.DOTALL)
+        self._literals = {_literal(self._texts[k].casefold()) for k, _ in self._others}
 
     def match(self, names: Sequence[str]) -> str | None:
         """The pattern that includes any of the names, each decided by its last match."""
@@ -148,29 +152,50 @@ class _Patterns:
 
     def _last(self, name: str) -> int:
         """The index of the last pattern that matches, -1 for none."""
-        *above, file = name.split("/")
-        last = self._names.get(file, -1)
-        for part in above:
+        parts = name.split("/")
+        last = -1 if self._plain.isdisjoint(parts) else self._last_plain(parts)
+        if self._endings or self._globs:
+            last = max(last, self._last_glob(parts))
+        if any(map(name.__contains__, self._literals)):
+            for k, pattern in self._others:
+                if k < last:
+                    break
+                if pattern.include is not None and pattern.match_file(name) is not None:
+                    return k
+        return last
+
+    def _last_plain(self, parts: Sequence[str]) -> int:
+        """The same among those that are looked up."""
+        last = self._names.get(parts[-1], -1)
+        for part in parts[:-1]:
             last = max(last, self._names.get(part, -1), self._directories.get(part, -1))
-        for depth, part in enumerate((*above, file)):
+        return last
+
+    def _last_glob(self, parts: Sequence[str]) -> int:
+        """The same among those with a star or a question mark that name one level."""
+        last = -1
+        for depth, part in enumerate(parts):
             dot = part.find(".")
             while dot >= 0:
                 last = max(last, self._endings.get(part[dot:], -1))
                 dot = part.find(".", dot + 1)
             if self._any_glob.fullmatch(part):
-                is_file = depth == len(above)
+                is_file = depth == len(parts) - 1
                 found = (
                     k
                     for k, glob, of_directory in self._globs
                     if re.fullmatch(glob, part, re.DOTALL) and not (of_directory and is_file)
                 )
                 last = max(last, next(found, -1))
-        for k, pattern in self._others:
-            if k < last:
-                break
-            if pattern.include is not None and pattern.match_file(name) is not None:
-                return k
         return last
+
+
+def _literal(pattern: str) -> str:
+    """A text that every path has which the pattern matches."""
+    if _BEYOND_STARS.search(pattern):
+        return ""
+    runs = _LITERAL.findall(pattern.strip().removeprefix("!"))
+    return max((run.strip() for run in runs), key=len, default="")
 
 
 _compiled = lru_cache(maxsize=64)(_Patterns)

@@ -23,6 +23,7 @@ MAX_DEPTH = 40
 MAX_ID_BYTES = 100
 
 _FORBIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_NO_NAMES = frozenset({"", "."})
 _FORBIDDEN_CHARACTERS = frozenset('<>"|?*')
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])")
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -64,6 +65,8 @@ def name_key(component: str) -> str:
     """
     folded = component.lower() if component.isascii() else _folded(component)
     key = folded.partition(":")[0].rstrip(". ")
+    if "~" not in key:  # each short name has it
+        return key
     return next((name for short, name in _SHORT_NAMES if short.fullmatch(key)), key)
 
 
@@ -76,6 +79,8 @@ def _folded(component: str) -> str:
 
 def spells_git(path: str) -> bool:
     """Whether a component of the path is `.git` somewhere; backslashes separate, too."""
+    if path.isascii() and "git" not in path.lower():  # ASCII folds to nothing else
+        return False
     # A compatibility form may fold to a separator, so the split comes after the folding.
     folded = unicodedata.normalize("NFKC", path)
     keys = (name_key(component) for component in re.split(r"[/\\]", folded))
@@ -126,7 +131,10 @@ def _clean_id(name: str) -> str:
 
 def _first(reasons: Mapping[str, bool]) -> str | None:
     """The first reason that holds, or None."""
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    for reason, holds in reasons.items():
+        if holds:
+            return reason
+    return None
 
 
 def _outside(path: str, exists: bool) -> str | None:
@@ -135,14 +143,14 @@ def _outside(path: str, exists: bool) -> str | None:
             "is absolute": path.startswith(("/", "\\")),
             "names a drive": not exists and _DRIVE.match(path) is not None,
             "begins in a home directory": not exists and _HOME.match(path) is not None,
-            "climbs with `..`": ".." in re.split(r"[/\\]", path),
+            "climbs with `..`": ".." in path and ".." in re.split(r"[/\\]", path),
         }
     )
 
 
 def _malformed(path: str) -> str | None:
     """What no path may be, whether it exists or not."""
-    odd = next((component for component in path.split("/") if component in ("", ".")), None)
+    odd = next(filter(_NO_NAMES.__contains__, path.split("/")), None)
     return _first(
         {
             "is empty": not path,

@@ -243,10 +243,10 @@ def test_a_review_says_who_runs_the_file() -> None:
 
 
 PATTERNS = st.lists(
-    st.text("ab*?/!.", min_size=1, max_size=6).filter(lambda p: pattern_error(p) is None),
+    st.text("ab*?/!. ]\\", min_size=1, max_size=6).filter(lambda p: pattern_error(p) is None),
     max_size=6,
 )
-PATHS = st.lists(st.text("ab.", min_size=1, max_size=3), min_size=1, max_size=4).map("/".join)
+PATHS = st.lists(st.text("ab. ]", min_size=1, max_size=3), min_size=1, max_size=4).map("/".join)
 
 
 @given(PATTERNS, PATHS)
