@@ -40,6 +40,7 @@ _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
 _MOST_ENTRIES = 1 << 15
 """Of all trees together that are kept."""
+_MOST_LEAVES = 256
 Items = Mapping[bytes, bytes]
 """A tree's entries by their names, each as it stands in the object."""
 
@@ -133,6 +134,8 @@ class Trees:
         self._read = read
         self._kept: dict[str, Items] = {}
         self._entries = 0
+        self._leaves: dict[tuple[str, str], Leaf | None] = {}
+        """What was asked for last; a decision asks for the same paths again and again."""
 
     def items(self, oid: str | None) -> Items:
         """What the tree holds; None is an empty one."""
@@ -152,10 +155,19 @@ class Trees:
 
     def clear(self) -> None:
         self._kept.clear()
+        self._leaves.clear()
         self._entries = 0
 
     def leaf(self, root: str, path: str) -> Leaf | None:
         """Mode and id of what stands at `path`, a directory too, which may end in a slash."""
+        asked = root, path
+        if asked not in self._leaves:
+            if len(self._leaves) >= _MOST_LEAVES:
+                self._leaves.clear()
+            self._leaves[asked] = self._leaf(root, path)
+        return self._leaves[asked]
+
+    def _leaf(self, root: str, path: str) -> Leaf | None:
         try:
             *parents, name = path.encode("utf-8", "surrogateescape").split(b"/")
         except UnicodeEncodeError:  # no name of a file

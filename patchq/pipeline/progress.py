@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from time import perf_counter
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from patchq import formats
 from patchq.git import records
@@ -236,6 +236,10 @@ class Incoming:
 
     def timed(self, name: str, since: float) -> Self:
         return replace(self, timings=timed(self.timings, name, since))
+
+    def but(self, **changes: object) -> dict[str, Any]:
+        """What is known, with changes: what the value of the next stage is made of at once."""
+        return {**vars(self), **changes}
 
     @property
     def stem(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from time import perf_counter
 from typing import Literal
 
@@ -67,8 +68,10 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
         claim, secrecy.batch_id(header.id or incoming.stem)
     )
     logs.turn_to(id)
-    incoming = replace(incoming.timed("open_ms", began), subject=message.headline(header))
-    response = Response(**vars(incoming), id=id, header=header, envelope=envelope)
+    known = incoming.but(
+        timings=timed(incoming.timings, "open_ms", began), subject=message.headline(header)
+    )
+    response = Response(**known, id=id, header=header, envelope=envelope)
     problems = (
         secrecy.in_header(header, incoming.stem) or incoming.generation.problems or unreadable
     )
@@ -162,13 +165,17 @@ def parse(based: Based) -> Read | Decision:
     envelope, candidates = based.envelope, based.generation.candidates
     paths = known_paths(based.tree, WorkTrees(based.world.repo))
     parsed = formats.parse(envelope.text, paths, based.header, envelope.first_line)
-    based = based.timed("parse_ms", began)
+    timings = timed(based.timings, "parse_ms", began)
     if any(problem.severity == "error" for problem in parsed.problems):
-        return based.refuse(*parsed.problems)
+        return replace(based, timings=timings).refuse(*parsed.problems)
     if candidates:
         parsed = replace(parsed, edits=tuple(_offered(edit, candidates) for edit in parsed.edits))
-    subject = message.headline(based.header, parsed.summary)
-    read = Read(**vars(replace(based.warned(*parsed.problems), subject=subject)), parsed=parsed)
+    known = based.but(
+        timings=timings,
+        subject=message.headline(based.header, parsed.summary),
+        problems=(*based.problems, *parsed.problems),
+    )
+    read = Read(**known, parsed=parsed)
     if not parsed.edits:
         return read.refuse(
             Problem(
@@ -213,10 +220,11 @@ def resolve(read: Read) -> Planned | Decision:
         return read.refuse(doubt)
     read, plan, corrections = _corrected(read, plan)
     outcomes = selection.with_left_out(plan.edits, read.parsed.edits, choice.edits, choice.left)
-    read = read.timed("resolve_ms", began)
-    if not (plan.refused or read.declared):
-        plan = replace(plan, blind=(*plan.blind, *base.lost(read, plan)))
-    planned = Planned(**vars(read), plan=plan, edits=outcomes, corrections=corrections)
+    timings = timed(read.timings, "resolve_ms", began)
+    if not (plan.refused or read.declared) and (lost := base.lost(read, plan)):
+        plan = replace(plan, blind=(*plan.blind, *lost))
+    known = read.but(timings=timings)
+    planned = Planned(**known, plan=plan, edits=outcomes, corrections=corrections)
     doubts = _doubts(read, edits, plan)
     if doubts or plan.refused:
         return planned.refuse(*plan.problems, *doubts)
@@ -316,7 +324,9 @@ def choose_mode(checked: Checked) -> Checked | Decision:
         world,
         None if asks else checked.tips.unsure,
     )
-    return replace(checked, decision=decision, follows=follows) if decision.lands else decision
+    if not decision.lands or (decision is checked.decision and follows == checked.follows):
+        return checked if decision.lands else decision
+    return replace(checked, decision=decision, follows=follows)
 
 
 def commit(checked: Checked) -> Decision:
@@ -334,22 +344,20 @@ def commit(checked: Checked) -> Decision:
         summary=parsed.summary,
         corrections=checked.corrections,
     )
-    decision = replace(checked.decision, subject=message.subject(text))
-    now = world.identity()
+    titled = partial(replace, checked.decision, subject=message.subject(text))
     # A clock that was set back makes no commit that is older than its parent.
-    committer = replace(now, when=max(now.when, world.repo.time(checked.tip)))
+    committer = world.identity(not_before=world.repo.time(checked.tip))
     author = _author(checked, committer)
     if secrets := gate.words(text, f"{author.name} {author.email}"):
-        return decision.ended("rejected", *secrets)
+        return titled().ended("rejected", *secrets)
     if checked.choice.dry_run:
-        return decision
+        return titled()
     sign = world.signer.signed
     try:
         oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer, sign)
     except CannotSign as fault:
-        return decision.unsigned(fault)
-    return replace(
-        decision,
+        return titled().unsigned(fault)
+    return titled(
         candidate=CandidateCommit(
             target=checked.target,
             parent=checked.tip,
@@ -359,7 +367,7 @@ def commit(checked: Checked) -> Decision:
             paths=checked.paths,
             follows=checked.follows,
         ),
-        timings=timed(decision.timings, "commit_ms", began),
+        timings=timed(checked.decision.timings, "commit_ms", began),
     )
 
 
@@ -367,4 +375,6 @@ def _author(checked: Checked, committer: Identity) -> Identity:
     config = checked.world.config.commit
     name = checked.header.author or checked.parsed.author if config.author_from_response else None
     author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
-    return replace(author or committer, when=committer.when, offset=committer.offset)
+    if author is None:
+        return committer
+    return replace(author, when=committer.when, offset=committer.offset)

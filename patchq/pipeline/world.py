@@ -189,9 +189,9 @@ class World(Ground):
     def _identity(self) -> Identity:
         return self.repo.identity() or Identity(*NOBODY)
 
-    def identity(self) -> Identity:
-        """Who commits, now."""
-        return replace(self._identity, when=int(self.clock()))
+    def identity(self, not_before: int = 0) -> Identity:
+        """Who commits, now, or then if that is later."""
+        return replace(self._identity, when=max(int(self.clock()), not_before))
 
     def doing(
         self, batch: str, stage: Stage, hook: str | None = None

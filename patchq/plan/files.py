@@ -9,7 +9,8 @@ comes.  Calls do one thing after the other: a path names the file that has it by
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, get_args
 
 from patchq.model.ops import (
@@ -276,7 +277,8 @@ class Files:
             if origin is not None and left:
                 yield FileChange(origin, file.before, None, file.executable, link=file.link)
             return
-        change = FileChange(
+        made = partial(
+            FileChange,
             file.path,
             file.before,
             after,
@@ -288,9 +290,9 @@ class Files:
         if origin in (None, file.path):
             turned = (file.mode_before, file.link_before) != (None, None)
             if after != file.before or turned:
-                yield replace(change, hunks=file.hunks(after))
+                yield made(hunks=file.hunks(after))
         elif left and self.tree.entry(file.path) is None:
-            yield replace(change, renamed_from=origin, hunks=file.hunks(after))
+            yield made(renamed_from=origin, hunks=file.hunks(after))
         else:
             there = self.tree.entry(file.path)
             covered = None if there is None else self.tree.read(file.path)
