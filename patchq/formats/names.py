@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 
 from patchq.formats import unified_diff
 from patchq.formats.format import UnreadableEdit
@@ -23,7 +22,13 @@ _DIFF = unified_diff.FORMAT.name
 def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:
     """The edits with the paths that they mean; raises `UnreadableEdit` where a prefix may as well
     be a directory."""
-    meant = cache(known.meant)  # most edits share a few paths
+    known_as: dict[str, str] = {}
+
+    def meant(path: str) -> str:  # most edits share a few paths
+        if path not in known_as:
+            known_as[path] = known.meant(path)
+        return known_as[path]
+
     named = [e if e.format == _DIFF else _renamed(e, meant) for e in edits]
     bare: dict[str, str] = {}
     for edit in (one for one in named if isinstance(one.op, MAKING)):

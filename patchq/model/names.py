@@ -26,6 +26,8 @@ _FORBIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _NO_NAMES = frozenset({"", "."})
 _FORBIDDEN_CHARACTERS = frozenset('<>"|?*')
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])")
+_NOT_IN_IDS, _IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9]")
+_DOTS, _TAKEN_ENDING = re.compile(r"\.{2,}"), re.compile(r"\.(lock|report)(?=\.|$)", re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:")
 _HOME = re.compile(r"~(?:[^/]*/|\Z)")
 _SHORT_GIT = re.compile(r"git~[0-9]+")
@@ -106,10 +108,10 @@ def batch_id(text: str) -> str:
     ASCII letters, digits, `.`, `_` and `-`, at most 100 of them.  It is stable under repetition.
     A text of which too little remains is named by its hash, so that no two of those collide.
     """
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+    name = _NOT_IN_IDS.sub("-", text)
     while name != (clean := _clean_id(name)):
         name = clean
-    return name if re.search(r"[A-Za-z0-9]", name) else nameless_id(text)
+    return name if _IN_NAMES.search(name) else nameless_id(text)
 
 
 def nameless_id(text: str) -> str:
@@ -123,9 +125,9 @@ def response_name(name: str) -> str:
 
 
 def _clean_id(name: str) -> str:
-    name = re.sub(r"\.{2,}", ".", name)
+    name = _DOTS.sub(".", name)
     # git refuses refs that end in `.lock`; `<id>.report.json` is the name of another file.
-    name = re.sub(r"\.(lock|report)(?=\.|$)", r"-\1", name, flags=re.IGNORECASE)
+    name = _TAKEN_ENDING.sub(r"-\1", name)
     return name[:MAX_ID_BYTES].strip(".-")
 
 

@@ -97,6 +97,8 @@ def lost(read: Read, plan: Plan) -> tuple[str, ...]:
     """The files that the plan makes of a whole text, and that the branch has had until lately:
     their author may have seen them, and meant to rewrite them."""
     new = {change.path for change in plan.changes if change.before is None}
+    if not new:
+        return ()
     written = [
         edit.path for edit in read.parsed.edits if isinstance(edit.op, Write) and edit.path in new
     ]

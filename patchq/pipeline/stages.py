@@ -56,7 +56,7 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
     """The header and the text, and the id, which even an unreadable response gets.  A claim with a
     problem is refused for it, and held for one that is a warning."""
     began = perf_counter()
-    claim, retries = incoming.claim, incoming.choice.retries
+    claim, retries, stem = incoming.claim, incoming.choice.retries, incoming.stem
     held = claim.problem is not None and claim.problem.severity == "warning"
     opened = (claim.problem,) if claim.problem and not held else open_response(claim.data)
     envelope, unreadable = (
@@ -64,17 +64,13 @@ def open_envelope(incoming: Incoming) -> Response | Decision:
     )
     again = bool(retries and not unreadable)
     header = replace(envelope.header, retries=retries) if again else envelope.header
-    id = claim.id or incoming.world.queue.reserve(
-        claim, secrecy.batch_id(header.id or incoming.stem)
-    )
+    id = claim.id or incoming.world.queue.reserve(claim, secrecy.batch_id(header.id or stem))
     logs.turn_to(id)
     known = incoming.but(
         timings=timed(incoming.timings, "open_ms", began), subject=message.headline(header)
     )
     response = Response(**known, id=id, header=header, envelope=envelope)
-    problems = (
-        secrecy.in_header(header, incoming.stem) or incoming.generation.problems or unreadable
-    )
+    problems = secrecy.in_header(header, stem) or incoming.generation.problems or unreadable
     if claim.problem and held and not problems:
         return response.end("held", claim.problem)
     return response.refuse(*problems) if problems else response.warned(*_unfollowed(response))

@@ -32,6 +32,7 @@ _ACTED_UPON = re.compile(
     r")",
     re.IGNORECASE,
 )
+_GAPS = re.compile(r"\n{3,}")
 _TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
 
 
@@ -93,7 +94,7 @@ def trailers(message: str) -> dict[str, list[str]]:
 def _title_and_rest(message: str, summary: str, applied: Sequence[EditOutcome]) -> tuple[str, str]:
     """The first line of what says the most, and what it says beyond."""
     only = applied[0].description if len(applied) == 1 else None
-    for text in (message, summary, _line(only or "", 500)):
+    for text in filter(None, (message, summary, only and _line(only, 500))):
         first, _, rest = _clean(text).strip().partition("\n")
         if first:
             title = _cut(first, MAX_SUBJECT)
@@ -162,17 +163,20 @@ def _trailer_block(header: Header, id: str, source: Source, base: str) -> str:
 
 def _clean(text: str) -> str:
     """Text of the response, made harmless; no blank lines at its edges, never two in a row."""
-    if not text:
-        return ""
+    if text.isascii() and text.isprintable():  # one line, and nothing that is not seen
+        line = text.rstrip()
+        return f"> {line}" if _ACTED_UPON.match(line) else line
     text = _TERMINAL.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = HIDDEN.sub(lambda m: m[0] if m[0] in "\n\t" else "", text)
     lines = [line.rstrip() for line in text.split("\n")]
     quoted = [f"> {line}" if _ACTED_UPON.match(line) else line for line in lines]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(quoted)).strip("\n")
+    return _GAPS.sub("\n\n", "\n".join(quoted)).strip("\n")
 
 
 def _line(text: str, limit: int) -> str:
     """Text of the response as one harmless line of at most `limit` bytes."""
+    if not text:
+        return ""
     return _cut(" ".join(_clean(text).split()), limit)
 
 

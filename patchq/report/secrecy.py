@@ -43,6 +43,7 @@ _BEGUN = re.compile(
 )
 """A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it."""
 _UNPRINTABLE = re.compile(rb"[^\t\r -~]+")
+_SAID = tuple(field.name for field in fields(Header))
 _SUFFIX = re.compile(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
 
 
@@ -83,6 +84,8 @@ def in_diff(diff: str) -> list[Problem]:
 
 def in_text(text: str, what: str) -> list[Problem]:
     """The same for a text that is about to be kept, such as a commit message; `what` names it."""
+    if not _may_hold(text):
+        return []
     return [
         _problem(f"{what}, line {number}: looks like {kind}")
         for number, kind in _kinds(text.split("\n"))
@@ -95,7 +98,7 @@ def in_bytes(changes: Iterable[FileChange]) -> list[Problem]:
     return [
         _problem(f"{change.path} holds what looks like {kind}")
         for change in changes
-        if change.after is not None and b"\0" in (change.before or b"") + change.after
+        if change.after is not None and (b"\0" in change.after or b"\0" in (change.before or b""))
         for kind in sorted(_kinds_among(change.after) - _kinds_among(change.before or b""))
     ]
 
@@ -109,10 +112,10 @@ def _kinds_among(data: bytes) -> set[str]:
 def in_header(header: Header, name: str) -> list[Problem]:
     """A problem for each value of a front matter, and for the name that gives an id in its place,
     that holds a secret: they end in refs, commits, reports and other batches' reports."""
-    values = {field.name: getattr(header, field.name) for field in fields(header)}
+    values = {key: getattr(header, key) for key in _SAID if getattr(header, key)}
     return [
         _problem(f"the response's `{key}` looks like {kind}")
-        for key, value in {**values, "id": header.id or name}.items()
+        for key, value in {"id": name, **values}.items()
         if value and (kind := _kind(" ".join(value) if isinstance(value, tuple) else str(value)))
     ]
 
@@ -126,7 +129,8 @@ def in_paths(changes: Iterable[FileChange]) -> list[Problem]:
 def batch_id(text: str) -> str:
     """The id that a text asks for (`names.batch_id`); if that would repeat a secret, another."""
     id = names.batch_id(text)
-    return names.nameless_id(text) if _kind(text) or _kind(id) else id
+    secret = _kind(text) or (_kind(id) if id != text else None)
+    return names.nameless_id(text) if secret else id
 
 
 def file_name(name: str) -> str:
@@ -196,6 +200,8 @@ def _kinds(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 def _kind(text: str) -> str | None:
     """The kind of the first secret that a text holds, or None."""
+    if not _may_hold(text):
+        return None
     return next((kind for _, kind in _kinds(text.split("\n"))), None)
 
 

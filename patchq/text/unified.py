@@ -19,6 +19,7 @@ from patchq.text.lines import split_lines
 _CONTEXT = 3
 _BINARY_PROBE = 8000
 _LINK = "120000"
+_UNENDED = "\n\\ No newline at end of file\n"
 _RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
 _FILE = re.compile(r"^diff --git .*$", re.MULTILINE)
 _USUAL = re.compile(r"[\w./ -]*", re.ASCII)
@@ -124,11 +125,11 @@ def _hunks(a: list[bytes], b: list[bytes], known: Sequence[LineHunk] | None) -> 
         yield f"@@ -{_range(a0, a1)} +{_range(b0, b1)} @@\n"
         at = a0
         for start, end, new_start, new_end in group:
-            yield from (_line(" ", line) for line in a[at:start])
-            yield from (_line("-", line) for line in a[start:end])
-            yield from (_line("+", line) for line in b[new_start:new_end])
+            yield _lines(b" ", a[at:start])
+            yield _lines(b"-", a[start:end])
+            yield _lines(b"+", b[new_start:new_end])
             at = end
-        yield from (_line(" ", line) for line in a[at:a1])
+        yield _lines(b" ", a[at:a1])
 
 
 def _groups(blocks: list[LineHunk]) -> list[list[LineHunk]]:
@@ -149,9 +150,10 @@ def _range(start: int, end: int) -> str:
     return str(first) if count == 1 else f"{first},{count}"
 
 
-def _line(sign: str, line: bytes) -> str:
-    end = "" if line.endswith(b"\n") else "\n\\ No newline at end of file\n"
-    return sign + line.decode("utf-8", "surrogateescape") + end
+def _lines(sign: bytes, lines: Sequence[bytes]) -> str:
+    """Lines of a file behind a sign; only its last one may lack its newline."""
+    text = b"".join([sign + line for line in lines]).decode("utf-8", "surrogateescape")
+    return text if not lines or lines[-1].endswith(b"\n") else text + _UNENDED
 
 
 def _named(path: str) -> str:
