@@ -21,6 +21,8 @@ _LEVEL = 1
 """A higher one takes twice the time and saves a hundredth."""
 _LEAST_WINDOW, _MOST_WINDOW = 9, 15
 """Of zlib, as powers of two."""
+_MOST_COLLECTED = 8
+"""Of zlib's `memLevel`: 64 symbols at 0, and twice as many with each step."""
 _MOST_COPIED, _MOST_INSERTED = 1 << 16, 127
 _FAR = 1 << 31
 
@@ -59,9 +61,12 @@ def pack(objects: Mapping[str, New]) -> tuple[bytes, bytes]:
 
 def _deflated(data: bytes) -> bytes:
     """The data compressed, in a window of its own size: to set up the tables for the largest takes
-    five times as long as to compress a commit."""
-    window = min(max(len(data).bit_length(), _LEAST_WINDOW), _MOST_WINDOW)
-    deflater = zlib.compressobj(_LEVEL, zlib.DEFLATED, window, window - 7)
+    five times as long as to compress a commit.  What is collected before it is written holds all of
+    a small object, as each part of one would get a code of its own: half the time of a tree."""
+    bits = len(data).bit_length()
+    window = min(max(bits + 1, _LEAST_WINDOW), _MOST_WINDOW)
+    collected = min(max(bits - 6, 1), _MOST_COLLECTED)
+    deflater = zlib.compressobj(_LEVEL, zlib.DEFLATED, window, collected)
     return deflater.compress(data) + deflater.flush()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
+import zlib
 from pathlib import Path
 
 import pygit2
@@ -14,6 +16,7 @@ from patchq.git import pack as packs
 from patchq.git.objects import BLOB, object_id
 from patchq.git.pack import New, pack
 
+TREE_KIND = 2
 LONG = bytes(range(256)) * 1000
 
 
@@ -51,6 +54,15 @@ def test_git_reads_what_is_written(tmp_path: Path, texts: list[bytes]) -> None:
     assert (tmp_path / "git.idx").read_bytes() == index
     odb = pygit2.Odb(str(tmp_path))
     assert [odb.read(pygit2.Oid(hex=oid))[1] for oid in oids] == texts
+
+
+@pytest.mark.parametrize("entries", [1, 3, 10, 50, 100, 1000])
+def test_a_tree_is_compressed_as_one(entries: int) -> None:
+    """In parts it takes longer, and more room, than in one piece with tables of any size."""
+    ids = (hashlib.sha1(b"%d" % number).digest() for number in range(entries))
+    data = b"".join(b"100644 mod%03d.py\0%b" % item for item in enumerate(ids))
+    body, _ = pack({object_id(TREE_KIND, data): New(TREE_KIND, data)})
+    assert len(body) <= 12 + 3 + len(zlib.compress(data, 1)) + 20
 
 
 def test_places_that_take_more_than_31_bits() -> None:
