@@ -80,6 +80,9 @@ def to_json(outcome: Outcome) -> Report:
     }
     # Nobody is shown the others, so no secret is looked for in them.
     foremost: Report = {**report, "edits": edits, "problems": problems}
+    text = json.dumps(foremost)
+    if len(text) <= _ROOM["hooks"] and secrecy.has_none(text):
+        return foremost  # the usual case, told by one look at all of it
     return _fitted(secrecy.without(foremost), cut)
 
 

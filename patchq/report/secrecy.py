@@ -84,12 +84,7 @@ def in_diff(diff: str) -> list[Problem]:
 
 def in_text(text: str, what: str) -> list[Problem]:
     """The same for a text that is about to be kept, such as a commit message; `what` names it."""
-    if not _may_hold(text):
-        return []
-    return [
-        _problem(f"{what}, line {number}: looks like {kind}")
-        for number, kind in _kinds(text.split("\n"))
-    ]
+    return [_problem(f"{what}, line {number}: looks like {kind}") for number, kind in _kinds(text)]
 
 
 def in_bytes(changes: Iterable[FileChange]) -> list[Problem]:
@@ -106,7 +101,7 @@ def in_bytes(changes: Iterable[FileChange]) -> list[Problem]:
 def _kinds_among(data: bytes) -> set[str]:
     """The kinds of secrets in the printable parts of some bytes."""
     text = _UNPRINTABLE.sub(b"\n", data).decode("ascii")
-    return {kind for _, kind in _kinds(text.split("\n"))} if _may_hold(text) else set()
+    return {kind for _, kind in _kinds(text)}
 
 
 def in_header(header: Header, name: str) -> list[Problem]:
@@ -144,6 +139,12 @@ def begun(text: str) -> str | None:
     return "a token's beginning" if _BEGUN.search(text) else None
 
 
+def has_none(text: str) -> bool:
+    """Whether JSON text in ASCII surely holds no secret: it may have none of the marks, nor a
+    character that stands as an escape, of which some are a mark's letter in lower case."""
+    return "\\u" not in text and not _may_hold(text)
+
+
 def without(value: T) -> T:
     """A value of JSON in which each line of a text that holds a secret says so in its place."""
     return cast(T, _without(value)) if _may_hold(json.dumps(value, ensure_ascii=False)) else value
@@ -160,7 +161,7 @@ def _without(value: Any) -> Any:
 def _text(text: str) -> str:
     lines = text.split("\n")
     found = {number: kind for number, line in enumerate(lines, 1) if (kind := begun(line))}
-    for number, kind in sorted({**found, **dict(_kinds(lines))}.items()):
+    for number, kind in sorted({**found, **dict(_kinds(text))}.items()):
         lines[number - 1] = f"(left out: it looks like {kind})"
         if kind == _KEY:
             _leave_out_body(lines, number)
@@ -188,8 +189,9 @@ def _leave_out_tail(lines: list[str], index: int) -> None:
         lines[index] = "(left out)"
 
 
-def _kinds(lines: list[str]) -> Iterator[tuple[int, str]]:
+def _kinds(text: str) -> Iterator[tuple[int, str]]:
     """The numbers of the lines that hold a secret, and its kind."""
+    lines = text.split("\n") if _may_hold(text) else []
     for number, line in enumerate(lines, 1):
         if _may_hold(line):
             behind = [("", 0, text.lstrip(" +-|0123456789")) for text in lines[number : number + 6]]
@@ -200,9 +202,7 @@ def _kinds(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 def _kind(text: str) -> str | None:
     """The kind of the first secret that a text holds, or None."""
-    if not _may_hold(text):
-        return None
-    return next((kind for _, kind in _kinds(text.split("\n"))), None)
+    return next((kind for _, kind in _kinds(text)), None)
 
 
 def _problem(where: str) -> Problem:
