@@ -159,6 +159,19 @@ def test_only_so_many_trees_are_kept() -> None:
     assert len(read) == 2 * 60
 
 
+def test_what_was_found_in_a_tree_is_forgotten_with_it() -> None:
+    objects = {"root": b"100644 a\0" + b"\x0a" * 20}
+    trees = Trees(objects.__getitem__)
+    assert [trees.leaf("root", path) for path in "aab"] == [(FILE, "0a" * 20)] * 2 + [None]
+    del objects["root"]
+    assert trees.leaf("root", "b") is None
+    trees.clear()
+    with pytest.raises(KeyError):
+        trees.leaf("root", "a")
+    with pytest.raises(KeyError):
+        trees.leaf("root", "b")
+
+
 def test_parse_tree_keeps_nul_and_odd_bytes() -> None:
     oid = bytes(range(20))
     raw = b"100755 \xff odd\0" + oid + b"40000 dir\0" + b"\n" * 20
