@@ -329,11 +329,14 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
     of the ref that its HEAD stands for; empty when detached."""
     with suppress(FileNotFoundError):
         yield commondir, head_target(commondir)
-    with suppress(FileNotFoundError):
-        for entry in sorted(os.listdir(commondir / "worktrees")):
-            gitdir = commondir / "worktrees" / entry
-            with suppress(FileNotFoundError, NotADirectoryError):
-                yield gitdir, head_target(gitdir)
+    try:
+        entries = sorted(os.listdir(f"{commondir}/worktrees"))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        gitdir = commondir / "worktrees" / entry
+        with suppress(FileNotFoundError, NotADirectoryError):
+            yield gitdir, head_target(gitdir)
 
 
 def head_target(gitdir: Path) -> str:

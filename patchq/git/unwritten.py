@@ -95,11 +95,11 @@ class Unwritten:
         Beside a pack, too, what is loose already is replaced: a power cut may have left it empty.
         """
         many, loose = len(self._objects) > MOST_LOOSE, pygit2.Odb(str(scratch))
-        names = []
+        names, there = [], frozenset(os.listdir(objects))
         for oid, content in self._objects.items():
             digits = str(oid)
             name = f"{digits[:2]}/{digits[2:]}"
-            if not many or os.path.exists(f"{objects}/{name}"):
+            if not many or (digits[:2] in there and os.path.exists(f"{objects}/{name}")):
                 loose.write(*content)
                 names.append(name)
         return [*self._packed(scratch), *names] if many else names
@@ -124,10 +124,11 @@ class Unwritten:
 
     def content(self, oid: str) -> bytes | None:
         """An object's bytes, if it is in memory: libgit2 would ask for them by way of C."""
-        with suppress(ValueError):  # no id
-            if kept := self._objects.get(pygit2.Oid(hex=oid)):
-                return kept[1]
-        return None
+        try:
+            kept = self._objects.get(pygit2.Oid(hex=oid))
+        except ValueError:  # no id
+            return None
+        return kept[1] if kept else None
 
     @contextmanager
     def tentative(self) -> Iterator[None]:

@@ -294,9 +294,11 @@ def _still_open(
 def _complete(decisions: Sequence[Decision], world: World) -> list[Decision]:
     """The decisions with what their reports say of other batches: those with which each collides,
     and the one that it answers."""
+    warned = collisions.warned(decisions, world)
+    answers = [reports.answer(decision, world) for decision in warned]
     return [
-        replace(decision, review=reports.answer(decision, world))
-        for decision in collisions.warned(decisions, world)
+        decision if answer is decision.review else replace(decision, review=answer)
+        for decision, answer in zip(warned, answers, strict=True)
     ]
 
 

@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any, Literal
@@ -46,6 +46,14 @@ class Activity:
     stage: Stage
     since: float
     hook: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "batch": self.batch,
+            "stage": self.stage,
+            "since": self.since,
+            "hook": self.hook,
+        }
 
 
 @dataclass
@@ -81,7 +89,7 @@ class Hand:
             self._fd = None
 
     def _say(self) -> None:
-        said = {"pid": os.getpid(), "doing": [asdict(one) for one in self._doing.values()]}
+        said = {"pid": os.getpid(), "doing": [one.to_json() for one in self._doing.values()]}
         data = json.dumps(said).encode()
         with suppress(OSError):
             if self._fd is None:
