@@ -42,7 +42,7 @@ from patchq.queue.inbox import Inbox, Snapshot
 from patchq.queue.journal import Journal
 from patchq.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.queue.lock import Lock
-from patchq.queue.spool import Folder, disk_faults, extension, valid
+from patchq.queue.spool import Folder, Steady, disk_faults, extension, valid
 
 _FEW = 16
 _GROUP, _MOST_UNTOLD = 300, 1024
@@ -54,6 +54,8 @@ class _Live:
     """What this process knows of a claim of its own."""
 
     id: str | None = None
+    intended: Report | None = None
+    """The report that was written last, which nobody changes: it need not be encoded again."""
     report: bytes | None = None
     page: bytes | None = None
     held: bool = False
@@ -177,12 +179,13 @@ class DirectoryQueue(ArchiveFiles):
                 "make sure that only one runs, then start again",
             )
         claims: list[Claim] = []
-        for name in self._inbox.complete() if limit > 0 else ():
-            claim = self._claims.take(self._incoming, name)
-            if claim is not None:
-                claims.append(claim)
-            if len(claims) >= limit:
-                break
+        with Steady(self._incoming, self._active):
+            for name in self._inbox.complete() if limit > 0 else ():
+                claim = self._claims.take(self._incoming, name)
+                if claim is not None:
+                    claims.append(claim)
+                if len(claims) >= limit:
+                    break
         self._live.update((claim.token, _Live()) for claim in claims)
         self._hurry = len(claims) > _FEW
         if self._hurry:
@@ -231,24 +234,30 @@ class DirectoryQueue(ArchiveFiles):
         markdown: str | None = None,
         parcel: Parcel | None = None,
     ) -> None:
-        self._end(claim, report["id"])
-        self._intend(claim, report, markdown, flush=False)
+        with Steady(self._active, *self._public):
+            self._end(claim, report["id"])
+            self._intend(claim, report, markdown, flush=False)
 
     def _intend(self, claim: Claim, report: Report, markdown: str | None, *, flush: bool) -> None:
         live, token = self._known(claim), claim.token
         self._note(claim, live, report["id"])
-        data = spool.encode(report)
-        if data != live.report:
-            if live.report is None and not live.inherited:
-                # Nobody but who recovers it looks, and takes what is torn for nothing.
-                self._active.write(f"{token}.json", data, flush=flush)
-            else:
-                self._claims.put(token, f"{token}.json", data, flush=flush)
-            live.report = data
+        if report is not live.intended:
+            self._write_report(live, token, spool.encode(report), flush=flush)
+            live.intended = report
         if markdown is not None and (page := _page(markdown)) != live.page:
             self._active.write(f"{token}.md", page, flush=flush)
             live.page = page
         self._open_to_readers(token, report)
+
+    def _write_report(self, live: _Live, token: str, data: bytes, *, flush: bool) -> None:
+        if data == live.report:
+            return
+        if live.report is None and not live.inherited:
+            # Nobody but who recovers it looks, and takes what is torn for nothing.
+            self._active.write(f"{token}.json", data, flush=flush)
+        else:
+            self._claims.put(token, f"{token}.json", data, flush=flush)
+        live.report = data
 
     def _open_to_readers(self, token: str, report: Report) -> None:
         """Before the files get their names; the response was the queue's own until now."""
@@ -276,6 +285,10 @@ class DirectoryQueue(ArchiveFiles):
 
     @disk_faults
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+        with Steady(self._active, *self._public):
+            self._publish(claim, report, markdown)
+
+    def _publish(self, claim: Claim, report: Report, markdown: str) -> None:
         live, active, token = self._end(claim, report["id"]), self._active, claim.token
         place = self._rejected if report["state"] == "rejected" else self._done
         id, body = report["id"], f"{report['id']}{extension(claim.source.name)}"
@@ -307,7 +320,7 @@ class DirectoryQueue(ArchiveFiles):
         self._claims.settle(claim)
         for name in (f"{token}.json", f"{token}.md"):
             active.remove(name)
-        live.report = live.page = None
+        live.intended = live.report = live.page = None
         if live.ending:
             active.move(f"{token}.ends", active, f"{token}.held")
             live.ending = False

@@ -207,13 +207,13 @@ class Register:
         """Whether the id was free, and is the token's now."""
         with self._opened(shard(id)) as fd:
             data = _content(fd)
-            if self._link(id) is not None or next(_about(data, id), None) is not None:
+            if next(_about(data, id), None) is not None:
                 return False
             try:
                 os.symlink(token, id, dir_fd=self._links.fd)
             except FileNotFoundError:
                 files.append(fd, _behind(data) + _line(id, token))
-            except FileExistsError:
+            except FileExistsError:  # whatever has the name
                 return False
             return True
 
@@ -248,8 +248,7 @@ class Register:
             folder = self._folder.fd
             with files.opened(name, _OPEN, folder) as fd:
                 files.flock(fd, math.inf)
-                status = self._folder.status(name)
-                if status and os.path.samestat(status, os.fstat(fd)):
+                if _stands(fd, name, folder):
                     self._folder.share(fd)
                     yield fd
                     return
@@ -288,6 +287,13 @@ class Register:
             else:
                 free = middle
         return free
+
+
+def _stands(fd: int, name: str, folder: int) -> bool:
+    """Whether this is the file that others would open now."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(fd), os.lstat(name, dir_fd=folder))
+    return False
 
 
 def _content(fd: int) -> bytes:

@@ -15,17 +15,21 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 from threading import get_native_id
-from typing import Any, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from patchq.git import files
 from patchq.model.errors import DiskFault, UsageError
 from patchq.model.names import MAX_ID_BYTES, response_name
 from patchq.model.report import ADDED, Report
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -49,17 +53,18 @@ ENTRY = ".entry"
 _ENTRY = re.compile(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
 
 
-@contextlib.contextmanager
-def _guard() -> Iterator[None]:
-    """Turns an unexpected OSError into the fault that it is."""
-    try:
-        yield
-    except OSError as error:
-        raise fault(error) from error
+def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorates whatever touches the queue's files: an unexpected OSError becomes the fault that it
+    is."""
 
+    @wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            raise fault(error) from error
 
-disk_faults = _guard()
-"""Decorates whatever touches the queue's files."""
+    return guarded
 
 
 def fault(error: OSError) -> DiskFault | UsageError:
@@ -94,6 +99,7 @@ class Folder:
         self._lasting = lasting
         self._fd: int | None = None
         self._key = (-1, -1)
+        self._steady = self._seen = False
         self.mode = 0
         """Of the directory that stands there now."""
         self.gid = -1
@@ -114,6 +120,8 @@ class Folder:
 
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
+        if self._seen and self._fd is not None:
+            return self._fd
         try:
             status = os.lstat(self._path)
         except FileNotFoundError:
@@ -123,6 +131,7 @@ class Folder:
                 os.mkdir(self._path)
             status = os.lstat(self._path)
         self.mode, self.gid = stat.S_IMODE(status.st_mode), status.st_gid
+        self._seen = self._steady
         if self._fd is not None and self._key == (status.st_dev, status.st_ino):
             return self._fd
         self.close()
@@ -130,6 +139,15 @@ class Folder:
         opened = os.fstat(self._fd)
         self._key = (opened.st_dev, opened.st_ino)
         return self._fd
+
+    def hold_steady(self) -> bool:
+        """Have `fd` be, until `let_go`, the directory that stands there when it is asked for next;
+        False if somebody else has it so already."""
+        free, self._steady = not self._steady, True
+        return free
+
+    def let_go(self) -> None:
+        self._steady = self._seen = False
 
     def close(self) -> None:
         if self._fd is not None:
@@ -178,16 +196,20 @@ class Folder:
 
     def backwards(self, name: str) -> Iterator[str]:
         """The same lines, the last one first, read as they are asked for."""
-        missing = contextlib.suppress(FileNotFoundError)
-        with _guard(), missing, files.opened(name, _READ, self.fd) as fd:
-            start, rest = os.fstat(fd).st_size, b""
-            while start:
-                end, start = start, max(0, start - _BLOCK)
-                data = os.pread(fd, end - start, start) + rest
-                rest, *lines = data.split(b"\n") if start else (b"", *data.split(b"\n"))
-                for line in reversed(lines):
-                    if line and b"\0" not in line:
-                        yield line.decode("utf-8", "replace")
+        try:
+            with files.opened(name, _READ, self.fd) as fd:
+                start, rest = os.fstat(fd).st_size, b""
+                while start:
+                    end, start = start, max(0, start - _BLOCK)
+                    data = os.pread(fd, end - start, start) + rest
+                    rest, *lines = data.split(b"\n") if start else (b"", *data.split(b"\n"))
+                    for line in reversed(lines):
+                        if line and b"\0" not in line:
+                            yield line.decode("utf-8", "replace")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise fault(error) from error
 
     def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
         """Write a file in place: for names that nobody looks at yet."""
@@ -267,6 +289,23 @@ class Folder:
         except FileNotFoundError:
             return False
         return True
+
+
+class Steady:
+    """For as long as the block lasts, which is a few renames, these folders are the directories
+    that stand there when they are first asked for: nobody looks anew before each step."""
+
+    __slots__ = ("_folders", "_held")
+
+    def __init__(self, *folders: Folder) -> None:
+        self._folders = folders
+
+    def __enter__(self) -> None:
+        self._held = [folder for folder in self._folders if folder.hold_steady()]
+
+    def __exit__(self, *error: object) -> None:
+        for folder in self._held:
+            folder.let_go()
 
 
 def read_up_to(fd: int, size: int) -> bytes:

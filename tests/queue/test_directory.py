@@ -86,6 +86,22 @@ def killed(queue: DirectoryQueue, root: Path) -> DirectoryQueue:
     return after
 
 
+def test_what_was_intended_is_published_as_it_stands(root: Path, queue: DirectoryQueue) -> None:
+    """Unless the verdict is another one by now."""
+    for name in ("a.md", "b.md"):
+        drop(root, name)
+    for claim, id, same in zip(wait_for(queue), "ab", (True, False), strict=True):
+        queue.reserve(claim, id)
+        told = report(claim, id)
+        queue.intend(claim, told, "# page\n")
+        inode = next((root / "active").glob(f"{claim.token}.json")).stat().st_ino
+        last = told if same else report(claim, id, "superseded")
+        queue.publish(claim, last, "# page\n")
+        found = root / f"done/{id}.report.json"
+        assert json.loads(found.read_bytes()) == last
+        assert (found.stat().st_ino == inode) is same
+
+
 @pytest.mark.parametrize("enlisted", [False, True], ids=["died before", "died behind"])
 def test_the_register_has_each_verdict_once_before_it_is_seen(
     root: Path, queue: DirectoryQueue, enlisted: bool
@@ -108,6 +124,36 @@ def test_the_register_has_each_verdict_once_before_it_is_seen(
         after.publish(claim, claim.intended, "# page\n")
     assert (root / "verdicts").read_text() == "a\nb\n"
     after.close()
+
+
+def test_a_step_looks_once_for_each_directory(
+    root: Path, queue: DirectoryQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    lstat = os.lstat
+
+    def counted(path: Any, **more: Any) -> os.stat_result:
+        seen.append(str(path))
+        return lstat(path, **more)
+
+    def looks(step: Callable[[], object]) -> int:
+        seen.clear()
+        step()
+        return max(seen.count(str(root / name)) for name in ("inbox", "active", "done"))
+
+    for number in range(3):
+        drop(root, f"{number}.md")
+    monkeypatch.setattr(os, "lstat", counted)
+    claims: list[Claim] = []
+    assert looks(lambda: claims.extend(queue.claim(9))) == 1
+    told = report(claims[0], queue.reserve(claims[0], "x"))
+    assert looks(lambda: queue.intend(claims[0], told, "# page\n")) == 1
+    assert looks(lambda: queue.publish(claims[0], told, "# page\n")) == 1
+    told = report(claims[1], queue.reserve(claims[1], "y"))
+    queue.intend(claims[1], told, "# page\n")
+    (root / "done").rename(root / "gone")
+    queue.publish(claims[1], told, "# page\n")
+    assert json.loads((root / "done/y.report.json").read_bytes()) == told
 
 
 @pytest.mark.parametrize("killed_first", [False, True])
