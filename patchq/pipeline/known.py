@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
 
 from patchq.config.policy import ignored_by
 from patchq.formats.marks.paths import BasePaths
@@ -29,9 +29,12 @@ def known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
     def text(path: str) -> str | None:
         return decode(tree.read(path)) if kind(path) == "file" else None
 
-    @cache
-    def patterns(directory: str) -> tuple[str, ...]:
-        return tuple((text(f"{directory}.gitignore") or "").splitlines())
+    read: dict[str, Sequence[str]] = {}
+
+    def patterns(directory: str) -> Sequence[str]:
+        if directory not in read:
+            read[directory] = (text(f"{directory}.gitignore") or "").splitlines()
+        return read[directory]
 
     def ignores(path: str) -> bool:
         names = path.split("/")

@@ -213,8 +213,8 @@ def _path_on(line: str, known: Known) -> str | None:
     text = undress(line)[0]
     if not is_path(text, known):  # `path (new file)`
         text = undress(_NOTE.sub("", text))[0] if _NOTE.search(text) else ""
-    if not is_path(text, known):
-        return None
+        if not is_path(text, known):
+            return None
     rooted = f"/{text}"  # what leads a comment may also lead an absolute path
     return rooted if f"/{rooted}" in line and as_meant(rooted, known) != rooted else text
 
