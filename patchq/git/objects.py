@@ -158,6 +158,10 @@ class Trees:
         self._leaves.clear()
         self._entries = 0
 
+    def names(self, oid: str) -> tuple[str, ...]:
+        """The names in a tree, in git's order, as it and what is made of it are kept in."""
+        return tuple(map(_text, self.items(oid)))
+
     def leaf(self, root: str, path: str) -> Leaf | None:
         """Mode and id of what stands at `path`, a directory too, which may end in a slash."""
         asked = root, path

@@ -50,7 +50,6 @@ from patchq.git.objects import (
     make_identity,
     modes,
     nest,
-    parse_tree,
 )
 from patchq.git.opening import open_handle
 from patchq.git.reffiles import any_ref, common_directory, head_target, ref_value, ref_values
@@ -336,6 +335,10 @@ class Repository:
         """Mode and id of what stands at `path` under the tree `root`, a directory too."""
         return self._trees.leaf(root, path)
 
+    def names(self, tree: str) -> tuple[str, ...]:
+        """What stands in the tree itself, in git's order."""
+        return self._trees.names(tree)
+
     def _tree_bytes(self, oid: str) -> bytes:
         """Those of a tree, and of nothing else that some damage has put in its place."""
         kept = self.unwritten.content(oid)
@@ -473,7 +476,7 @@ class CommitTree:
 
     def names(self, directory: str) -> tuple[str, ...]:
         leaf = self.repo.leaf(self.root, directory) if directory else (TREE, self.root)
-        return tuple(parse_tree(self.repo.raw(leaf[1]))) if leaf and leaf[0] == TREE else ()
+        return self.repo.names(leaf[1]) if leaf and leaf[0] == TREE else ()
 
     def paths(self) -> Iterator[str]:
         """Every file's path, in git's order, lazily."""

@@ -214,6 +214,18 @@ def test_tree_reads_what_git_shows(path: Path, repo: Repository, tip: str) -> No
     ]
 
 
+def test_names_are_those_of_trees_that_are_known(
+    repo: Repository, tip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that a commit is made with is not read again, and has git's order."""
+    new = [FileChange(path, None, b"x") for path in ("src/deep.py", "src/deep-", "src/a", "z")]
+    oid = repo.write_commit(tip, new, "Add", WHO, WHO)[0]
+    monkeypatch.delattr(Repository, "raw")
+    tree = repo.tree(oid)
+    assert tree.names("src") == ("a", "a.py", "b.py", "deep-", "deep.py", "deep")
+    assert tree.names("")[-2:] == ("src", "z")
+
+
 @pytest.mark.parametrize("name", ["", "nope", "README/x", "/README", "a\0b", "\udc80", "../x"])
 def test_entry_of_a_path_that_is_not_there(repo: Repository, tip: str, name: str) -> None:
     assert repo.tree(tip).entry(name) is None
