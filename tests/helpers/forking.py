@@ -65,8 +65,9 @@ def start(
     environ: Mapping[str, str] | None = None,
     dies: Point | None = None,
 ) -> Fork:
-    """A new process of `patchq`; what it says is appended to the log."""
-    return Fork(_asked("start", words, str(cwd), {**os.environ, **(environ or {})}, str(log), dies))
+    """A new process of `patchq`; what it says is appended to the log.  Where that is a terminal, it
+    is what the process reads, too, in a session of its own."""
+    return Fork(_asked("start", words, str(cwd), {**os.environ, **(environ or {})}, dies, str(log)))
 
 
 def end(processes: Iterable[Fork]) -> None:
@@ -111,9 +112,13 @@ def _serve() -> None:
         what, *more = json.loads(line)
         answer: int | None
         if what == "start":
+            *how, log = more
+            to = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOCTTY, 0o666)
             answer = os.fork()
             if answer == 0:
-                _become(*more)
+                _speak_to(to)
+                _become(*how)
+            os.close(to)
         else:
             [pid] = more
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -121,9 +126,7 @@ def _serve() -> None:
         print(json.dumps(answer), flush=True)
 
 
-def _become(
-    words: list[str], cwd: str, environ: dict[str, str], log: str, dies: Point | None
-) -> None:
+def _become(words: list[str], cwd: str, environ: dict[str, str], dies: Point | None) -> None:
     import pygit2
     from pygit2.enums import ConfigLevel
 
@@ -135,15 +138,26 @@ def _become(
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
         pygit2.settings.search_path[level] = ""
     pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
-    to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, file in ((0, nothing), (1, to), (2, to)):
-        os.dup2(file, number)
-    os.close(to)
-    os.close(nothing)
     if dies is not None:
         _have_it_die(*dies)
     sys.exit(main(words))
+
+
+def _speak_to(to: int) -> None:
+    """Have the standard streams lead there, made anew: their buffers depend on what it is."""
+    if os.isatty(to):
+        os.setsid()
+        os.dup2(to, 0)
+    else:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+    os.dup2(to, 1)
+    os.dup2(to, 2)
+    os.close(to)
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
 
 
 def _have_it_die(point: str, when: str, number: int) -> None:

@@ -6,8 +6,6 @@ import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -16,13 +14,16 @@ from fcntl import ioctl
 from pathlib import Path
 from select import select
 
+from tests.helpers import forking
+from tests.helpers.forking import Fork
+
 WAIT_SECONDS = 60.0
 
 
 class Terminal:
     """A command that has a terminal of 100 columns for its input and output, and what it wrote."""
 
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
+    def __init__(self, process: Fork, master: int) -> None:
         self.process = process
         self.text = ""
         self._master = master
@@ -58,16 +59,7 @@ class Terminal:
 def on_a_terminal(repo: Path, *words: str) -> Iterator[Terminal]:
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    command = [sys.executable, "-m", "patchq", *words]
-    process = subprocess.Popen(
-        command,
-        cwd=repo,
-        env=dict(os.environ),  # libreadline slips in COLUMNS and LINES of its own
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
+    process = forking.start(*words, cwd=repo, log=Path(os.ttyname(slave)))
     os.close(slave)
     try:
         yield Terminal(process, master)
