@@ -34,6 +34,7 @@ from patchq.formats.marks.lines import Fence, OpenFences
 from patchq.formats.marks.paths import Known, KnownPaths, mentions_other
 from patchq.formats.marks.shell import ShellChange
 from patchq.model.values import Edit, Problem, Quotation
+from patchq.text.patterns import Pattern
 
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
 
@@ -269,7 +270,7 @@ class Sign:
     """The languages of the fences in which alone the sign counts; none: it counts everywhere."""
 
 
-_EXAMPLE = re.compile(r"path/to/\w+\.\w+")
+_EXAMPLE = Pattern(r"path/to/\w+\.\w+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from patchq.formats.marks.lines import DIFF_ENDINGS, Fence, FenceLines, fence, l
 from patchq.formats.marks.parts import end_of_fence
 from patchq.formats.marks.paths import path_line
 from patchq.formats.marks.ties import is_named
+from patchq.text.patterns import Pattern
 
-_KEY = re.compile(
+_KEY = Pattern(
     r"[\"'](?:old_?str(?:ing)?|new_?str(?:ing)?|file_text|insert_line|edits|contextualEdits|"
     r"searchPattern|command|arguments|content|anchor|target)[\"']\s*:",
     re.IGNORECASE,

@@ -56,8 +56,9 @@ from patchq.formats.marks.tags import (
 from patchq.formats.marks.ties import paths_in
 from patchq.model.ops import MAKING, Rename, halves
 from patchq.model.values import Edit, Header, Problem, Quotation
+from patchq.text.patterns import Pattern
 
-_LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
+_LISTED = Pattern(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
 
 
 @dataclass

@@ -26,7 +26,6 @@ of the files has the lines that the block quotes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -56,9 +55,10 @@ from patchq.formats.marks.ties import paths_in
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
 from patchq.text.grammars import is_code
+from patchq.text.patterns import Pattern
 
 NAME = "search_replace"
-_LISTED = re.compile(r"\s*(?:[-*+>]|\d{1,3}[.)])\s")
+_LISTED = Pattern(r"\s*(?:[-*+>]|\d{1,3}[.)])\s")
 INSTRUCTIONS = """\
 Answer with one block for every change:
 

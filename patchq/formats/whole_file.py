@@ -12,7 +12,6 @@ any other edit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -66,6 +65,7 @@ from patchq.formats.marks.ties import (
 )
 from patchq.model.ops import DeleteFile, Rename, Write
 from patchq.model.values import Edit, Quotation
+from patchq.text.patterns import Pattern
 from patchq.text.seen import OUTPUTS, SHELLS, fits, is_session, seen
 
 _LOGS = OUTPUTS - {"text", "txt", "plaintext"}
@@ -83,7 +83,7 @@ Where the text holds fences itself, use a longer one. Leave nothing out: what is
 """
 
 _SEND_AGAIN = "send the whole response again; if it was cut, send fewer files at once"
-_DIFF = re.compile(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
+_DIFF = Pattern(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
 
 
 def read(doc: Document, i: int) -> Piece | None:

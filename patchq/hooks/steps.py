@@ -7,7 +7,6 @@ from the repository's own hooks directory, never from the batch.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from patchq.hooks import shipped
 from patchq.model.errors import HookFault
 from patchq.model.report import EVENT_KINDS, LANDED, EventKind
 from patchq.report.secrecy import directory
+from patchq.text.patterns import Pattern
 
 SHELL = "/bin/sh"
 _KEPT = ("PATH", "LANG", "TZ")
@@ -31,7 +31,7 @@ MESSAGE = "PATCHQ_MSG"
 """The file of a candidate's private git directory that holds its commit's message."""
 GIT_SECONDS = 600.0
 _SCRIPTS = frozenset({".sh", ".bash", ".py", ".pl", ".rb", ".js", ".mjs", ".ts"})
-_SPECIAL = re.compile(r"[*?\[\]\\! #]")
+_SPECIAL = Pattern(r"[*?\[\]\\! #]")
 _GIT_HOOKS = {
     "applypatch-msg": ("pre-commit", True),
     "pre-applypatch": ("pre-commit", False),

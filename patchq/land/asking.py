@@ -8,7 +8,6 @@ for: what is known of a branch that was not asked for may be as old as this proc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 
 from patchq.formats.envelope.opening import open_response
@@ -16,8 +15,9 @@ from patchq.model.values import Envelope, Header
 from patchq.pipeline.lane import lane_named
 from patchq.pipeline.world import Choice, World, recorded
 from patchq.queue import Claim
+from patchq.text.patterns import Pattern
 
-_ID = re.compile(r"[0-9a-fA-F]{40}")
+_ID = Pattern(r"[0-9a-fA-F]{40}")
 
 
 def learn(claims: Iterable[Claim], world: World, choice: Choice | None = None) -> None:

@@ -30,6 +30,7 @@ from patchq.model.report import NOTED, CommentEntry, Report, ReviewEntry
 from patchq.model.values import FileChange, Mode, State
 from patchq.pipeline.ground import Ground, flush
 from patchq.report import document
+from patchq.text.patterns import Pattern
 from patchq.text.quote import visible
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _KEYS = (
     "review", "reviewer", "reviewed",
 )  # fmt: skip
 _COMMENT = "Comment"
-_LINE = re.compile(r"Patchq-([A-Z][a-z]+): (.*)")
+_LINE = Pattern(r"Patchq-([A-Z][a-z]+): (.*)")
 
 
 @dataclass(frozen=True, slots=True)

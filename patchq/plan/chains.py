@@ -9,7 +9,6 @@ left, then it is what they come to, and a second delivery of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -20,8 +19,9 @@ from patchq.plan.files import File, Files
 from patchq.resolve.ladder import Found, replaced
 from patchq.resolve.match import Hints, match
 from patchq.text.lines import Text
+from patchq.text.patterns import Pattern
 
-_WORD = re.compile(r"\w+")
+_WORD = Pattern(r"\w+")
 _MOST_AT_ONCE = 100
 """Of a file with more edits only those are taken back together that speak of the same lines."""
 

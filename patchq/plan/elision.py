@@ -23,9 +23,10 @@ from patchq.model.values import Edit, Hunk, Problem
 from patchq.plan.targets import Rules
 from patchq.text.line_diff import line_diff
 from patchq.text.lines import Text
+from patchq.text.patterns import Pattern
 from patchq.text.quote import decode
 
-_SAYS = re.compile(
+_SAYS = Pattern(
     r"""
     (?: ^\s* (?: \#+ | //+ | /?\*+ | --+ | ;+ | <!-- | \{/\* | \(\* | \{- | %+
                | "(?!.*") | '(?!.*') )?       # a quote that is closed again is a string
@@ -35,7 +36,7 @@ _SAYS = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_COMMENT = re.compile(
+_COMMENT = Pattern(
     r"""
     \s* (?: \#+(?!!) | //+!? | \{?/\*+ | \*+(?=\s) | --+(?=\s) | ;+ | <!-- | \(\* | \{- | %+
          | "(?!.*") | '(?!.*') | (?:rem|REM)(?=\s) )
@@ -44,16 +45,16 @@ _COMMENT = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_SHOWN_COMMENT = re.compile(
+_SHOWN_COMMENT = Pattern(
     r"\s*(?:<!--|\{/\*|[*_]{0,3}[\[(]|\.\.\s)(?P<text>.*?)"
     r"(?:-->|\*/\}|[\])]\.?[*_]{0,3})?\s*\Z",
     re.DOTALL,
 )
 """What a document has for comments: in Markdown a `#` makes a heading."""
-_DOTS = re.compile(r"\.{3}|\u2026")
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W\d_]+)?")
+_DOTS = Pattern(r"\.{3}|\u2026")
+_WORD = Pattern(r"[^\W_]+(?:['\u2019][^\W\d_]+)?")
 _DOCUMENTS = frozenset({"md", "markdown", "mdx", "rst", "txt", "text", "adoc", "asciidoc", "org"})
-_FENCE = re.compile(r"\s*(?:`{3}|~{3})")
+_FENCE = Pattern(r"\s*(?:`{3}|~{3})")
 
 _LEFT = frozenset({"rest", "remainder", "remaining", "existing", "unchanged", "same", "other",
                    "previous", "omitted"})  # fmt: skip
@@ -83,17 +84,17 @@ _FILLERS = """
 """
 _KNOWN = frozenset([*_LEFT, *_OF, *_FILLERS.split()])
 _MOST_WORDS = 12
-_HEADED = re.compile(
+_HEADED = Pattern(
     r"(?:(?:the|all|your|any|some) )*(?:existing|remaining|previous|unchanged|other)(?: \w+){1,2}"
 )
 """Words that may also head what stands below them."""
-_STRONG = re.compile(
+_STRONG = Pattern(
     r"(?:(?:the|all|and|keep|leave|insert|add|see) )*(?:rest|remainder)(?: of(?: \w+){1,5})?"
     r"|(?:\w+ ){1,4}(?:remains?|stays?|kept|left) (?:unchanged|as before|the same|as is)"
     r"|(?:\w+ ){0,4}unchanged"
     r"|(?:the )?same(?: as (?:before|above|previously|original|the original))?"
 )
-_ABROAD = re.compile(
+_ABROAD = Pattern(
     r"""
     \b(?: (?:der|de)[ ]rest | rest[ ](?:bleibt|der|des|wie|blijft)\b | restlich\w*
       | übrig\w* | unverändert\w*

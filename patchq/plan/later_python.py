@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from patchq.text.patterns import Pattern
+
 Version = tuple[int, int]
 Refusal = tuple[int, str]
 """The line (1-based) that a parser refuses, and why."""
@@ -28,7 +30,7 @@ class Construct:
 
     name: str
     since: Version
-    pattern: re.Pattern[str]
+    pattern: Pattern
     plain: str
 
 
@@ -37,32 +39,32 @@ _TYPE = r"(?:[\w.]*\.)?[A-Z]\w*"
 CONSTRUCTS = (
     Construct(
         "a `type` statement", (3, 12),
-        re.compile(rf"(?<![^\s:;])type[ \t]+([^\W\d]\w*)[ \t]*(?:{_PARAMETERS})?[ \t]*(?==[^=])"),
+        Pattern(rf"(?<![^\s:;])type[ \t]+([^\W\d]\w*)[ \t]*(?:{_PARAMETERS})?[ \t]*(?==[^=])"),
         r"\1 ",
     ),
     Construct(
         "type parameters", (3, 12),
-        re.compile(rf"\b(def|class)([ \t]+[^\W\d]\w*)[ \t]*{_PARAMETERS}"),
+        Pattern(rf"\b(def|class)([ \t]+[^\W\d]\w*)[ \t]*{_PARAMETERS}"),
         r"\1\2",
     ),
     Construct(
         "a template string", (3, 14),
-        re.compile(r"(?<![\w\"'])(?:[tT][rR]?|[rR][tT])(?=[\"'])"),
+        Pattern(r"(?<![\w\"'])(?:[tT][rR]?|[rR][tT])(?=[\"'])"),
         "f",
     ),
     Construct(
         "`except` of several types without brackets", (3, 14),
-        re.compile(rf"\b(except\*?)[ \t]+({_TYPE}(?:[ \t]*,[ \t]*{_TYPE})+)[ \t]*(?=:)"),
+        Pattern(rf"\b(except\*?)[ \t]+({_TYPE}(?:[ \t]*,[ \t]*{_TYPE})+)[ \t]*(?=:)"),
         r"\1 (\2)",
     ),
     Construct(
         "a lazy import", (3, 15),
-        re.compile(r"(?<![^\s:;])lazy[ \t]+(?=(?:import|from)\b)"),
+        Pattern(r"(?<![^\s:;])lazy[ \t]+(?=(?:import|from)\b)"),
         "",
     ),
     Construct(
         "unpacking in a comprehension", (3, 15),
-        re.compile(r"([\[({])[ \t]*\*{1,2}(?=[^\[\](){}]+\bfor\b)"),
+        Pattern(r"([\[({])[ \t]*\*{1,2}(?=[^\[\](){}]+\bfor\b)"),
         r"\1",
     ),
 )  # fmt: skip
@@ -109,7 +111,7 @@ def _spelled(version: Version) -> str:
 
 # ---------------------------------------------------------------- strings with fields
 
-_OPENING = re.compile(r"(?i)(?<!\w)([bu]|[ft]?r?|r[ft]?|br|rb)(\"{3}|'{3}|\"|')|#")
+_OPENING = Pattern(r"(?i)(?<!\w)([bu]|[ft]?r?|r[ft]?|br|rb)(\"{3}|'{3}|\"|')|#")
 
 
 def _without_fields(lines: list[str], at: int) -> bool:

@@ -11,19 +11,19 @@ Nothing is ever written through a link: no path of a batch may have one above it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchq.model.names import name_key, spells_git
 from patchq.model.values import EntryKind, FileChange, Problem, Tree
 from patchq.plan.targets import Rules
+from patchq.text.patterns import Pattern
 from patchq.text.quote import HIDDEN, visible
 
 _MOST_STEPS = 40
 """So many links a file system follows before it gives up."""
 _MOST_BYTES = 1024
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = Pattern(r"[A-Za-z]:")
 _WHAT: dict[EntryKind | None, str] = {"tree": "a directory", "submodule": "a submodule"}
 _GITS_OWN = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap", ".lfsconfig"})
 

@@ -15,11 +15,12 @@ from unicodedata import normalize
 from patchq.model.look_alikes import look, told_apart
 from patchq.model.names import check_path, collision_key, nearest
 from patchq.model.values import Candidate, Entry, Problem, Tree
+from patchq.text.patterns import Pattern
 
 _MOST_ALIKE = 200
 _MOST_COMPARED = 20_000
 """So many paths, beside the one that is wrong, are compared with it."""
-_STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
+_STANDS_FOR = Pattern(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
 """Parts of paths that no file has: a reader is to put something else there."""
 _PATHS_TO = frozenset(
     {"path/to", "pfad/zu", "pfad/zur", "pfad/zum", "chemin/vers", "ruta/a", "ruta/al", "ruta/hacia",

@@ -27,6 +27,7 @@ from patchq.git import files
 from patchq.model.errors import DiskFault, UsageError
 from patchq.model.names import MAX_ID_BYTES, response_name
 from patchq.model.report import ADDED, Report
+from patchq.text.patterns import Pattern
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +36,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 
-_SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
+_SUFFIX = Pattern(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 VERDICTS = "verdicts"
 """The register of the finished batches' ids, in the order of their verdicts."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -47,10 +48,10 @@ _CURES = {
 }
 _TIME_DIGITS = 16
 _BLOCK = 8192
-_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?", re.DOTALL)
+_TOKEN = Pattern(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?", re.DOTALL)
 ENTRY = ".entry"
 """`TOKEN.NAME.entry` is the response NAME of a claim; nothing else of a claim ends so."""
-_ENTRY = re.compile(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
+_ENTRY = Pattern(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
 
 
 def disk_faults(function: Callable[P, T]) -> Callable[P, T]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from patchq.model.values import Correction, EditOutcome, FileChange, Header, Source
+from patchq.text.patterns import Pattern
 from patchq.text.quote import HIDDEN
 
 MAX_BYTES = 16 * 1024
@@ -22,8 +23,8 @@ _MAX_VALUE = 200
 _FULL_PATHS = 72
 _MARK = " […]"
 
-_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
-_ACTED_UPON = re.compile(
+_TERMINAL = Pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+_ACTED_UPON = Pattern(
     r"\s*(?:"
     r"(?:patchq-[\w-]*|[\w-]+-by|change-id|cc)\s*:"  # trailers
     r"|\(cherry[ -]picked from commit"
@@ -32,8 +33,8 @@ _ACTED_UPON = re.compile(
     r")",
     re.IGNORECASE,
 )
-_GAPS = re.compile(r"\n{3,}")
-_TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
+_GAPS = Pattern(r"\n{3,}")
+_TRAILER = Pattern(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
 
 
 def compose(

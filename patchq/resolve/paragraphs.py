@@ -15,8 +15,9 @@ from patchq.resolve.ladder import Found, Missed
 from patchq.resolve.search import Spot, apart
 from patchq.resolve.spots import as_letters, begun_lines, in_bytes, in_utf8, lines_at
 from patchq.text.lines import Text, find
+from patchq.text.patterns import Pattern
 
-_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
+_SENTENCE = Pattern(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
 Range = tuple[int, int]
 
 

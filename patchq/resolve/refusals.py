@@ -6,7 +6,6 @@ Similarity (rapidfuzz) is used here only: it suggests, it never applies.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +31,7 @@ from patchq.resolve.ladder import Missed
 from patchq.resolve.readings import Lines, lines_of, stripped, unescape
 from patchq.resolve.search import Place, Shift, shifted
 from patchq.text.lines import BLANKS, Text
+from patchq.text.patterns import Pattern
 from patchq.text.quote import decode
 
 _CONTEXT = 3
@@ -43,7 +43,7 @@ _COMMON = 20
 _LONGEST = 1000
 """Of a line only so many bytes are compared, since likeness takes their number's square."""
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
-_DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
+_DOTS = Pattern(r"\W*?(?:\.{3}|…)(?!\w)")
 
 Search = Callable[[bytes], Sweep]
 """Looks for lines in other files."""
@@ -370,7 +370,7 @@ _MOST_CONTEXT = 12
 _MOST_TRIALS = 40
 _SYMBOL_REACH = 2000
 _PER_PLACE = 60
-_SYMBOL = re.compile(
+_SYMBOL = Pattern(
     r"^\s*(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|final|abstract|"
     r"async|unsafe|const|override|virtual|inline)\s+)*"
     r"(?:def|class|func(?:\s*\([^)]*\))?|fn|function\*?|impl(?:<[^>]*>)?|struct|enum|trait|"

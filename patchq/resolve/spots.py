@@ -13,10 +13,11 @@ from itertools import islice
 
 from patchq.resolve.search import MOST_PLACES, Place, Spot
 from patchq.text.lines import Text, find, plain_typography
+from patchq.text.patterns import Pattern
 
 MOST_SPOTS = 200_000
 """More places than these are not counted, let alone replaced."""
-_CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
+_CHARACTER = Pattern(r"\r\n|.", re.DOTALL)
 
 
 def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[str, list[Spot]]]:

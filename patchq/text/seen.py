@@ -3,7 +3,7 @@ people run and get from what they write into files."""
 
 from __future__ import annotations
 
-import re
+from patchq.text.patterns import Pattern
 
 SHELLS = frozenset(
     (
@@ -20,21 +20,21 @@ _CODE_ENDINGS = (
     ".pl", ".dart", ".vue", ".svelte", ".html", ".css", ".scss", ".sql", ".ex", ".exs", ".hs",
     ".ml", ".zig", ".jl", ".r", ".m", ".clj", ".erl", ".json", ".toml", ".yaml", ".yml", ".xml",
 )  # fmt: skip
-_PROMPT = re.compile(r"(?:\(\w+\) )?(?:[$%>\u276f] |PS [A-Z]:|[\w.-]+@[\w.-]+[:~ ].*[$#] )\S")
-_RUN = re.compile(
+_PROMPT = Pattern(r"(?:\(\w+\) )?(?:[$%>\u276f] |PS [A-Z]:|[\w.-]+@[\w.-]+[:~ ].*[$#] )\S")
+_RUN = Pattern(
     r"(?:sudo |env )?(?:python3?|pip3?|pytest|npm|npx|yarn|pnpm|node|git|cd|ls|cat|mkdir|make|cargo"
     r"|go (?:run|build|test|get|mod)|docker|curl|wget|brew|apt(?:-get)?|uv|poetry|tox|ruff|mypy"
     r"|bundle|gem|rake|mvn|gradle|dotnet|bash|sh|source|export|chmod|grep|rg|\./\S+)(?:\s|$)"
 )
-_TRACE = re.compile(
+_TRACE = Pattern(
     r"Traceback \(most recent call last\)|\s+at .+[(:]\S+:\d+|\s*File \".+\", line \d+|panic: |"
     r"thread '.*' panicked|Exception in thread|(?:[\w.]+(?:Error|Exception))\b.*:"
 )
-_LOGGED = re.compile(
+_LOGGED = Pattern(
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[?(?:INFO|DEBUG|WARN(?:ING)?|ERROR)\b"
     r"|=+ .* =+$|(?:FAILED|PASSED|ok|not ok|---) \S"
 )
-_LISTED = re.compile(r"\s*(?:[│├└|]|[d-][rwx-]{9}\b|total \d+$|\S+/$)")
+_LISTED = Pattern(r"\s*(?:[│├└|]|[d-][rwx-]{9}\b|total \d+$|\S+/$)")
 
 
 def named_fence(path: str) -> str:

@@ -15,14 +15,15 @@ from patchq.model.values import FileChange, LineHunk
 from patchq.text import binary_patch
 from patchq.text.line_diff import known_diff, line_diff
 from patchq.text.lines import split_lines
+from patchq.text.patterns import Pattern
 
 _CONTEXT = 3
 _BINARY_PROBE = 8000
 _LINK = "120000"
 _UNENDED = "\n\\ No newline at end of file\n"
-_RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
-_FILE = re.compile(r"^diff --git .*$", re.MULTILINE)
-_USUAL = re.compile(r"[\w./ -]*", re.ASCII)
+_RANGES = Pattern(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
+_FILE = Pattern(r"^diff --git .*$", re.MULTILINE)
+_USUAL = Pattern(r"[\w./ -]*", re.ASCII)
 _ESCAPES = {
     7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
     ord('"'): '\\"', ord("\\"): "\\\\",

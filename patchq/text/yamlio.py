@@ -11,13 +11,14 @@ every other plain scalar is the text that was written.
 from __future__ import annotations
 
 import math
-import re
 from collections import abc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
+
+from patchq.text.patterns import Pattern
 
 # libyaml when the wheel has it: an order of magnitude faster, with the same events.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -26,10 +27,8 @@ MAX_DEPTH = 50
 MAX_NODES = 100_000
 """Nodes of one document, counting an alias as all that it stands for."""
 
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
-_FLOAT = re.compile(
-    r"[-+]?(?:0|[1-9][0-9]{0,40})(?=[.eE])(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,4})?"
-)
+_INT = Pattern(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_FLOAT = Pattern(r"[-+]?(?:0|[1-9][0-9]{0,40})(?=[.eE])(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,4})?")
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True,

@@ -16,19 +16,20 @@ from dataclasses import dataclass
 
 from patchq.model.ops import WHOLE, halves
 from patchq.model.values import Edit
+from patchq.text.patterns import Pattern
 
-_MARKERS = re.compile(r"^[ \t]*(?:&lt;){5,9} ?(?:SEARCH|ORIGINAL)\b", re.MULTILINE)
+_MARKERS = Pattern(r"^[ \t]*(?:&lt;){5,9} ?(?:SEARCH|ORIGINAL)\b", re.MULTILINE)
 _FIRST = "&lt;" * 5
-_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#0*39|#x0*27);", re.IGNORECASE)
-_NUMERIC = re.compile(r"&#(?:0*(6[02])|[xX]0*(3[cCeE]));")
+_ENTITY = Pattern(r"&(lt|gt|amp|quot|apos|#0*39|#x0*27);", re.IGNORECASE)
+_NUMERIC = Pattern(r"&#(?:0*(6[02])|[xX]0*(3[cCeE]));")
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
-_RAW = re.compile(r"[<>]|&(?!(?:lt|gt|amp|quot|apos|#\d{1,5}|#[xX][0-9a-fA-F]{1,4});)")
+_RAW = Pattern(r"[<>]|&(?!(?:lt|gt|amp|quot|apos|#\d{1,5}|#[xX][0-9a-fA-F]{1,4});)")
 """What is left of the signs in a text that was not escaped as a whole."""
-_WRITTEN = re.compile(r"&(?:lt|gt|amp|quot|apos|#0*(?:3[489]|6[02])|#x0*(?:2[267]|3[ce]));", re.I)
-_ANY_ENTITY = re.compile(
+_WRITTEN = Pattern(r"&(?:lt|gt|amp|quot|apos|#0*(?:3[489]|6[02])|#x0*(?:2[267]|3[ce]));", re.I)
+_ANY_ENTITY = Pattern(
     r"&(?:lt|gt|amp|quot|apos|nbsp|copy|[mn]dash|hellip|#\d{2,7}|#[xX][0-9a-fA-F]{2,6});"
 )
-_LONE_AMPERSAND = re.compile(r"(?<!&amp;)&amp;(?![\w#]{1,31};|&amp;)")
+_LONE_AMPERSAND = Pattern(r"(?<!&amp;)&amp;(?![\w#]{1,31};|&amp;)")
 _MARKUP = frozenset(
     ("html", "htm", "xhtml", "shtml", "xml", "xsl", "xslt", "xsd", "svg", "rss", "atom", "plist",
      "xaml", "resx", "wsdl", "pom", "vue", "svelte", "jsx", "tsx", "astro", "php", "phtml", "erb",
@@ -50,16 +51,16 @@ _DISGUISES = tuple(
     )
 )
 """Each begins with one character, and is found as fast as that."""
-_LIKE_SIGNS = re.compile(r"[\uff1c\uff1e\ufe64\ufe65\u2039\u203a\u00ab\u00bb\u226a\u226b]")
+_LIKE_SIGNS = Pattern(r"[\uff1c\uff1e\ufe64\ufe65\u2039\u203a\u00ab\u00bb\u226a\u226b]")
 _LOOKALIKES = str.maketrans(
     dict.fromkeys("\uff1c\ufe64\u2039", "<")
     | dict.fromkeys("\uff1e\ufe65\u203a", ">")
     | {"\u00ab": "<<", "\u226a": "<<", "\u00bb": ">>", "\u226b": ">>"}
 )
-_AMPERSANDS = re.compile(r"&(?:amp;)+")
-_BACKSLASH = re.compile(r"\\([<>*=+-])")
-_BREAK = re.compile(r"\r|\\r\\n|\\n")
-_SPAN = re.compile(r"`[^`\n]*`")
+_AMPERSANDS = Pattern(r"&(?:amp;)+")
+_BACKSLASH = Pattern(r"\\([<>*=+-])")
+_BREAK = Pattern(r"\r|\\r\\n|\\n")
+_SPAN = Pattern(r"`[^`\n]*`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from patchq.formats.envelope.api_json import (
     parts_of_message,
 )
 from patchq.text.jsonish import Node
+from patchq.text.patterns import Pattern
 
 _CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
 _FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
@@ -40,7 +41,7 @@ _REPEATS = frozenset(
 )
 """Events that say nothing of their own."""
 _ARGUMENTS = ("input", "args", "arguments", "parameters", "tool_input")
-_NAMES_FILES = re.compile(r"(?:thread|turn|item|session)\.[a-z_]+")
+_NAMES_FILES = Pattern(r"(?:thread|turn|item|session)\.[a-z_]+")
 """The kinds of the events of `codex exec --json`."""
 _BY_TREE = "hand in the work tree that the agent changed: `patchq submit --worktree DIR`"
 _CODEX = (
@@ -54,7 +55,7 @@ _LOOKERS = frozenset({"Explore", "Plan"})
 _TALK = _AGENTS | {"ExitPlanMode", "SendMessage", "LSP"}
 """Tools of Claude Code that change no file, whatever their words look like."""
 _FAILED_WORDS = "<tool_use_error>"
-_SHELL = re.compile(r"bash|shell|terminal|command|exec", re.IGNORECASE).search
+_SHELL = Pattern(r"bash|shell|terminal|command|exec", re.IGNORECASE)
 WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
 
 
@@ -256,7 +257,9 @@ class _Stream:
 
     def _ran(self) -> tuple[tuple[int, str], ...]:
         """The scripts that were run, those that failed among them."""
-        calls = (part for part in self.parts if isinstance(part, ToolCall) and _SHELL(part.name))
+        calls = (
+            part for part in self.parts if isinstance(part, ToolCall) and _SHELL.search(part.name)
+        )
         scripts = (
             (call.at[0], script)
             for call in calls
@@ -325,7 +328,7 @@ def _unreadable(node: Node, message: str, hint: str) -> Unopened:
     return Unopened(node.line, message, hint)
 
 
-_TAKES_BACK = re.compile(
+_TAKES_BACK = Pattern(
     r"\bgit(?:\s+-[cC]\s+\S+)*\s+(?:restore\b(?!\s+--staged\b)|reset\b[^;&|\n]*\s--(?:hard|merge|keep)\b"
     r"|stash(?!\s+(?:list|show|drop|clear)\b)|clean\b[^;&|\n]*\s-\w*f"
     r"|checkout\b(?P<what>[^;&|\n]*))"
@@ -388,8 +391,8 @@ def _holds_call(node: Node) -> bool:
 _PATHS = frozenset(
     {"path", "filepath", "file", "filename", "targetfile", "relativepath", "notebookpath"}
 )
-_HEADER = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(.+)$", re.MULTILINE)
-_WHOLE = re.compile(r"[/~\\]|[A-Za-z]:")
+_HEADER = Pattern(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(.+)$", re.MULTILINE)
+_WHOLE = Pattern(r"[/~\\]|[A-Za-z]:")
 
 
 def _below(arguments: Node, cwd: str | None) -> Node:

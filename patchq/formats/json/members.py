@@ -20,6 +20,7 @@ from patchq.model.ops import Op
 from patchq.model.values import Edit
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
+from patchq.text.patterns import Pattern
 
 OLD = ("oldstr", "oldstring", "oldtext")
 NEW = ("newstr", "newstring", "newtext")
@@ -28,11 +29,11 @@ REASON = ("description", "reason", "explanation", "instruction")
 EDIT_KEYS = frozenset({*OLD, *NEW, "filetext", "insertline", "contextualedits", "searchpattern"})
 _ITEM_KEYS = EDIT_KEYS | {"anchor", "target", "aftertext"}
 
-_MARKER = re.compile(
+_MARKER = Pattern(
     rf"^[ \t]*(?:<{{5,9}} ?(?:SEARCH|ORIGINAL|RENAME|DELETE)\b|{re.escape(BEGIN_PATCH)})",
     re.MULTILINE,
 )
-_SIGNS = re.compile(r"[^a-z0-9]")
+_SIGNS = Pattern(r"[^a-z0-9]")
 _SHORT = 40
 
 

@@ -29,6 +29,7 @@ from patchq.model.predicate import PredicateError
 from patchq.model.predicate import parse as parse_predicate
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
+from patchq.text.patterns import Pattern
 
 INDEXED_INSTRUCTIONS = """\
 Answer with one JSON object:
@@ -108,11 +109,11 @@ from 0 to 1, says how clear the context makes the change; edits below the thresh
 
 TYPES = ("modification", "deletion", "addition")
 _PATTERN_KEYS = {"before", "target", "after", "paragraph", "maxdistance", "sentences"}
-_RANGE = re.compile(
+_RANGE = Pattern(
     r"(\d{1,9})\s*(?:-|–|—|\.{2,3}|:|to|and|through|until)\s*(?:lines?\s*)?(\d{1,9})(?!\d)",  # noqa: RUF001
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+")
+_NUMBER = Pattern(r"\d+")
 _PATTERN_HINT = (
     "send `searchPattern` with `before`, `target` and `after`; see `patchq formats contextual`"
 )

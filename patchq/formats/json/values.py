@@ -21,6 +21,7 @@ from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.marks.lines import Fence, fence, next_line
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
+from patchq.text.patterns import Pattern
 
 WINDOW = 4
 """So many lines are mostly enough to see whether a value can be read."""
@@ -32,33 +33,41 @@ _KEY = (
 _QUOTE = r"\\*[\"'\u201c\u201d\u2018\u2019]"
 
 
-_ANY_KEY = re.compile(
+_ANY_KEY = Pattern(
     rf"{_QUOTE}{_KEY}{_QUOTE}\s*:|(?<![\w\"'-]){_KEY}\s*:",
     re.IGNORECASE,
 )
-is_member = re.compile(rf"\s*{_QUOTE}{_KEY}{_QUOTE}\s*:", re.IGNORECASE).match
-"""Whether a line begins with an edit's key."""
-_EDITS = re.compile(rf"(?:{_QUOTE}|\b)edits(?:{_QUOTE})?\s*:\s*\[", re.IGNORECASE)
-_NAMED = re.compile(rf"{_ANY_KEY.pattern}|{_EDITS.pattern}", re.IGNORECASE)
-_ITEM = re.compile(rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:", re.IGNORECASE)
+_MEMBER = Pattern(rf"\s*{_QUOTE}{_KEY}{_QUOTE}\s*:", re.IGNORECASE)
+_EDITS = Pattern(rf"(?:{_QUOTE}|\b)edits(?:{_QUOTE})?\s*:\s*\[", re.IGNORECASE)
+_NAMED = Pattern(rf"{_ANY_KEY.pattern}|{_EDITS.pattern}", re.IGNORECASE)
+_ITEM = Pattern(rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:", re.IGNORECASE)
 
 HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
 _UNQUOTED_LINES = 20
 _SHORT = 120
 _REMEMBERED = 600
 """Longer texts than these are not judged at once, and not remembered."""
-_WORD_TO_END = re.compile(r"[\w.+/-]*\s*\Z")
-_FENCE_END = re.compile(r"`{3,}|~{3,}")
+_WORD_TO_END = Pattern(r"[\w.+/-]*\s*\Z")
+_FENCE_END = Pattern(r"`{3,}|~{3,}")
 
 
 Tells = Callable[[Node], bool]
 """Whether a value may be an edit."""
 
 
+def is_member(line: str) -> bool:
+    """Whether a line begins with an edit's key."""
+    return _MEMBER.match(line) is not None
+
+
 def speaks_of_edits(text: str) -> bool:
     """Whether a text that is no JSON holds an edit's key all the same."""
-    found = ":" in text and (_ANY_KEY.search(text) or _EDITS.search(text))
-    return bool(found and (found.re is _ANY_KEY or _ITEM.search(text, found.end())))
+    if ":" not in text:
+        return False
+    if _ANY_KEY.search(text):
+        return True
+    edits = _EDITS.search(text)
+    return bool(edits and _ITEM.search(text, edits.end()))
 
 
 class JsonNotes:

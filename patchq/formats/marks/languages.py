@@ -6,7 +6,7 @@ own, with a version behind (`python3.11`), several at once (`html/css`), and med
 
 from __future__ import annotations
 
-import re
+from patchq.text.patterns import Pattern
 
 _WORDS = """
 ada apex applescript asciidoc asm assembly astro awk bash basic bat batch blade c c# c++ cc cfg
@@ -29,8 +29,8 @@ html.j2 html.haml html.leex blade.php node.js vue.js react.js next.js nuxt.js an
 d3.js express.js backbone.js ember.js p5.js jquery.js svelte.js
 """
 _NAMES, _DOTTED = frozenset(_WORDS.split()), frozenset(_DOTTED_WORDS.split())
-_VERSION = re.compile(r"[ @-]?v?\d+(?:\.\d+)*\Z")
-_MEDIA_TYPE = re.compile(r"(?:application|image|text)/(?:vnd\.[\w.+-]+|[\w+-]+)")
+_VERSION = Pattern(r"[ @-]?v?\d+(?:\.\d+)*\Z")
+_MEDIA_TYPE = Pattern(r"(?:application|image|text)/(?:vnd\.[\w.+-]+|[\w+-]+)")
 
 
 def is_language(info: str) -> bool:

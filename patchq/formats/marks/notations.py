@@ -20,18 +20,19 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from patchq.formats.format import UnreadableEdit
+from patchq.text.patterns import Pattern
 
 _LEAD = r"[ \t\u3000]*(?:(?:[>|*+\u2022\u2502\u2503\u258f\u258c-]|[#/;%]+|\d{1,3}[.)])[ \t]*)*"
-_OPENS = re.compile(
+_OPENS = Pattern(
     rf"{_LEAD}(?:(?P<left><{{5,9}})(?!<)[ \t]*(?P<word>\w.{{0,80}})"
     r"|(?P<dashes>-{5,9}) ?(?P<capitals>[A-Z][A-Z ]{1,40}))[ \t\r]*\Z"
 )
-_CLOSES = re.compile(
+_CLOSES = Pattern(
     rf"{_LEAD}(?:(?P<right>(?<!>)>{{5,9}})(?!>)[ \t]*\w.{{0,80}}|\+{{5,9}} ?[A-Z][A-Z ]{{1,40}})"
     r"[ \t\r]*\Z"
 )
-_DIVIDES = re.compile(rf"{_LEAD}={{5,9}}[ \t\r]*\Z")
-_OF_GIT = re.compile(
+_DIVIDES = Pattern(rf"{_LEAD}={{5,9}}[ \t\r]*\Z")
+_OF_GIT = Pattern(
     r"HEAD\b|Updated upstream\b|Stashed changes\b|ours\b|theirs\b|LOCAL\b|[0-9a-f]{7,40}\b"
 )
 """What git writes behind the marker that opens a conflict."""
@@ -52,22 +53,22 @@ _HOLDER = (
     r"[^<>\n]*\b(?:path|file|file_?path|(?:file_?)?name|title)\s*=\s*"
     r"[\"'](?P<path>[^\"'\s<>]+)[\"'][^<>\n]*>"
 )
-_TAG = re.compile(
+_TAG = Pattern(
     rf"</(?P<old>{_OLD})\s*>|<(?P<new>{_NEW})(?:\s[^<>]*)?>"
     rf"|<(?P<call>{_CALL})(?:\s[^<>]*)?>[ \t\r]*(?=$|<)"
     rf"|<(?P<api>{_API})(?:[\s=][^<>]*)?>|{_HOLDER}|</(?P<closed>{_NAME})\s*>",
     re.IGNORECASE,
 )
-_ENDS = re.compile(rf"</({_NAME})", re.IGNORECASE)
-_TELLS = re.compile(rf"{_OLD}|{_CALL}|{_API}", re.IGNORECASE)
-_HOLDS = re.compile(_HOLDER, re.IGNORECASE | re.MULTILINE)
+_ENDS = Pattern(rf"</({_NAME})", re.IGNORECASE)
+_TELLS = Pattern(rf"{_OLD}|{_CALL}|{_API}", re.IGNORECASE)
+_HOLDS = Pattern(_HOLDER, re.IGNORECASE | re.MULTILINE)
 """What one of the tags that count is closed by, or opens with where any name will do."""
-_READS = re.compile(r"(?:read|view|list|search|find|grep|glob|get|open|ls)(?:_|\b)", re.IGNORECASE)
-_NAMED = re.compile(r"(?:name|function)\s*=\s*[\"']?(\w+)", re.IGNORECASE)
-_SPAN = re.compile(r"`[^`\n]*`")
+_READS = Pattern(r"(?:read|view|list|search|find|grep|glob|get|open|ls)(?:_|\b)", re.IGNORECASE)
+_NAMED = Pattern(r"(?:name|function)\s*=\s*[\"']?(\w+)", re.IGNORECASE)
+_SPAN = Pattern(r"`[^`\n]*`")
 _SEND = "send the change as a SEARCH/REPLACE block, with the markers as they are written there"
 
-_DASHES = re.compile(r"-{5,9} ?[A-Z]{2}")
+_DASHES = Pattern(r"-{5,9} ?[A-Z]{2}")
 
 
 def may_note(text: str) -> bool:

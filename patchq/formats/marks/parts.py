@@ -29,38 +29,36 @@ from patchq.formats.marks.lines import (
     next_line,
 )
 from patchq.formats.marks.paths import Known, as_meant, path_line, path_of_info, undress
+from patchq.text.patterns import Pattern
 
-_FILE = re.compile(
+_FILE = Pattern(
     r" {0,3}(?P<dress>(?:#{1,6}[ \t]+)?(?P<bold>\*\*|__)?)FILE"
     r"(?:[ \t]*:|(?P=bold)[ \t]*:)(?P<rest>.*)",
     re.DOTALL,
 )
-is_file_end = re.compile(
-    r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*"
-).fullmatch
-"""Whether a line is `END FILE`."""
-_NOTED = re.compile(r"(.+)[ \t]\(([^()]*)\)", re.DOTALL)
-_NOTE = re.compile(
+_FILE_END = Pattern(r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*")
+_NOTED = Pattern(r"(.+)[ \t]\(([^()]*)\)", re.DOTALL)
+_NOTE = Pattern(
     r"(?:(?:a|the|new|newly|file|full|whole|complete|entire|existing|create[ds]?|add(?:ed|s)?|"
     r"modif(?:y|ied)|update[ds]?|change[ds]?|edit(?:ed|s)?|replace[ds]?|rewritten)\b[ \t]*)+",
     re.IGNORECASE,
 )
-_CHANGE = re.compile(
+_CHANGE = Pattern(
     r" {0,3}(?:#{1,6}[ \t]*)?(?P<bold>\*\*|__)?(?P<word>CHANGE)(?:"
     r"[ \t]*#?\d+(?:[ \t]*(?:/|of)[ \t]*\d+)?(?:\*\*|__)?[ \t]*"
     r"(?::|[.)](?=\s|\Z)|[-\u2013\u2014](?=\s)|\Z)"
     r"|(?:\*\*|__)?[ \t]*:)(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_HALF = re.compile(
+_HALF = Pattern(
     r"(?:\d{1,3}[.)][ \t]*)?(?:(?P<find>FIND)|REPLACE(?:[\s_-]*WITH)?)[ \t]*(?P<colon>:?)",
     re.IGNORECASE,
 )
-_CROWDED = re.compile(
+_CROWDED = Pattern(
     r" {0,3}(?:[-*+>][ \t]+|#{1,6}[ \t]*)?[*_]{0,2}"
     r"(?:(?P<find>FIND)|REPLACE(?:[ \t_-]*WITH)?)[*_]{0,2}[ \t]*(?:\(|:[*_]{0,2}[ \t]*\S)"
 )
-_MAY_LABEL = re.compile(r"[\s\d.)#*_`>+-]*+[CcFfRr]")
+_MAY_LABEL = Pattern(r"[\s\d.)#*_`>+-]*+[CcFfRr]")
 _LONGEST_HALF = 40
 _INDENTED = ("    ", "\t")
 
@@ -74,6 +72,11 @@ _MARKDOWN_LANGUAGES = ("markdown", "md", "mdx")
 
 
 # ---------------------------------------------------------------- labels
+
+
+def is_file_end(line: str) -> bool:
+    """Whether a line is `END FILE`."""
+    return _FILE_END.fullmatch(line) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from typing import Literal
 from patchq.formats.marks.lines import Fence, OpenFences, fence
 from patchq.formats.marks.paths import BasePaths
 from patchq.formats.marks.shell_grammar import Numbered, ShellCommand, commands_of
+from patchq.text.patterns import Pattern
 
 Deed = Literal["removes", "moves", "rewrites", "writes", "creates", "patches"]
 _WINDOWS = frozenset({"powershell", "pwsh", "ps1", "cmd", "bat", "batch", "dosbatch"})
@@ -41,18 +42,18 @@ _COPY = frozenset({"cp", "copy", "copy-item", "cpi", "ln", "install"})
 _FETCH = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
 """Programs that fetch a file, with the option before its path."""
 _IN_PLACE = {
-    "sed": re.compile(r"-[a-zA-Z]*i|--in-place"),
-    "gsed": re.compile(r"-[a-zA-Z]*i|--in-place"),
-    "perl": re.compile(r"-[a-zA-Z0-9]*i"),
-    "ruby": re.compile(r"-[a-zA-Z]*i"),
-    "awk": re.compile(r"-i\Z|--include=inplace"),
-    "gawk": re.compile(r"-i\Z|--include=inplace"),
-    "yq": re.compile(r"-[a-zA-Z]*i|--inplace"),
-    **dict.fromkeys(("vi", "vim", "nvim"), re.compile(r"-[a-zA-Z]*[ces]|\+.")),
-    **dict.fromkeys(("ed", "ex", "sd", "sponge"), re.compile(r"")),
+    "sed": Pattern(r"-[a-zA-Z]*i|--in-place"),
+    "gsed": Pattern(r"-[a-zA-Z]*i|--in-place"),
+    "perl": Pattern(r"-[a-zA-Z0-9]*i"),
+    "ruby": Pattern(r"-[a-zA-Z]*i"),
+    "awk": Pattern(r"-i\Z|--include=inplace"),
+    "gawk": Pattern(r"-i\Z|--include=inplace"),
+    "yq": Pattern(r"-[a-zA-Z]*i|--inplace"),
+    **dict.fromkeys(("vi", "vim", "nvim"), Pattern(r"-[a-zA-Z]*[ces]|\+.")),
+    **dict.fromkeys(("ed", "ex", "sd", "sponge"), Pattern(r"")),
 }
 """Programs that rewrite files in place, with the option that makes them do so."""
-_NEVER = re.compile(r"(?!)")
+_NEVER = Pattern(r"(?!)")
 _PACKAGES = frozenset({"npm", "pnpm"})
 _FIELDS = (["pkg", "set"], ["pkg", "delete"])
 """Programs that change `package.json`, and the words with which they do."""
@@ -79,9 +80,9 @@ _DEEDS = frozenset(
     )
 )
 """What changes files, as a command's last word of its name."""
-_WORD = re.compile(r"[\w-]+")
-_SPLIT = re.compile(r"(?<![\w-])[\w-]++(?:['\"\\]++[\w-]++)+")
-_MARKS = re.compile(r"['\"\\]+")
+_WORD = Pattern(r"[\w-]+")
+_SPLIT = Pattern(r"(?<![\w-])[\w-]++(?:['\"\\]++[\w-]++)+")
+_MARKS = Pattern(r"['\"\\]+")
 """A word with quotes or escapes in it, and what divides it."""
 _MOST_PARTS = 8
 _PREFIXES = frozenset(
@@ -96,26 +97,26 @@ _VERB = (
     r"(?:sudo[ ])?(?:rm|mv|git (?:-C \S+ )?(?:rm|mv|apply|am)|g?sed|perl|cat|tee|echo|printf|touch"
     r"|p?npm pkg|patch|del|(?i:remove|move|rename)-[Ii]tem)[ ]"
 )
-_LED = re.compile(_VERB)
-_LOOSE = re.compile(rf"\s*(?:\$\s|<(?:command|cmd|bash|shell|run)>)|{_VERB}")
+_LED = Pattern(_VERB)
+_LOOSE = Pattern(rf"\s*(?:\$\s|<(?:command|cmd|bash|shell|run)>)|{_VERB}")
 """How a line begins that is a command, outside of a shell's fence."""
-_LINE = re.compile(
+_LINE = Pattern(
     rf"\n(?:[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?i:{'|'.join(sorted(_SHELLS))})\b"
     rf"|[ \t]*\$[ \t]|[ \t]*<(?:command|cmd|bash|shell|run)>|{_VERB})"
 )
-_QUOTED = re.compile(rf"`{_VERB}")
+_QUOTED = Pattern(rf"`{_VERB}")
 
-_PROMPT = re.compile(
+_PROMPT = Pattern(
     r"\s*(?:\(\w+\)\s*)?"
     r"(?:[\w.@~:/-]*[$%]|[\w.-]+@[\w.~:/-]*#|PS(?: [^>\n]*)?>|[A-Za-z]:\\[^>\n]*>)\s+(?=\S)"
 )
-_DOLLAR = re.compile(r"\s*(?:\$\s+|<(?:command|cmd|bash|shell|run)>\s*)(?=\S)")
+_DOLLAR = Pattern(r"\s*(?:\$\s+|<(?:command|cmd|bash|shell|run)>\s*)(?=\S)")
 """A prompt, or the tag of a tool's call, before a command."""
-_TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_SPOKEN = re.compile(r"[,;:.!?]\Z")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
-_FOUND = re.compile(r"-(?:delete|exec|execdir|ok)\Z")
-_KNOWN = re.compile(
+_TICKED = Pattern(r"(?<!`)`([^`\n]+)`(?!`)")
+_SPOKEN = Pattern(r"[,;:.!?]\Z")
+_ASSIGNED = Pattern(r"[A-Za-z_]\w*=")
+_FOUND = Pattern(r"-(?:delete|exec|execdir|ok)\Z")
+_KNOWN = Pattern(
     r"(?:ls|cat|head|tail|e?grep|rg|ag|fd|find|wc|pwd|cd|echo|printf|true|test|\[|which|type|file|stat"
     r"|du|df|tree|sort|uniq|cut|tr|diff|cmp|jq|sleep|date|ps|kill|export|source|mkdir|g?awk|g?sed|yq"
     r"|pytest|mypy|tsc|gh|curl|wget"
@@ -124,11 +125,11 @@ _KNOWN = re.compile(
     r"|python[\d.]* -m (?:pytest|mypy|unittest)"
     r"|(?:npm|pnpm|yarn|cargo|go|make)(?: run)? (?:test|check|vet|build|clippy|lint|ls))(?: |\Z)"
 )
-_MENDS = re.compile(r" (?:--fix|--write|-w|-u|--update\S*|--snapshot-update)(?: |=|\Z)")
+_MENDS = Pattern(r" (?:--fix|--write|-w|-u|--update\S*|--snapshot-update)(?: |=|\Z)")
 """Programs that look, test or build, as long as they are not told to mend what they find."""
-_OPTION = re.compile(r"-|/[A-Za-z]\Z")
-_GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
-_GLOB_PART = re.compile(r"\*\*/?|[*?]|\[[^\]/\\\[]+\]|.", re.DOTALL)
+_OPTION = Pattern(r"-|/[A-Za-z]\Z")
+_GLOB = Pattern(r"[*?]|\[[^\]/]+\]")
+_GLOB_PART = Pattern(r"\*\*/?|[*?]|\[[^\]/\\\[]+\]|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

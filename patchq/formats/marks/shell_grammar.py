@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from patchq.text.patterns import Pattern
+
 Numbered = tuple[int, str]
 """A line's number and its text."""
 
-_TOKEN = re.compile(
+_TOKEN = Pattern(
     r"(?P<blank>[ \t\r]+|\\\n)"
     r"|(?P<heredoc><<-?[ \t]*(?P<quote>['\"\\]?)(?P<tag>[\w.!-]+)['\"]?)"
     r"|(?P<redirect>\d?&?>>?[|&]?|<<<|<)"
@@ -21,14 +23,14 @@ _TOKEN = re.compile(
     r"|(?P<word>(?:\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[^\s;&|<>()'\"\\]|['\"\\])+)",
     re.DOTALL,
 )
-_CLOSED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_CLOSED = Pattern(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _CLOSES = {
-    "": re.compile(""),
-    "'": re.compile(r"[^']*'"),
-    '"': re.compile(r"(?:[^\"\\]|\\.)*\"", re.DOTALL),
+    "": Pattern(""),
+    "'": Pattern(r"[^']*'"),
+    '"': Pattern(r"(?:[^\"\\]|\\.)*\"", re.DOTALL),
 }
 """What is left of a text up to the end of the open quote."""
-_PART = re.compile(r"\\(.)|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|(.)", re.DOTALL)
+_PART = Pattern(r"\\(.)|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|(.)", re.DOTALL)
 
 
 @dataclass(slots=True)

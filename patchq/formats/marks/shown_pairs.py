@@ -15,8 +15,9 @@ from functools import cache
 
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.lines import Fence, fence
+from patchq.text.patterns import Pattern
 
-_OLD = re.compile(
+_OLD = Pattern(
     r"(?:find|search(?: for)?|replace|change|before|from|old|original|current|existing)"
     r"(?: (?:this|the|code|lines?|version|following|block|text))*"
     r"|vorher|alt|alter code|suche|finde|avant|ancien(?: code)?|chercher|antes|buscar|código actual"
@@ -24,7 +25,7 @@ _OLD = re.compile(
     r"|之前|查找|原代码|修改前|替换前|旧代码|変更前|修正前|検索|변경 전|이전|찾기|기존 코드",
     re.IGNORECASE,
 )
-_NEW = re.compile(
+_NEW = Pattern(
     r"(?:replace(?: it| this)?(?: with| by)?|with|after|to|new|updated|modified|changed)"
     r"(?: (?:this|the|code|lines?|version|following|block|text))*"
     r"|nachher|neu|neuer code|ersetze(?: es)? durch|après|nouveau(?: code)?|remplacer par|después"
@@ -33,7 +34,7 @@ _NEW = re.compile(
     r"|이후|바꾸기|새 코드",
     re.IGNORECASE,
 )
-_AT_LINES = re.compile(
+_AT_LINES = Pattern(
     r"(?:(?:then|also|next|finally|now|and),? )?(?:"
     r"(?:replace|change|update|swap|rewrite)(?: the)? lines? \d+(?:\s*(?:-|\u2013|to|through|and|,)"
     r"\s*\d+)?(?: (?:in|of) \S+)?(?: (?:with|by|to))?"
@@ -41,7 +42,7 @@ _AT_LINES = re.compile(
     r" line \d+(?: (?:in|of) \S+)?)(?: (?:this|the following|that))?",
     re.IGNORECASE,
 )
-_GONE = re.compile(
+_GONE = Pattern(
     r"(?:(?:then|also|next|finally|now|and),? )?(?:delete|remove|drop|erase)"
     r"(?: (?:the|this|these|that|those|following|two|three|old|whole|entire|unused|redundant))*"
     r" (?:functions?|methods?|class(?:es)?|lines?|blocks?|code|imports?|statements?|definitions?"
@@ -50,7 +51,7 @@ _GONE = re.compile(
 )
 may_tell = re.compile(r"\b[Ll]ines? \d|\b(?:[Dd]elete|[Rr]emove|[Dd]rop|[Ee]rase) ").search
 """Whether words over a fence may tell where its change is, in a text."""
-_DRESS = re.compile(r"^(?:[\s#*_>`<\[+.-]|\d{1,3}[.)])+|[\s#*_:`>\].\uff1a-]+\Z|\s*\([^()]*\)")
+_DRESS = Pattern(r"^(?:[\s#*_>`<\[+.-]|\d{1,3}[.)])+|[\s#*_:`>\].\uff1a-]+\Z|\s*\([^()]*\)")
 _MOST_LETTERS = 60
 
 

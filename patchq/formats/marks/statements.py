@@ -23,30 +23,29 @@ from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.lines import fence
 from patchq.model.ops import halves
 from patchq.model.values import Edit
+from patchq.text.patterns import Pattern
 
 _SEND = "send the change in the form of the other edits (`patchq formats`), or leave it out"
 _PATH = r"(?P<path>[^\"'\s<>|*`{}$]{1,200})"
-_READS = re.compile(
+_READS = Pattern(
     r"(?:read|view|list|search|find|grep|glob|get|open|ls|cat|run|exec\w*|bash|shell|fetch|web)"
     r"(?:_|\b)",
     re.IGNORECASE,
 )
 _LOGS = frozenset({"console", "log", "logs", "output", "traceback", "pytb", "pycon", "stdout"})
-_TRACE = re.compile(
-    r"^\s*(?:Traceback \(|File \"[^\"]+\", line \d|at .+:\d+:\d+\)?$)", re.MULTILINE
-)
+_TRACE = Pattern(r"^\s*(?:Traceback \(|File \"[^\"]+\", line \d|at .+:\d+:\d+\)?$)", re.MULTILINE)
 
 # ---------------------------------------------------------------- code that writes
 
-_ARGUMENT = re.compile(rf"\(\s*(?:\w+\s*=\s*)?[rfb]?[\"']{_PATH}[\"']")
-_NAMED_ARGUMENT = re.compile(rf"=(?<=[EeHh =]=)\s?[\"']{_PATH}[\"']")
-_ARGUMENT_NAME = re.compile(r"(?:path|file|filename)\s?\Z", re.IGNORECASE)
-_BEFORE = re.compile(r"[\w.:]+\Z")
-_CALLS = re.compile(r"([\w.:]+)\(")
-_MODE = re.compile(r"\s*,\s*(?:mode\s*=\s*)?[\"'][rbt]*[wax+]")
-_CHANGES = re.compile(r"\.(?:write_text|write_bytes|unlink|rename|replace|touch)\(")
-_WRITES_LATER = re.compile(r"\.(?:write_text|write_bytes|unlink)\(")
-_CHANGER = re.compile(
+_ARGUMENT = Pattern(rf"\(\s*(?:\w+\s*=\s*)?[rfb]?[\"']{_PATH}[\"']")
+_NAMED_ARGUMENT = Pattern(rf"=(?<=[EeHh =]=)\s?[\"']{_PATH}[\"']")
+_ARGUMENT_NAME = Pattern(r"(?:path|file|filename)\s?\Z", re.IGNORECASE)
+_BEFORE = Pattern(r"[\w.:]+\Z")
+_CALLS = Pattern(r"([\w.:]+)\(")
+_MODE = Pattern(r"\s*,\s*(?:mode\s*=\s*)?[\"'][rbt]*[wax+]")
+_CHANGES = Pattern(r"\.(?:write_text|write_bytes|unlink|rename|replace|touch)\(")
+_WRITES_LATER = Pattern(r"\.(?:write_text|write_bytes|unlink)\(")
+_CHANGER = Pattern(
     r"(?:.*[._:])?(?:(?:over)?write|create|edit|replace|insert|apply|delete|remove|rename|move"
     r"|update|modify|patch|append|save|rm|unlink)_?(?:to_?|in_?|into_?)?"
     r"(?:file|text|contents?|code|lines?|all|bytes|sync|string|diff|patch)\w*"
@@ -56,37 +55,35 @@ _CHANGER = re.compile(
     re.IGNORECASE,
 )
 """Functions that change the file whose path they get."""
-_PREFIXED = re.compile(r"[./\\]*[ab][/\\]|/")
+_PREFIXED = Pattern(r"[./\\]*[ab][/\\]|/")
 """A path that may tell that the response has a diff's prefixes, whatever is called with it."""
-_FIRST = re.compile(
-    r"\s*(?:>>> |print\(|await |return |const |let |var |\w+ ?= ?|<[^<>]*>)*[\w.:]*\Z"
-)
+_FIRST = Pattern(r"\s*(?:>>> |print\(|await |return |const |let |var |\w+ ?= ?|<[^<>]*>)*[\w.:]*\Z")
 
 # ---------------------------------------------------------------- records
 
 _PATH_KEYS = tuple(
-    re.compile(
+    Pattern(
         rf"{sign}(?<=[EeHhIi\"' ]{sign})[ \t]*[\"']?(?:file://)?(?=[^\s\"']{{0,200}}[./]){_PATH}"
     )
     for sign in ":="
 )
 """What may stand behind the key of a path, which is read backwards: most colons are none's."""
-_KEY_NAME = re.compile(r"(?:file|path|uri)(?:_?(?:name|path))?[\"']?[ \t]*\Z", re.IGNORECASE)
-_MAP = re.compile(rf"\"{_PATH}\"[ \t]*:[ \t]*\"(?:[^\"\\\n]|\\.)*\\n")
+_KEY_NAME = Pattern(r"(?:file|path|uri)(?:_?(?:name|path))?[\"']?[ \t]*\Z", re.IGNORECASE)
+_MAP = Pattern(rf"\"{_PATH}\"[ \t]*:[ \t]*\"(?:[^\"\\\n]|\\.)*\\n")
 
 
-def _key(names: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:^|[\s{{,\[-])[\"']?(?:{names})[\"']?[ \t]*[:=]", re.I | re.M)
+def _key(names: str) -> Pattern:
+    return Pattern(rf"(?:^|[\s{{,\[-])[\"']?(?:{names})[\"']?[ \t]*[:=]", re.I | re.M)
 
 
 _OLD_KEY = _key(r"old\w*|original\w*|before|search\w*|find")
 _NEW_KEY = _key(r"new\w*|updated\w*|after|replac\w+|modified\w*")
-_CONTENT = re.compile(
+_CONTENT = Pattern(
     r"[\"']?(?:contents?|text|code|body|source|insert\w*)[\"']?[ \t]*[:=][ \t]*"
     r"(?:\"(?:[^\"\\\n]|\\.)*\\n|[|>][-+]?[ \t]*$|\"\"\"|'''|\"[^\"\n]*\"[ \t]*\}?$)",
     re.MULTILINE,
 )
-_DEED = re.compile(
+_DEED = Pattern(
     r"[\"']?(?:op|operation|action|type|command|mode)[\"']?[ \t]*[:=][ \t]*[\"']?(?:delete|remove"
     r"|replace|add|update|create|insert|modify|edit|rename|move|write|append|overwrite|patch)"
     r"(?:_?(?:file|lines?|text))?\b",
@@ -97,8 +94,8 @@ _REPORT = _key(
     r"|summary|encoding|hash|sha\w*"
 )
 """What a program's output says of files."""
-_POINTER = re.compile(r"\"op\"\s*:\s*\"(?:add|remove|replace|move|copy)\"")
-_POINTS = re.compile(r"\"path\"\s*:\s*\"/")
+_POINTER = Pattern(r"\"op\"\s*:\s*\"(?:add|remove|replace|move|copy)\"")
+_POINTS = Pattern(r"\"path\"\s*:\s*\"/")
 _DATA = (".json", ".yaml", ".yml", ".toml")
 
 # ---------------------------------------------------------------- other lines
@@ -112,12 +109,12 @@ class _Sign:
 
     what: str
     needles: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: Pattern
     outside: bool = False
 
 
 def _sign(what: str, needles: str, pattern: str, *, outside: bool = False) -> _Sign:
-    return _Sign(what, tuple(needles.split("␣")), re.compile(pattern, re.M | re.I), outside)
+    return _Sign(what, tuple(needles.split("␣")), Pattern(pattern, re.M | re.I), outside)
 
 
 _SIGNS = (
@@ -154,34 +151,34 @@ _SIGNS = (
     _sign("a tool's call in words", "Action Input",
           r"^\s*Action\s*:\s*(?P<call>\w+)[^\n]*\n\s*Action Input\s*:"),
 )  # fmt: skip
-_NAME = re.compile(r"\"name\"\s*:\s*\"(\w+)|functions\.(\w+)|\A\W*([A-Za-z]\w+)")
+_NAME = Pattern(r"\"name\"\s*:\s*\"(\w+)|functions\.(\w+)|\A\W*([A-Za-z]\w+)")
 _EDITORS = frozenset({"ed", "ex"})
 
 _FIELD = r"\s++[\w:-]++\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')"
-_EMPTY = re.compile(
+_EMPTY = Pattern(
     rf"<(?P<name>[A-Za-z][\w.:-]{{0,60}}+)(?P<fields>(?:{_FIELD}){{1,12}}+)"
     r"\s*+(?:/>|[^\s>/][^>]{0,2000}?/>)"
 )
 """A tag that closes itself, with what may follow its first fields: quotes in quotes, braces."""
-_VALUE = re.compile(r"=\s*(?:\"([^\"\s<>]{1,200})\"|'([^'\s<>]{1,200})')")
-_DOES = re.compile(
+_VALUE = Pattern(r"=\s*(?:\"([^\"\s<>]{1,200})\"|'([^'\s<>]{1,200})')")
+_DOES = Pattern(
     r"(?<![a-z])(?:over)?(?:write|create|edit|insert|replace|delete|remove|rename|move|update"
     r"|modify|patch|append|copy|unlink|rm|mv)(?![a-z])",
     re.IGNORECASE,
 )
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_DEED_FIELD = re.compile(r"\b(?:name|action|op|operation|command|type|tool)\s*=\s*[\"'](\w{1,60})")
+_CAMEL = Pattern(r"(?<=[a-z])(?=[A-Z])")
+_DEED_FIELD = Pattern(r"\b(?:name|action|op|operation|command|type|tool)\s*=\s*[\"'](\w{1,60})")
 _PLAIN = frozenset({"", "xml", "text", "txt", "plaintext", "tool", "tool_call", "tool_code"})
 """Fences in which a tag is no part of a page or of a program."""
 
-_CHANGED = re.compile(r"`(?P<old>[^`\n]+)`\s*(?:to|with|by|into|→|->|=>|⇒)\s*`(?P<new>[^`\n]+)`")
-_VERB = re.compile(r"\b(?:chang|replac|renam|updat|swap|turn)\w*\b|:\s*`", re.IGNORECASE)
-_HEDGE = re.compile(
+_CHANGED = Pattern(r"`(?P<old>[^`\n]+)`\s*(?:to|with|by|into|→|->|=>|⇒)\s*`(?P<new>[^`\n]+)`")
+_VERB = Pattern(r"\b(?:chang|replac|renam|updat|swap|turn)\w*\b|:\s*`", re.IGNORECASE)
+_HEDGE = Pattern(
     r"\b(?:if|could|may|might|would|should|optional\w*|consider|maybe|later|not|already|was|were"
     r"|can|no|never|before|previously|earlier|once)\b|n't\b|\?",
     re.IGNORECASE,
 )
-_ARROW = re.compile(r"` (?:to|with|by|into|→|->|=>|⇒) `")
+_ARROW = Pattern(r"` (?:to|with|by|into|→|->|=>|⇒) `")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,22 +289,23 @@ class _Statements:
         for pattern in (_ARGUMENT, _NAMED_ARGUMENT):
             for match in pattern.finditer(self.text):
                 path = match["path"]
-                if not _may_write(name := self._called(match)) and not _PREFIXED.match(path):
+                name = self._called(match, named=pattern is _NAMED_ARGUMENT)
+                if not _may_write(name) and not _PREFIXED.match(path):
                     continue
                 if self.setting.may_be_made(path) and self._is_written_by(match, name):
                     number = self._number(match.start())
                     if not self._is_output(number):
                         yield number, f"code that changes {path}, and is not run"
 
-    def _called(self, match: re.Match[str]) -> str:
-        """The name of the call whose argument is a path."""
+    def _called(self, match: re.Match[str], *, named: bool) -> str:
+        """The name of the call whose argument, which may have a name as well, is a path."""
         before = self._before(match.start())
-        if match.re is _ARGUMENT:
-            found = _BEFORE.search(before)
-            name = found[0] if found else ""
-        else:
+        if named:
             calls = _CALLS.findall(before) if _ARGUMENT_NAME.search(before) else []
             name = calls[-1] if calls else ""
+        else:
+            found = _BEFORE.search(before)
+            name = found[0] if found else ""
         return name.removesuffix(".call")
 
     def _before(self, start: int) -> str:

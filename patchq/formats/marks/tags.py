@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchq.formats.format import UnreadableEdit
+from patchq.text.patterns import Pattern
 
 _THOUGHTS = (
     "think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis",
@@ -34,40 +35,40 @@ _WRAPPERS = frozenset(
 _BARE_FINAL = "assistantfinal"
 """What is left of the tokens before a final channel, where they were dropped."""
 _NAME = r"[^\W\d_][\w.:-]{0,60}"
-_TAG = re.compile(
+_TAG = Pattern(
     rf"<(?P<a>/?)(?P<angle>{_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
     rf"|\[(?P<b>/?)(?P<square>{_NAME})\](?![(\[:])"
     rf"|◁(?P<c>/?)(?P<triangle>{_NAME})▷"
     rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
     r"|(?P<comment><!--|-->)"
 )
-_THOUGHT = re.compile(
+_THOUGHT = Pattern(
     rf"\s*[<\[◁][|/]*[\w.:-]*(?:{'|'.join(_THOUGHTS)})",
     re.IGNORECASE,
 )
 _SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
-_SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
+_SIDE = Pattern(r"(begin|start|end)_(?:of_)?")
 """How the names of tags in bars tell where they stand: `<|begin_of_thought|>`."""
-_THINKS = re.compile(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
-_SPAN = re.compile(r"`[^`]*`")
-_PAIR = re.compile(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁▷\n]|<>)*</\1>")
+_THINKS = Pattern(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
+_SPAN = Pattern(r"`[^`]*`")
+_PAIR = Pattern(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁▷\n]|<>)*</\1>")
 """A tag and its other half, with nothing between them on their line but other such pairs."""
-_LEFT = re.compile(r"<(?!>)|\]|▷|-->")
+_LEFT = Pattern(r"<(?!>)|\]|▷|-->")
 """Where a tag may stand once pairs are taken off."""
-_TAGGED = re.compile(r"[<\]▷]|-->|&lt;")
+_TAGGED = Pattern(r"[<\]▷]|-->|&lt;")
 """What stands on every line with a tag."""
 _DEPTH = 3
 
-_CHANNEL = re.compile(
+_CHANNEL = Pattern(
     r"\s*(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>\s*assistant[^<\n]*)?"
     r"<\|channel\|>[ \t]*(?P<name>\w+)(?P<to>[^<\n]*)(?:<\|constrain\|>[^<\n]*)?<\|message\|>"
 )
-_NEXT_CHANNEL = re.compile(
+_NEXT_CHANNEL = Pattern(
     r"(?:^[ \t]*|<\|end\|>\s*|<\|start\|>\s*assistant[^<\n]*)"
     + _CHANNEL.pattern.removeprefix(r"\s*"),
     re.MULTILINE,
 )
-_LAST = re.compile(r"<\|(?:end|return)\|>[ \t]*\Z")
+_LAST = Pattern(r"<\|(?:end|return)\|>[ \t]*\Z")
 _ALONE = "send the answer alone, without the thinking before it"
 
 

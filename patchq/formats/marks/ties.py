@@ -22,28 +22,27 @@ from patchq.formats.marks.paths import (
     path_of_sentence,
 )
 from patchq.model.values import TieKind
+from patchq.text.patterns import Pattern
 from patchq.text.seen import named_fence
 
-_STRONG = re.compile(r"[\w+#.-]*:[ \t]*\S")
-_CITED = re.compile(
-    r"\d+:\d+:(?P<behind>\S+)\Z|(?:[\w+#.-]*:)?(?P<before>[^:]*[^:\d]):\d+(?:-\d+)?\Z"
-)
+_STRONG = Pattern(r"[\w+#.-]*:[ \t]*\S")
+_CITED = Pattern(r"\d+:\d+:(?P<behind>\S+)\Z|(?:[\w+#.-]*:)?(?P<before>[^:]*[^:\d]):\d+(?:-\d+)?\Z")
 """Infos with a colon that cite lines of a file."""
-_SUGGESTED = re.compile(r"suggestion:")
+_SUGGESTED = Pattern(r"suggestion:")
 """The info of a review's suggestion for some lines, which it does not name."""
-_CROWDED = re.compile(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
-_LISTED = re.compile(r"\s*[-*+>]\s")
-_COMMENT = re.compile(
+_CROWDED = Pattern(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
+_LISTED = Pattern(r"\s*[-*+>]\s")
+_COMMENT = Pattern(
     r"\s*(?:#|//)[ \t]*(?:(?i:file ?path|file ?name|file|path)[ \t]*:[ \t]*(?=\S)|(?![/#!]))"
     r"([^\s#!:]\S*)\s*"
 )
-_FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z][A-Za-z0-9]{0,9}")
-_ABBREVIATION = re.compile(r"\w\.[A-Za-z]")
+_FILE_NAME = Pattern(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z][A-Za-z0-9]{0,9}")
+_ABBREVIATION = Pattern(r"\w\.[A-Za-z]")
 
-_COLON = re.compile(r"[:\uff1a][*_`\"'\s]*\Z")
-_SENTENCE_ENDS = re.compile(r"[.!?][*_`\"')]*\s+|[\u3002\uff01\uff1f]|:\s+")
-_MARKUP = re.compile(r"\s*(?:#{1,6}\s|[-*+>]\s|\d{1,3}[.)]\s|\|)")
-_HEDGES = re.compile(
+_COLON = Pattern(r"[:\uff1a][*_`\"'\s]*\Z")
+_SENTENCE_ENDS = Pattern(r"[.!?][*_`\"')]*\s+|[\u3002\uff01\uff1f]|:\s+")
+_MARKUP = Pattern(r"\s*(?:#{1,6}\s|[-*+>]\s|\d{1,3}[.)]\s|\|)")
+_HEDGES = Pattern(
     r"\b(?:examples?|e\.g|instance|could|might|would|may(?:be)?|perhaps|suppose|imagine|"
     r"alternatively|optionally|if|beispiel\w*|könnte\w*|exemple|exemplo|ejemplo|esempio|"
     r"pourr\w+|podr\w+|poder\w+|potre\w+|например|можно)\b|例如|比如|例えば|可以|예를",
@@ -51,12 +50,12 @@ _HEDGES = re.compile(
 )
 """Words with which a sentence only says what a file could be."""
 _MOST_LINES = 6
-_UNSPACED = re.compile(
+_UNSPACED = Pattern(
     r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]|[\w-]\.[A-Za-z0-9]+[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 )
 """Signs of such a sentence: its punctuation, letters right behind a file's ending."""
-_TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_WORD = re.compile(r"[^\s`*\"'()\[\]{}<>|,;:\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]+")
+_TICKED = Pattern(r"(?<!`)`([^`\n]+)`(?!`)")
+_WORD = Pattern(r"[^\s`*\"'()\[\]{}<>|,;:\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]+")
 _NO_FILES = frozenset(
     (
         "node.js", "next.js", "nuxt.js", "vue.js", "react.js", "express.js", "three.js", "d3.js",

@@ -32,18 +32,16 @@ from patchq.formats.unified_diff.headers import (
 from patchq.model.ops import Create, DeleteFile, Delta, Op, PatchHunk, Rename, SetMode, WriteBytes
 from patchq.model.values import Edit, Problem
 from patchq.text import binary_patch
+from patchq.text.patterns import Pattern
 
-_NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
-_NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
-_VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
-_LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
-is_fence = re.compile(r"`{3}|~{3}").match
-"""Whether a line opens or closes a fence; behind a sign it is a line like any other."""
-
-_BYTES = re.compile(r"(literal|delta) (\d{1,12})")
+_NUMBERS = Pattern(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
+_NO_NEWLINE = Pattern(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
+_VERSION = Pattern(r"\d+(?:\.\w+)+.*", re.DOTALL)
+_LISTED = Pattern(r"[-+*] +\S|-{3,}\s*\Z")
+_BYTES = Pattern(r"(literal|delta) (\d{1,12})")
 _MOST_BYTES = 256 << 20
 """What the binary files of a diff may hold together: they are written deflated."""
-_IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?")
+_IDS = Pattern(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?")
 _NO_ID = "0" * 40
 _EXECUTABLE = "100755"
 _MODES = ("100644", _EXECUTABLE)
@@ -70,6 +68,11 @@ class HunkBody:
     old_ends: bool
     """Whether the last old line ends in a newline; `new_ends` says it of the last new line."""
     new_ends: bool
+
+
+def is_fence(line: str) -> bool:
+    """Whether a line opens or closes a fence; behind a sign it is a line like any other."""
+    return line.startswith(("```", "~~~"))
 
 
 def numbers_of(line: str) -> HunkNumbers | None:

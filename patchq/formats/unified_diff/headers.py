@@ -25,19 +25,20 @@ from patchq.formats.marks.paths import (
     is_path,
 )
 from patchq.text import binary_patch
+from patchq.text.patterns import Pattern
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 
-_EXTENDED = re.compile(
+_EXTENDED = Pattern(
     r"(old mode|new mode|deleted file mode|new file mode|copy from|copy to|rename from|rename to"
     r"|similarity index|dissimilarity index|index) (.*)",
     re.DOTALL,
 )
-_BINARY = re.compile(r"Binary files ")
+_BINARY = Pattern(r"Binary files ")
 LINK, _SUBMODULE = "120000", "160000"
 _MODES = ("old mode", "new mode", "new file mode", "deleted file mode")
 _EMPTY_BLOB = "e69de29"
-HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
+HUNK = Pattern(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
 """A hunk's header."""
 NOWHERE = "/dev/null"
 
@@ -45,14 +46,13 @@ _ESCAPE = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
 _LETTERS = {
     b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
 }  # fmt: skip
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_DATE = re.compile(r"[ \t]\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*", re.DOTALL)
-_PREFIX = re.compile(r"[abciow12]/(?=.)", re.DOTALL)
+_QUOTED = Pattern(r'"((?:[^"\\]|\\.)*)"')
+_DATE = Pattern(r"[ \t]\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*", re.DOTALL)
+_PREFIX = Pattern(r"[abciow12]/(?=.)", re.DOTALL)
 
-opens_mail = re.compile(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ").match
-"""Whether a line is one that opens a mail."""
-_MAIL_FIELD = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)", re.DOTALL)
-_SUBJECT_TAGS = re.compile(r"(?:\s*(?:\[[^\]]*\]|[Rr][Ee]:))*\s*")
+_OPENS_MAIL = Pattern(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ")
+_MAIL_FIELD = Pattern(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)", re.DOTALL)
+_SUBJECT_TAGS = Pattern(r"(?:\s*(?:\[[^\]]*\]|[Rr][Ee]:))*\s*")
 _ENCODED = ("base64", "quoted-printable")
 _MAX_HEADERS = 40
 _MAX_ENCODED = 10_000
@@ -359,9 +359,14 @@ class Mail:
     end: int
 
 
+def opens_mail(line: str) -> bool:
+    """Whether a line is one that opens a mail."""
+    return _OPENS_MAIL.match(line) is not None
+
+
 def may_open_mail(line: str) -> bool:
     """Whether the line may be the first of a mail's head."""
-    return line.startswith("From: ") or opens_mail(line) is not None
+    return line.startswith("From: ") or opens_mail(line)
 
 
 def mail_at(lines: Sequence[str], start: int) -> Mail | None:
@@ -370,7 +375,7 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
     Without git's first line (`From <oid> …`) it takes `From:`, `Date:` and `Subject:` to make one.
     Raises `UnreadableEdit` where its text is encoded.
     """
-    opened = opens_mail(lines[start]) is not None
+    opened = opens_mail(lines[start])
     if not may_open_mail(lines[start]):
         return None
     below = "" if opened else "\n".join(lines[start : start + _MAX_HEADERS]).lower()
