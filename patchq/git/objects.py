@@ -40,7 +40,8 @@ _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
 _MOST_ENTRIES = 1 << 15
 """Of all trees together that are kept."""
-_MOST_LEAVES = 256
+_MOST_LEAVES, _LONGEST = 256, 1 << 12
+"""So many answers are kept of where a path leads, and of no path that is longer."""
 Items = Mapping[bytes, bytes]
 """A tree's entries by their names, each as it stands in the object."""
 
@@ -165,6 +166,8 @@ class Trees:
     def leaf(self, root: str, path: str) -> Leaf | None:
         """Mode and id of what stands at `path`, a directory too, which may end in a slash."""
         asked = root, path
+        if len(path) > _LONGEST:
+            return self._leaf(root, path)
         if asked not in self._leaves:
             if len(self._leaves) >= _MOST_LEAVES:
                 self._leaves.clear()
