@@ -35,6 +35,11 @@ def decode(data: bytes) -> str:
 
 def visible(text: str, keep: str = "") -> str:
     """`text` with every hidden character but those in `keep` written out, as `\\x1b`, `\\u202e`."""
+    others = text
+    for kept in keep:
+        others = others.replace(kept, "")
+    if HIDDEN.search(others) is None:
+        return text  # most are of many lines, and hold nothing else
     return HIDDEN.sub(lambda m: m[0] if m[0] in keep else _written_out(m[0]), text)
 
 

@@ -22,6 +22,8 @@ from patchq.text import quote
 def test_hidden_characters_are_written_out(text: str, expected: str) -> None:
     assert quote.visible(text) == expected
     assert quote.visible(text, keep=text) == text
+    kept = expected.replace("\\t", "\t").replace("\\n", "\n")
+    assert quote.visible(f"a\n{text}\tb", keep="\n\t") == f"a\n{kept}\tb"
 
 
 def test_bytes_become_text() -> None:
