@@ -421,9 +421,12 @@ class DirectoryQueue(ArchiveFiles):
 
     def _known(self, claim: Claim) -> _Live:
         """The record of a claim, begun here for one that comes from elsewhere."""
-        more = claim.generation is not None or claim.choice is not None
-        known = _Live(id=claim.id, held=claim.held, more=more, inherited=True)
-        return self._live.setdefault(claim.token, known)
+        known = self._live.get(claim.token)
+        if known is None:
+            more = claim.generation is not None or claim.choice is not None
+            known = _Live(id=claim.id, held=claim.held, more=more, inherited=True)
+            self._live[claim.token] = known
+        return known
 
     def _end(self, claim: Claim, id: str) -> _Live:
         """The record of a claim that is to get its verdict: of a held one, by one process only."""
