@@ -13,15 +13,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-_MODULES = (
-    *("cli.worker", "cli.feeding", "cli.watch", "queue.postgres.engine"),
-    *("queue.postgres.entries", "queue.postgres.listening", "service.doorbell"),
-)
-"""What is loaded when it is needed first, and here before that."""
+_MODULES = ("cli.worker", "cli.feeding", "cli.watch", "service.doorbell")
+_OF_CLUSTERS = ("queue.postgres.engine", "queue.postgres.entries", "queue.postgres.listening")
+"""What is loaded when it is needed first, and here before that; clusters are an extra."""
 
 Point = tuple[str, str, signal.Signals]
 """A method as `module:Class.method`, `before` or `behind` its first call, and what the process
@@ -106,7 +105,7 @@ def _asked(*request: object) -> Any:
 def _serve() -> None:
     from importlib import import_module
 
-    for module in _MODULES:
+    for module in (*_MODULES, *(_OF_CLUSTERS if find_spec("psycopg") else ())):
         import_module(f"patchq.{module}")
     for line in sys.stdin:
         what, *more = json.loads(line)
