@@ -191,6 +191,9 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
         if _sees_what_has_not_landed(decision, group) or _may_stand(decision, group):
             settle()
             decision = _decide(claim, world, tips, decision.choice)
+        if any(before.id == decision.duplicate_of for before in group):
+            settle()
+            decision = _decide(claim, world, tips, decision.choice)
         group.append(decision)
         sources.add(claim.source.sha256)
     settle()

@@ -12,7 +12,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from patchq.pipeline import base, dependencies, stages
+from patchq.pipeline import base, deliveries, dependencies, stages
 from patchq.pipeline.progress import Decision, Incoming
 from patchq.pipeline.world import Choice, Tips, World
 from patchq.queue import Claim
@@ -31,6 +31,7 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice | None = None
             .then(base.choose)
             .then(stages.parse)
             .then(stages.resolve)
+            .then(deliveries.recognise)
             .then(base.carry)
             .then(stages.check_results)
             .then(stages.choose_mode)
