@@ -18,7 +18,6 @@ from threading import BoundedSemaphore, Event, Lock
 
 from patchq.hooks import sight
 from patchq.hooks.jail import (  # fmt: skip
-    Cancelled,
     Job,
     Objects,
     Slot,
@@ -31,7 +30,7 @@ from patchq.hooks.jail import (  # fmt: skip
 )
 from patchq.hooks.steps import MESSAGE, Step
 from patchq.hooks.verdict import Verdict, as_run, judged, verdict
-from patchq.model.errors import DiskFault, HookFault
+from patchq.model.errors import Cancelled, DiskFault, HookFault
 from patchq.model.report import HookPlan, Report
 from patchq.model.values import HookRun
 from patchq.queue.spool import Shelf, digest, encode

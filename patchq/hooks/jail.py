@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import selectors
 import shutil
 import signal
@@ -41,7 +40,7 @@ from patchq.git import files
 from patchq.git.command import QUIET, Git, sealed_environment
 from patchq.git.sharing import childrens_umask
 from patchq.hooks import keeper, sight
-from patchq.model.errors import DiskFault, Fault, HookFault, RepositoryFault
+from patchq.model.errors import Cancelled, DiskFault, Fault, HookFault, RepositoryFault
 from patchq.text.quote import decode, visible
 
 MOST_OUTPUT = 64 * 1024
@@ -50,10 +49,6 @@ _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 10.0
 NO_JAIL = "PATCHQ_NO_JAIL"
 """Set in the daemon's environment, hooks run as plain processes even where they could be jailed."""
-
-
-class Cancelled(Exception):
-    """Nobody wants to know any more how the hook ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +242,8 @@ def can_jail(root: Path) -> bool:
 def no_jail() -> tuple[str, str]:
     """Why hooks cannot be jailed where they cannot, as a clause, and what to do."""
     if sys.platform != "linux":
+        import platform  # compiles a dozen expressions
+
         return f"{platform.system()} has no user namespaces", "run patchq on Linux for that"
     if os.environ.get(NO_JAIL):
         return f"{NO_JAIL} is set", f"unset {NO_JAIL}"

@@ -16,10 +16,9 @@ from pathlib import Path
 from threading import Event, Lock
 
 from patchq.hooks.engine import Engine
-from patchq.hooks.jail import Cancelled
 from patchq.hooks.steps import Step, Steps
 from patchq.hooks.verdict import tail
-from patchq.model.errors import Fault
+from patchq.model.errors import Cancelled, Fault
 from patchq.model.report import Report, kind_of
 from patchq.model.values import HookRun, State
 from patchq.queue.spool import report

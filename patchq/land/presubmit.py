@@ -13,14 +13,10 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event, Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from patchq.git import records
-from patchq.hooks.engine import HookInput, processors
-from patchq.hooks.jail import Cancelled, Objects
-from patchq.hooks.steps import Step
-from patchq.hooks.verdict import Fixed, Verdict
-from patchq.model.errors import CannotSign, Fault, ObjectDamaged
+from patchq.model.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.model.report import BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.pipeline import mode, stages
@@ -28,6 +24,12 @@ from patchq.pipeline.progress import CandidateCommit, Decision, crashed
 from patchq.pipeline.world import World
 from patchq.report import document, logs
 from patchq.text import unified
+
+if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
+    from patchq.hooks.engine import HookInput
+    from patchq.hooks.jail import Objects
+    from patchq.hooks.steps import Step
+    from patchq.hooks.verdict import Fixed, Verdict
 
 
 def take(
@@ -158,7 +160,11 @@ R = TypeVar("R")
 
 def group_size(world: World, usual: int) -> int:
     """How many batches are decided before they are checked: few, where a check takes its time."""
-    return 2 * processors() if world.hooks.parallel else usual
+    if not world.hooks.parallel:
+        return usual
+    from patchq.hooks.engine import processors
+
+    return 2 * processors()
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +304,8 @@ class _Check:
 
     def _candidate(self, decision: Decision, candidate: CandidateCommit) -> HookInput:
         """What the hooks are told."""
+        from patchq.hooks.engine import HookInput
+
         repo = self.world.repo
         with self.lock:
             return HookInput(

@@ -87,6 +87,10 @@ class DatabaseFault(Fault):
         self.retryable = again
 
 
+class Cancelled(Exception):
+    """Nobody wants to know any more how the hook ends."""
+
+
 class HookFault(Fault):
     """A hook could not be started."""
 

@@ -84,6 +84,14 @@ def test_who_decides_imports_neither_a_model_client_nor_a_screen(repo: Path) -> 
     assert not found & (HEAVY - {"pathspec"})
 
 
+def test_who_lands_what_no_hook_looks_at_imports_nothing_that_runs_hooks(repo: Path) -> None:
+    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+    (repo / ".patchq/inbox/response.md").write_bytes((repo / "response.md").read_bytes())
+    found = imported(repo, "run")
+    assert "patchq.land.presubmit" in found
+    assert not found & {"patchq.hooks.engine", "patchq.hooks.jail", "platform"}
+
+
 def test_who_foresees_imports_neither_what_lands_nor_what_is_rare(repo: Path) -> None:
     found = imported(repo, "check", "response.md")
     assert found >= {"patchq.land.foresight", "patchq.plan", "patchq.resolve"}
