@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.cli import opening
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.pipeline.world import World
 from patchq.report.message import subject
 from patchq.report.secrecy import batch_id
@@ -16,7 +16,7 @@ from patchq.review import handed_in, ranges
 from patchq.review.ranges import Range
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HandedIn:
     """A response made of commits, and the name of its batch."""
 

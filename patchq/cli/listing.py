@@ -7,7 +7,6 @@ import re
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from posixpath import normpath
@@ -15,6 +14,7 @@ from typing import Any
 
 from patchq.cli.arguments import Argument
 from patchq.cli.screen import Line, Styled, is_terminal
+from patchq.model.frozen import frozen
 from patchq.model.report import BatchDocument, Moment, Report
 from patchq.pipeline.ground import Ground
 from patchq.review import comparison
@@ -91,7 +91,7 @@ FILTERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """Which batches are wanted, but for their state; `by` is the order."""
 

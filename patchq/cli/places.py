@@ -6,7 +6,6 @@ import os
 import re
 from argparse import Namespace
 from contextlib import suppress
-from dataclasses import dataclass
 from grp import getgrnam
 from pathlib import Path
 from urllib.parse import unquote
@@ -17,6 +16,7 @@ from patchq.git import records, sharing
 from patchq.git.branches import Branches, backup
 from patchq.git.repository import Repository
 from patchq.model.errors import DiskFault, ObjectDamaged, UsageError
+from patchq.model.frozen import frozen
 from patchq.pipeline.ground import Ground, branches_of
 from patchq.queue import layout
 from patchq.queue.directory import DirectoryQueue
@@ -28,7 +28,7 @@ DATABASE = "PATCHQ_DATABASE"
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A repository, with the places of its configuration and its queue."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
 from patchq.git import records
 from patchq.model.errors import Fault, UsageError
+from patchq.model.frozen import frozen
 from patchq.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.pipeline import stacks, traces
 from patchq.pipeline.world import World
@@ -52,7 +52,7 @@ def _line(question: str) -> str:
     return line.rstrip("\n")
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Walk:
     """Goes through what waits."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from patchq.model.frozen import frozen
 from patchq.text import yamlio
 from patchq.text.yamlio import Misfit, Node, Scalar
 
@@ -37,7 +37,7 @@ def wrong(node: Node, at: str, expected: str) -> Flaw:
     return node.line, node.column, at or "the file", f"expected {expected}, got {got}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plain:
     """One value: `take` gives it or raises `Misfit` with what was expected."""
 
@@ -54,7 +54,7 @@ class Plain:
         return dict(self.told)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListOf:
     """A list, as a tuple; one whose items are all commented out is an empty one.  `check` says what
     is expected of it as a whole, where it is not that."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from patchq.config.reviewed import REVIEW
+from patchq.model.frozen import frozen
 from patchq.model.names import name_key, spells_git
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ DENY = (
 RulingCode = Literal["path.denied", "path.review"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ruling:
     """A path that is denied, or that asks for review, with the pattern that says so."""
 

@@ -7,10 +7,10 @@ list is never complete; `paths.review` of the configuration extends it, and `!pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from patchq.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunningFiles:
     """Files that are run without anybody asking for it: `who` does so; gitignore patterns."""
 

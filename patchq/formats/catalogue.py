@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from patchq.formats.format import Document, Format, Opening, Read, Sign
@@ -17,6 +16,7 @@ from patchq.formats.marks.blocks import may_mark
 from patchq.formats.marks.carried import prefix_of
 from patchq.formats.marks.lines import TAG_NAMES, Fence, fence
 from patchq.formats.marks.tags import Tag, opens_channel, thought_on
+from patchq.model.frozen import frozen
 
 _OWN = ("```", "~~~", "<", "\\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
@@ -32,7 +32,7 @@ _TAGS = Sign(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beginning:
     """What may begin on a line."""
 

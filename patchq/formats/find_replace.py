@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from patchq.formats.format import (
     Document,
@@ -60,6 +60,7 @@ from patchq.formats.marks.paths import (
     path_of_info,
     path_of_sentence,
 )
+from patchq.model.frozen import frozen
 from patchq.model.ops import Create, Replace
 from patchq.model.values import Edit
 from patchq.text.patterns import Pattern
@@ -94,7 +95,7 @@ _LISTED = Pattern(r"\s*[-*+>]\s")
 _SECTION = Pattern(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Half:
     """A half's lines, the index of the last of them, or of the closing fence, and its fence."""
 
@@ -260,7 +261,7 @@ def _uncertain(i: int) -> UnreadableEdit:
 # ---------------------------------------------------------------- what stands above
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockHeading:
     """What stands above a block; `start` is the index of its CHANGE line, else of its label, and
     `top` the index of the line that names the path, if it stands higher."""

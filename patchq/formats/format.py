@@ -33,6 +33,7 @@ from typing import Any
 from patchq.formats.marks.lines import Fence, OpenFences
 from patchq.formats.marks.paths import Known, KnownPaths, mentions_other
 from patchq.formats.marks.shell import ShellChange
+from patchq.model.frozen import frozen
 from patchq.model.values import Edit, Problem, Quotation
 from patchq.text.patterns import Pattern
 
@@ -112,7 +113,7 @@ def _bare(lines: Iterable[str]) -> str:
     return "\n".join(["", *(line.strip() for line in lines), ""])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inside:
     """What a fence holds: edits, whole or damaged; edits in a further fence; other text.  `end` is
     the index of the line that closes it, `edits` of the first one's; None if there is none."""
@@ -143,7 +144,7 @@ class Memory(dict[type, Any]):
 # ---------------------------------------------------------------- what it returns, or raises
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stated:
     """The ids that an edit's object names; `group` tells the lists of a response apart."""
 
@@ -152,7 +153,7 @@ class Stated:
     group: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """What a format has read: edits with `at` and without ids (`id=""`, unless the response gives
     one), and the index of the first line behind them.  `top` is the index of the first line that
@@ -226,7 +227,7 @@ def written_as(format: str) -> Iterator[None]:
 Read = Callable[[Document, int], Piece | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opening:
     """Lines on which a format may begin, and how it is read from there."""
 
@@ -242,7 +243,7 @@ class Opening:
     """Whether line `i` was read before, in vain: asked in each place, before `read`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FenceOpening:
     """Fence lines on which a format may begin."""
 
@@ -254,7 +255,7 @@ class FenceOpening:
     a fence whose language names the format, 2 for one that nothing else may stand in."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sign:
     """What tells, in lines that nobody has taken, that an edit was meant."""
 
@@ -273,7 +274,7 @@ class Sign:
 _EXAMPLE = Pattern(r"path/to/\w+\.\w+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """One form in which edits are written."""
 

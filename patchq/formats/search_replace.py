@@ -27,7 +27,6 @@ of the files has the lines that the block quotes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from patchq.formats.format import Document, Format, Opening, Piece, UnreadableEdit
@@ -52,6 +51,7 @@ from patchq.formats.marks.paths import (
 )
 from patchq.formats.marks.runs import alike_behind
 from patchq.formats.marks.ties import paths_in
+from patchq.model.frozen import frozen
 from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.model.values import Edit
 from patchq.text.grammars import is_code
@@ -253,7 +253,7 @@ def _deletion(block: Block) -> DeleteFile:
 # ---------------------------------------------------------------- what stands above
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinesAbove:
     """The indices of what stands above a block; the fences from the marker upwards, two at most."""
 
@@ -266,7 +266,7 @@ class LinesAbove:
         return tuple([i for i in (self.inner, self.outer) if i is not None])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """`path` is None if nothing above the block names one."""
 

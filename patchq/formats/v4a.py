@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from patchq.formats.format import Document, Format, Opening, Piece, Sign, UnreadableEdit
 from patchq.formats.marks.lines import halves, is_blank, joined, line_above, next_line
 from patchq.formats.marks.paths import as_meant, undress
+from patchq.model.frozen import frozen
 from patchq.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.model.values import Edit
 from patchq.text.patterns import Pattern
@@ -72,7 +73,7 @@ PatchLine = tuple[int, str, str]
 """A line's index, the line, and the word of the marker that it is, or ""."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PatchMarker:
     word: str
     path: str

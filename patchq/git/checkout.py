@@ -17,7 +17,6 @@ import os
 import stat
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from patchq.git import files
@@ -25,6 +24,7 @@ from patchq.git.command import QUIET, Git, plain_environment
 from patchq.git.objects import BLOB, LINK, Leaf, is_blob, object_id
 from patchq.git.reffiles import heads
 from patchq.git.repository import Repository
+from patchq.model.frozen import frozen
 
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
 _SERIES = {"pick": "cherry-picking", "revert": "reverting"}
@@ -38,7 +38,7 @@ _HEAD_STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkout:
     """A work tree whose HEAD is `branch` (short name), with its own git directory."""
 

@@ -11,13 +11,13 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from patchq.git.faults import failure
 from patchq.git.sharing import childrens_umask
 from patchq.model.errors import RepositoryFault
+from patchq.model.frozen import frozen
 
 QUIET = (
     *("-c", "core.hooksPath=/dev/null"),
@@ -60,7 +60,7 @@ def sealed_environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), **_NOBODYS, **_PLAIN}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Git:
     """How git is started: with `environment` (None: as this process has it), `options` before its
     words, in `directory`, by the words of a `launcher`, for `seconds` at most.  Its faults name

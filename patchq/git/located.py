@@ -7,7 +7,6 @@ one that is gone, below a repository of its own, or that git ignores is no file 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -16,9 +15,10 @@ import pygit2
 from patchq.git.checkout import workdir_of
 from patchq.git.reffiles import heads
 from patchq.git.repository import Repository
+from patchq.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Whereabouts:
     """Where an absolute path leads: the `path` below the root of a work tree, or None, with the
     `reason` as a clause that follows the path in a sentence; both for a path that git ignores."""
@@ -27,7 +27,7 @@ class Whereabouts:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _WorkTree:
     root: str
     """Its real path."""

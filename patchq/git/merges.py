@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,7 @@ from patchq.git.command import (
 from patchq.git.faults import fault, unreadable, unreadable_object
 from patchq.git.repository import Repository
 from patchq.model.errors import Fault
+from patchq.model.frozen import frozen
 from patchq.model.values import FileChange, LineHunk
 
 _SECONDS = 60.0
@@ -75,7 +76,7 @@ def touching(
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Merged:
     """A merge's tree (hex), or None where it has conflicts; `beyond_lines` says that some are about
     more than the lines of one file: a rename, a deletion, a directory."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from patchq.model.errors import RepositoryFault
+from patchq.model.frozen import frozen
 from patchq.model.values import FileChange
 
 FILE, EXECUTABLE, LINK, SUBMODULE, TREE = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
@@ -46,7 +46,7 @@ Items = Mapping[bytes, bytes]
 """A tree's entries by their names, each as it stands in the object."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitInfo:
     """One commit of a history; `author` is `Name <email>`."""
 
@@ -55,7 +55,7 @@ class CommitInfo:
     author: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """Who and when: `when` in seconds since the epoch, `offset` from UTC in minutes."""
 

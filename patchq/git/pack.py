@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from struct import pack as packed
+
+from patchq.model.frozen import frozen
 
 _MOST_DEPTH = 50
 """Of differences of differences, as git has it: each has to be undone to read the last."""
@@ -27,7 +28,7 @@ _MOST_COPIED, _MOST_INSERTED = 1 << 16, 127
 _FAR = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class New:
     """An object that is to be written: git's kind, content, and the id (hex) of what it was made
     of, if that is known; it need not be written too."""

@@ -17,7 +17,6 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.git import files, records
@@ -27,6 +26,7 @@ from patchq.git.reffiles import heads, is_ref_name, loose_names, packed_refs, re
 from patchq.git.repository import Repository
 from patchq.git.sharing import beside, make_directory
 from patchq.model.errors import Busy, DiskFault, ObjectsGone, RepositoryFault
+from patchq.model.frozen import frozen
 
 _SUFFIX = ".ref"
 _NULL = "0" * 40
@@ -38,7 +38,7 @@ _PACKED = (records.OWN, records.BRANCHES)
 _OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Staged:
     """A value for refs, written and not yet flushed.  It serves any number of swaps, which share
     its inode, as git never writes a ref in place; `drop` ends it."""

@@ -21,7 +21,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -55,6 +54,7 @@ from patchq.git.opening import open_handle
 from patchq.git.reffiles import any_ref, common_directory, head_target, ref_value, ref_values
 from patchq.git.unwritten import Unwritten
 from patchq.model.errors import ObjectDamaged, RepositoryFault
+from patchq.model.frozen import frozen
 from patchq.model.listing import Listing
 from patchq.model.values import Entry, EntryKind, FileChange
 
@@ -453,7 +453,7 @@ class Repository:
         return root
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitTree:
     """A `model.Tree` that reads only the directories on the way to a path."""
 

@@ -16,7 +16,6 @@ import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 from patchq.git.command import Git, complaint, plain_environment
 from patchq.model.errors import CannotSign, Fault, disk_fault
+from patchq.model.frozen import frozen
 
 if TYPE_CHECKING:
     from patchq.git.objects import Identity
@@ -67,7 +67,7 @@ _CURE = "make the key usable by the user that runs patchq (`patchq doctor` tries
 _CURE += "`commit.sign: false`; what waits goes on by itself"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """What git's configuration says of signatures."""
 

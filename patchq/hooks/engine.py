@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
@@ -31,6 +30,7 @@ from patchq.hooks.jail import (  # fmt: skip
 from patchq.hooks.steps import MESSAGE, Step
 from patchq.hooks.verdict import Verdict, as_run, judged, verdict
 from patchq.model.errors import Cancelled, DiskFault, HookFault
+from patchq.model.frozen import frozen
 from patchq.model.report import HookPlan, Report
 from patchq.model.values import HookRun
 from patchq.queue.spool import Shelf, digest, encode
@@ -48,7 +48,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class HookInput:
     """What hooks may know of a batch and its candidate, in plain values, ids in hex."""
 

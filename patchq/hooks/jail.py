@@ -41,6 +41,7 @@ from patchq.git.command import QUIET, Git, sealed_environment
 from patchq.git.sharing import childrens_umask
 from patchq.hooks import keeper, sight
 from patchq.model.errors import Cancelled, DiskFault, Fault, HookFault, RepositoryFault
+from patchq.model.frozen import frozen
 from patchq.text.quote import decode, visible
 
 MOST_OUTPUT = 64 * 1024
@@ -51,7 +52,7 @@ NO_JAIL = "PATCHQ_NO_JAIL"
 """Set in the daemon's environment, hooks run as plain processes even where they could be jailed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """One process to run: `argv` in the directory `where`, with `env` and nothing else.
 
@@ -74,7 +75,7 @@ class Job:
     network: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookExit:
     """How a hook ended: the exit code (128 + n: by signal n; None: it was stopped after its time),
     the seconds that it took, and the end of its output, without hidden characters.  `jail` is a
@@ -309,7 +310,7 @@ _CONFIG = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """A directory of our own for one hook at a time, and the descriptor that keeps it ours."""
 
@@ -360,7 +361,7 @@ def _shown(place: Path) -> dict[str, object]:
     return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WarmTree:
     """The work tree in a slot; `store` is the directory of the real repository's objects."""
 

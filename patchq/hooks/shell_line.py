@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from patchq.model.frozen import frozen
+
 _TOKEN = re.compile(
     r"""[ \t\r]+|\#[^\n]*|\\\n
     |(?P<redirect>\d*(?:>>|>&|<&|>\||<>|[<>]))
@@ -30,7 +32,7 @@ _PASSES_ON = frozenset({"exec", "!", "time"})
 _CANNOT_START = (126, 127)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Called:
     """A program that the line calls by a word that is plain to see; `surely`: whenever the line
     runs and what stands before it goes well."""
@@ -39,7 +41,7 @@ class Called:
     surely: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellLine:
     """What the line calls in its order; `plain` is false where that is not all."""
 

@@ -10,7 +10,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from patchq.config.policy import matcher
 from patchq.config.schema import Config, Hook
 from patchq.hooks import shipped
 from patchq.model.errors import HookFault
+from patchq.model.frozen import frozen
 from patchq.model.report import EVENT_KINDS, LANDED, EventKind
 from patchq.report.secrecy import directory
 from patchq.text.patterns import Pattern
@@ -40,7 +40,7 @@ _GIT_HOOKS = {
 """The repository's own: name -> stage, and whether it may change something (the message)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One hook, ready to be started."""
 
@@ -76,7 +76,7 @@ class Step:
         return any(map(self.cares, paths))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """All hooks of a configuration, each stage's in their order."""
 

@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -21,6 +20,7 @@ from patchq.config.schema import Config, Hook
 from patchq.hooks import shell_line, shipped, sight
 from patchq.hooks.jail import HookExit, Job, can_jail, no_jail, run
 from patchq.hooks.steps import SHELL, environment, parts, shell_words
+from patchq.model.frozen import frozen
 
 _SECONDS = 20.0
 _MOST_SAID = 300
@@ -31,7 +31,7 @@ Flaw = tuple[tuple[str | int, ...], str]
 """The place of a key in the configuration, and what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """Where hooks are tried: they see the repository of `gitdir`, whose configured paths are below
     `home`, and its `queue`, which need not be there."""
@@ -90,7 +90,7 @@ class Trial:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Start:
     """How a program is started below `root`: by this PATH, with what it sees, jailed or not."""
 

@@ -6,7 +6,7 @@ import os
 import signal
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from patchq.git.checkout import obstacle
@@ -14,6 +14,7 @@ from patchq.hooks import shipped
 from patchq.hooks.jail import HookExit, WarmTree
 from patchq.hooks.steps import MESSAGE, Step
 from patchq.model.errors import HookFault
+from patchq.model.frozen import frozen
 from patchq.model.report import HookPlan
 from patchq.model.values import HookRun, Problem
 from patchq.text.encoded import without_encoded
@@ -29,7 +30,7 @@ Fixed = Mapping[str, tuple[bytes, bool] | None]
 """What a hook made of files: content and whether executable, None where it removed one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What a hook said; `problems` refuse the batch, `fixed` and `message` change it."""
 

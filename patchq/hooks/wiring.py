@@ -18,7 +18,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +28,7 @@ from patchq.git import files
 from patchq.git.command import Git, complaint, hands_in, version
 from patchq.hooks import shipped
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 
 GATE = """\
   - id: gate
@@ -116,7 +116,7 @@ SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookFile:
     """One hook's file, which need not exist."""
 
@@ -158,7 +158,7 @@ def _names() -> Iterator[str]:
     yield from (n for n in shipped.GIT_SUMMARIES if asks or n not in PUSH_DOOR)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shut:
     """Why a push to refs/for/ hands in nothing, and what to do."""
 

@@ -18,6 +18,7 @@ from patchq.git import records
 from patchq.git.merges import line_hunks, touching
 from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged
+from patchq.model.frozen import frozen
 from patchq.model.report import PENDING_CONFLICT, Report, has_commit
 from patchq.model.values import Problem
 from patchq.pipeline.ground import Ground
@@ -32,7 +33,7 @@ EditLines = tuple[str, str, tuple[int, int] | None]
 """Id, path and lines (1-based, inclusive, of the base) of an edit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProposedChange:
     """What a batch changes there, in the terms of its report: `lines` are 1-based and inclusive, of
     its base; None where it is the file as a whole.  An insertion has the line before it."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from patchq.git import records, refs
@@ -22,6 +22,7 @@ from patchq.git.branches import BranchMove, Moved, parcels
 from patchq.git.linklock import WAIT_SECONDS
 from patchq.git.refs import Staged
 from patchq.model.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.pipeline.ground import flush
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -32,7 +33,7 @@ from patchq.report import document, page
 _LOG = logging.getLogger("patchq")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Publication:
     """A decision with the report on it, as JSON and as a page."""
 
@@ -41,7 +42,7 @@ class Publication:
     page: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Landed:
     """What became of a group: the verdicts that are true now and wait for `publish`, and those to
     decide again since their branch, their work tree or a batch before them was changed by somebody
@@ -181,7 +182,7 @@ def hold_on(decision: Decision, world: World) -> None:
         world.queue.hold(decision.claim, written.report, written.page)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Landing:
     """A decision, and the commit of it that lands."""
 
@@ -220,7 +221,7 @@ def _rows(decisions: Sequence[Decision], world: World, staged: ExitStack) -> lis
     return made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """The move of one branch, for one verdict or for several in a row.  Its value is written before
     the flush, so that the flush makes it durable."""

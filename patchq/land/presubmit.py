@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from patchq.git import records
 from patchq.model.errors import Cancelled, CannotSign, Fault, ObjectDamaged
+from patchq.model.frozen import frozen
 from patchq.model.report import BatchDocument
 from patchq.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.pipeline import mode, stages
@@ -167,7 +168,7 @@ def group_size(world: World, usual: int) -> int:
     return 2 * processors()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Presubmit:
     """What the hooks leave of a group: the decisions that go on, and those that were built on one
     which does not land as it was, and are to be decided again."""

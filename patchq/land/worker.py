@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from time import monotonic, thread_time
 from weakref import WeakKeyDictionary
@@ -27,6 +27,7 @@ from patchq.model.errors import (
     ObjectDamaged,
     Unreachable,
 )
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.pipeline.process import process
 from patchq.pipeline.progress import Decision
@@ -200,7 +201,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
     return ended
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Begun:
     """When a group was begun, by the clock and by what this thread has worked since it is."""
 

@@ -29,8 +29,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.text.line_diff import line_diff
 
 _LEAST_WORDS = 3
@@ -64,7 +64,7 @@ def words(text: str) -> list[str]:
 # ---------------------------------------------------------------- the snippet
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissedQuote:
     """The quote that stands nowhere, the line (0-based) that is nearest if one was named, and
     whether the format quotes whole lines."""
@@ -278,7 +278,7 @@ def _applied(olds: Sequence[str], blocks: Sequence[Block], start: int, end: int)
 # ---------------------------------------------------------------- the replacement, on the same line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Read:
     """A text as its words and signs, the blanks before each, and those behind the last."""
 

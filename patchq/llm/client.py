@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from patchq.model.frozen import frozen
 from patchq.model.values import Problem
 
 NORMAL_ENDS = frozenset({"stop", "end_turn", "stop_sequence"})
 """The stop reasons of an answer that is whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """One turn of a conversation."""
 
@@ -25,7 +26,7 @@ class Message:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What the model said, why it stopped (as the server names it), and which model it was."""
 

@@ -28,7 +28,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TypeVar
@@ -37,6 +37,7 @@ from patchq.llm import certainty
 from patchq.llm.chat import AT_ONCE, Cache
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import excerpt, quoted
+from patchq.model.frozen import frozen
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
 from patchq.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
 from patchq.plan import batch, syntax
@@ -70,7 +71,7 @@ _RULES = Message(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedBatch:
     """Edits of the base `tree`, and the plan that they come to; `declared` as in `batch.plan`."""
 
@@ -87,7 +88,7 @@ class PlannedBatch:
         return replace(self, edits=updated, plan=plan)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repair:
     """A batch that can be applied now, and what was corrected for that."""
 
@@ -173,7 +174,7 @@ def read(answer: str, key: str) -> str | None:
 # ---------------------------------------------------------------- quotes that stand nowhere
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Miss:
     """An edit to ask about: its two halves, and the file as text with `\\n` for line ends."""
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from patchq.formats.registry import FORMATS
+from patchq.model.frozen import frozen
 from patchq.resolve.anchors import Ranked, parts, ranked
 from patchq.text.quote import inline
 
@@ -44,7 +45,7 @@ _OF_ANY_SIZE: Mapping[str, Form] = {
 """Forms that a file is asked for in whatever its size."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownFile:
     """A file to show, with `\\n` for line ends; `text` is None for one that is to be created.
     `line` (1-based) is where the change is to be, if that is known; `reach` is how many lines
@@ -56,7 +57,7 @@ class ShownFile:
     reach: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """What a model is asked to do; `tests` are shown and not to be changed, and `reference` is a
     patch that shows what is meant, made for another state of the files."""
@@ -71,7 +72,7 @@ class Task:
     reference: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """The text to send, the form that it asks for, and for each file that has an edit script the
     anchors to choose from."""

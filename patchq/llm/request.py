@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ from patchq.formats.envelope.opening import open_response
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import BUDGET, FORMS, Prompt, Task
+from patchq.model.frozen import frozen
 from patchq.model.names import nearest
 from patchq.model.values import Attempt, Envelope, Generation, Header, Problem
 from patchq.text import yamlio
@@ -48,7 +49,7 @@ _LONGEST_TASK = 64 * 1024
 _LONGEST_REFERENCE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestedFile:
     """A file to change: `line` (1-based) is where, and `reach` how many lines before and behind it
     the model is shown, if they are named."""
@@ -58,7 +59,7 @@ class RequestedFile:
     reach: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """What is asked for."""
 
@@ -201,7 +202,7 @@ _READ: dict[str, Callable[[yamlio.Node], Any]] = {
 _LEAST_BUDGET = 4_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """What to ask for: a task, or a prompt that is sent as it stands; and what patchq says of the
     response.  `max_attempts` is how often it is asked again in diff mode."""
@@ -216,7 +217,7 @@ class Query:
     known: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """The response, None if there is none, and what is told of it."""
 

@@ -12,8 +12,9 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from patchq.model.frozen import frozen
 
 REQUEST = ".request.yaml"
 """How the names of requests end."""
@@ -40,7 +41,7 @@ _SHORT_NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathFlaw:
     """Why a path cannot be used; `reason` is a clause that follows the path in a sentence."""
 

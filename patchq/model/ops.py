@@ -5,10 +5,10 @@ Texts are `str` as the response has them; which bytes they mean is decided when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
-from patchq.model.hot import hot
+from patchq.model.frozen import frozen
 
 CONTEXTUAL = "contextual"
 INDEXED = "indexed"
@@ -17,7 +17,7 @@ DIFF = "unified_diff"
 """The form whose paths are those of the base, whatever else the batch renames."""
 
 
-@hot
+@frozen
 class Replace:
     """Put the whole lines `new` where the lines `old` stand, each line ended by a newline (an empty
     text is no line)."""
@@ -26,7 +26,7 @@ class Replace:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Create:
     """Make a new file that holds `text`; `quoting` says that the path stands in a form that names
     files that there are as well."""
@@ -36,7 +36,7 @@ class Create:
     executable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeleteFile:
     """Remove the file; `old` is its text, whole lines, where the response quotes it, and `before`
     the id (hex) of what it holds, where the response says that.  With `link` it is a symbolic
@@ -47,14 +47,14 @@ class DeleteFile:
     link: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rename:
     """Give the file the path `to`."""
 
     to: str
 
 
-@hot
+@frozen
 class ReplaceText:
     """Put `new` where the characters `old` stand, in `count` places; None: in every one.
 
@@ -69,7 +69,7 @@ class ReplaceText:
     takes_line_end: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Occurrences:
     """Put `new` in place of the occurrences `at` (1-based, left to right, without overlap) of the
     characters `target`; behind them if `insert`.  None: of the only one."""
@@ -80,7 +80,7 @@ class Occurrences:
     insert: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InContext:
     """Put `new` in place of `target` where it stands between `before` and `after`; in `every` such
     place, or in the only one that begins on a line of `window` (first, last; 1-based)."""
@@ -93,7 +93,7 @@ class InContext:
     window: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InParagraph:
     """Put `new` in place of `target` in the paragraphs that satisfy `predicate`, at most `distance`
     characters from one of its literals; without a target, in place of the `sentences` sentences
@@ -108,7 +108,7 @@ class InParagraph:
     window: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchored:
     """Insert or replace at an anchor: the line `selected` (indentation and trailing blanks aside),
     or the definition of `name`.  `candidates` are those that the response was to choose from."""
@@ -125,7 +125,7 @@ class Anchored:
     candidates: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertAt:
     """Insert `text`, whole lines, behind line `line` (0: before the first)."""
 
@@ -133,7 +133,7 @@ class InsertAt:
     text: str
 
 
-@hot
+@frozen
 class PatchHunk:
     """One hunk of a diff or chunk of a V4A patch: the lines `old` become the lines `new`.
 
@@ -152,7 +152,7 @@ class PatchHunk:
     bare: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Write:
     """Make the file hold `text`, whether it exists or not; `quoting` says that the form may also
     be a mere excerpt, so an existing file is replaced only if it keeps most of its lines."""
@@ -161,7 +161,7 @@ class Write:
     quoting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delta:
     """Bytes told by what a file holds: git's instructions, and the id of what they make of it."""
 
@@ -169,7 +169,7 @@ class Delta:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteBytes:
     """Make the file hold `data`; `before` is the id (hex) of what it holds until then, None for a
     new file, which may be `executable`.  With `link` it is a symbolic link, and the data is where
@@ -187,7 +187,7 @@ class WriteBytes:
         return self.link != self.turned
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetMode:
     """Make the file executable, or plain."""
 

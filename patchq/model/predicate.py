@@ -9,7 +9,8 @@ neither reading nor asking recurses, however deep the parentheses are.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from patchq.model.frozen import frozen
 
 _TOKEN = re.compile(
     r"(?P<sign>&&|\|\||!|\(|\))"
@@ -35,7 +36,7 @@ class Literal(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Predicate:
     """A predicate in postfix order: literals, and the signs `!`, `&&` and `||`."""
 

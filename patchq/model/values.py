@@ -7,10 +7,10 @@ inclusive, as people count them; offsets are 0-based bytes and half-open, as sli
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal, Protocol
 
-from patchq.model.hot import hot
+from patchq.model.frozen import frozen
 from patchq.model.listing import Listing
 from patchq.model.ops import Op
 
@@ -28,7 +28,7 @@ Origin = Literal["declared", "inferred", "tip"]
 # ---------------------------------------------------------------- what a response says
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """The response file as it was taken: its own name, the sha256 (hex) and size of its bytes."""
 
@@ -37,7 +37,7 @@ class Source:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """What the front matter says; `None` and empty mean: not said."""
 
@@ -57,7 +57,7 @@ class Header:
     """Whether front matter stands there and is empty: what looks like it behind it is text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Envelope:
     """An opened response: the header, and the text that holds the edits.
 
@@ -69,7 +69,7 @@ class Envelope:
     first_line: int = 1
 
 
-@hot
+@frozen
 class Edit:
     """One edit as it stands in the response; `at` are its first and last line there."""
 
@@ -120,7 +120,7 @@ TieKind = Literal["name", "path", "sentence", "mention", "comment"]
 that ends above it with a colon; another sentence; the comment on its first line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quotation:
     """Text in a fence that is tied to a path, in a form that quotes as often as it writes; `at` are
     the lines of the response.  What does not stand in the file refuses the response."""
@@ -134,7 +134,7 @@ class Quotation:
     """Whether it is a file in a response that holds no other edit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parsed:
     """All that a response's text says: its edits in their order, and the prose around them."""
 
@@ -156,7 +156,7 @@ class Parsed:
 EntryKind = Literal["file", "link", "tree", "submodule"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """What stands at a path of a tree; `oid` is hex, `executable` is the file mode's bit."""
 
@@ -190,7 +190,7 @@ class Tree(Protocol):
 # ---------------------------------------------------------------- what becomes of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A place that an edit may have meant; `disambiguate` is text to add to the quote."""
 
@@ -201,7 +201,7 @@ class Candidate:
     disambiguate: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collision:
     """What an edit collides with; unknown parts are None."""
 
@@ -213,7 +213,7 @@ class Collision:
     lines: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One thing to tell; an `error` refuses the whole batch.  `line` is a line of the base's file,
     or of the response where there is no `path`."""
@@ -239,7 +239,7 @@ class Problem:
             object.__setattr__(self, "message", self.message[:4000] + " …")
 
 
-@hot
+@frozen
 class Hunk:
     """Put `new` in place of the bytes `start:end` of a text."""
 
@@ -256,7 +256,7 @@ LineHunk = tuple[int, int, int, int]
 """`a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty."""
 
 
-@hot
+@frozen
 class EditOutcome:
     """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
 
@@ -274,7 +274,7 @@ class EditOutcome:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """One path's change from base to result; None for `before` is a creation, for `after` a
     deletion.  A rename is the deletion of `renamed_from` together with this change.  What a link
@@ -306,7 +306,7 @@ class FileChange:
         return self.link if self.was_link is None else self.was_link
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What a batch does to the tree, decided and not yet done."""
 
@@ -321,7 +321,7 @@ class Plan:
         return any(p.severity == "error" for p in self.problems)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Base:
     """The commit (hex) that a batch was resolved on, and how it was found."""
 
@@ -329,7 +329,7 @@ class Base:
     how: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookRun:
     """One hook's run: its exit code (128 + n: by signal n; None: its time was over), the seconds
     that it took, and the end of what it said."""
@@ -341,7 +341,7 @@ class HookRun:
     output: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Correction:
     """What half of an edit was corrected so that the edit could be applied, and by what."""
 
@@ -350,7 +350,7 @@ class Correction:
     by: Literal["program", "model"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One question to a model: its form, and the stop reason or `llm.*` code of its end."""
 
@@ -359,7 +359,7 @@ class Attempt:
     stop: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Generation:
     """What came of asking a model for a response, as it is kept beside the claim until the verdict.
 
@@ -400,7 +400,7 @@ class Generation:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResponseVerdict:
     """What is decided on one response, as the pipeline and the report both know it; `timings` are
     milliseconds, by stage."""
@@ -420,7 +420,7 @@ class ResponseVerdict:
     corrections: tuple[Correction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandsOn:
     """The batch on whose proposal another one's branch is built, and the commit of it (hex)."""
 
@@ -428,7 +428,7 @@ class StandsOn:
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome(ResponseVerdict):
     """Everything that a report tells of one response; see `report.py` for the JSON."""
 

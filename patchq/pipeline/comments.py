@@ -9,7 +9,6 @@ there no more, the comment stays with its file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from patchq import formats
@@ -17,6 +16,7 @@ from patchq.git.merges import line_hunks, with_renames
 from patchq.git.objects import is_regular
 from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged
+from patchq.model.frozen import frozen
 from patchq.model.report import CHANGES, CommentEntry, Report, ReviewEntry
 from patchq.model.values import LineHunk, Problem
 from patchq.pipeline.rebase.lines import Lines, image
@@ -59,7 +59,7 @@ def _warning(report: Report, review: ReviewEntry, parent: str | None) -> Problem
 # ---------------------------------------------------------------- from commit to commit
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class _Texts:
     """The files of one repository, and what differs between two of them."""
 

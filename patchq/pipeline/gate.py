@@ -9,11 +9,12 @@ what no response can say (submodules); that is refused as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 
 from patchq.config.schema import Limits
 from patchq.git.objects import SUBMODULE
+from patchq.model.frozen import frozen
 from patchq.model.values import FileChange, Problem, Tree
 from patchq.pipeline.world import World
 from patchq.plan import links, syntax, targets
@@ -21,7 +22,7 @@ from patchq.report import secrecy
 from patchq.text import unified
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """What is wrong with changes, errors or else warnings; their diff, and how long their syntax
     took (ms)."""

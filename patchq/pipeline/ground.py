@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast
 
@@ -11,12 +11,13 @@ from patchq.git.branches import Branches
 from patchq.git.branches.local import LocalBranches
 from patchq.git.repository import Repository
 from patchq.model.errors import Fault
+from patchq.model.frozen import frozen
 from patchq.queue import QueueEngine
 
 _LOCAL = cast(Branches, None)
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Ground:
     """One repository with its queue, under one configuration; `target` is the default branch."""
 

@@ -20,12 +20,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from patchq.git import records, refs
 from patchq.model.errors import Busy
+from patchq.model.frozen import frozen
 from patchq.model.report import NOTED, CommentEntry, Report, ReviewEntry
 from patchq.model.values import FileChange, Mode, State
 from patchq.pipeline.ground import Ground, flush
@@ -46,7 +47,7 @@ _COMMENT = "Comment"
 _LINE = Pattern(r"Patchq-([A-Z][a-z]+): (.*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """One decision; `commit` is the one that the note is on, `time` in ISO 8601."""
 

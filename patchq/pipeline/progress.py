@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from time import perf_counter
 from typing import Any, Self, TypeVar
@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 from patchq import formats
 from patchq.git import records
 from patchq.model.errors import CannotFollow, CannotSign, Declined, Fault, ObjectDamaged, disk_fault
+from patchq.model.frozen import frozen
 from patchq.model.names import response_name
 from patchq.model.report import COMMITTED, ReviewEntry
 from patchq.model.values import (  # fmt: skip
@@ -44,7 +45,7 @@ from patchq.report import secrecy
 from patchq.text.quote import visible
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CandidateCommit:
     """A commit that can land; ids in hex.  Nothing reaches it yet."""
 
@@ -60,7 +61,7 @@ class CandidateCommit:
     """Whether a work tree that has the target checked out has to follow."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Decision(ResponseVerdict):
     """The verdict on one response: `state` is what it is once the `candidate`, if there is one, has
     landed.  What was not known when the decision fell is empty."""
@@ -186,7 +187,7 @@ _NOBODY_ASKED = Generation()
 _Next = TypeVar("_Next")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Incoming:
     """A response as it came, and how it is to be taken; `problems` are warnings so far."""
 
@@ -257,7 +258,7 @@ class Incoming:
         return "review" if self.generation.mode == "review" else self.world.config.mode
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Response(Incoming):
     """Opened: it has an id, and its text can be read."""
 
@@ -266,7 +267,7 @@ class Response(Incoming):
     envelope: Envelope
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Aimed(Response):
     """It has a branch to land on, and that branch a tip (hex).  Where it stands on a proposal that
     waits (`on`), it is made on the tip of that one's branch, which will be the target's."""
@@ -276,7 +277,7 @@ class Aimed(Response):
     on: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Based(Aimed):
     """The commit is known that its author saw, or is taken to have seen, with its tree."""
 
@@ -288,14 +289,14 @@ class Based(Aimed):
         return self.base.how == "declared"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Read(Based):
     """Its edits and its prose are known, as it says them."""
 
     parsed: Parsed
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Planned(Read):
     """It is known what becomes of each edit, and of the tree."""
 
@@ -305,7 +306,7 @@ class Planned(Read):
     corrections: tuple[Correction, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Checked(Planned):
     """Nothing speaks against the results; `decision` is the verdict but for its commit."""
 

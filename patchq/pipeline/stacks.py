@@ -9,16 +9,16 @@ replaced, changed by a person or taken away meanwhile, by patchq or by plain git
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from patchq.git import records
+from patchq.model.frozen import frozen
 from patchq.model.report import LANDED, REPLACED, CommittedReport, Report, has_commit
 from patchq.model.values import Problem, State
 from patchq.pipeline import traces
 from patchq.pipeline.ground import Ground
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Below:
     """A proposal that another one stands on, or may, and the tip (hex) of its branch."""
 
@@ -30,7 +30,7 @@ class Below:
         return self.report["id"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stack:
     """The proposals that one stands on, the nearest first, down to its target; `why` says what
     became of the next one, where there is nothing to stand on any more."""
@@ -43,7 +43,7 @@ class Stack:
         return tuple(one.id for one in self.below)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Footing:
     """Where a proposal is to stand now: on a commit (hex) of the batch `on`, or of its target.
     Without a commit there is nothing that it could stand on, and `why` says so."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -22,6 +21,7 @@ from patchq.git.objects import CommitInfo, Leaf
 from patchq.git.reffiles import heads, ref_names
 from patchq.git.repository import Repository
 from patchq.model.errors import ObjectDamaged, UsageError
+from patchq.model.frozen import frozen
 from patchq.model.names import batch_id, nearest
 from patchq.model.report import (
     COMMITTED,
@@ -58,7 +58,7 @@ _STATES: Mapping[str, State] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trace:
     """A batch that git knows: the commit that its ref is on, and the note on that."""
 
@@ -68,7 +68,7 @@ class Trace:
     note: Note | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sighting:
     """The state of a batch as the repository shows it, and how it came to it, for people."""
 
@@ -272,7 +272,7 @@ def _changes(repo: Repository, parent: str, commit: str) -> Changes:
     return known[commit]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class History:
     """The commits between two: those that name batches in their trailers, by these batches' ids,
     each with the sources that it names; and the others."""

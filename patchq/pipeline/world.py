@@ -28,6 +28,7 @@ from patchq.hooks.steps import Steps, paths_named, steps
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.model.values import Base, Edit, HookRun
 from patchq.pipeline.ground import Ground
@@ -42,7 +43,7 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
 NOBODY = ("patchq", "patchq@localhost")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """How a person wants a response taken, where that differs from what it says itself.
 
@@ -91,7 +92,7 @@ def recorded(claim: Claim) -> Choice | None:
     return Choice(**{**claim.choice, "edits": None if edits is None else frozenset(edits)})
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class World(Ground):
     """The ground, with everything that deciding on a response takes."""
 

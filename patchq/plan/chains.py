@@ -10,8 +10,8 @@ left, then it is what they come to, and a second delivery of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.model.listing import Listing
 from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
 from patchq.model.values import Edit, Entry, Plan, Tree
@@ -26,7 +26,7 @@ _MOST_AT_ONCE = 100
 """Of a file with more edits only those are taken back together that speak of the same lines."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _WithFile:
     """A tree in which one file has another text."""
 

@@ -9,8 +9,8 @@ without the questions that others have to answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.model.ops import CONTEXTUAL, INDEXED, Replace, halves
 from patchq.model.values import Edit, EditOutcome
 from patchq.plan import elision
@@ -25,7 +25,7 @@ _BACKING = frozenset({INDEXED, CONTEXTUAL})
 """The forms of which one edit may be another's backup."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PlainPlaces:
     """The places of a file's edits (by `id`) in its text on the base, and whether one of them may
     have a line that stands for others."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 Version = tuple[int, int]
@@ -23,7 +23,7 @@ _MOST_JOINED = 40
 """So many lines one string may span."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Construct:
     """Something that Python knows since `since`; `pattern` finds it on a line, and `plain` is what
     earlier versions would have in its place."""

@@ -12,8 +12,8 @@ Nothing is ever written through a link: no path of a batch may have one above it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.model.names import name_key, spells_git
 from patchq.model.values import EntryKind, FileChange, Problem, Tree
 from patchq.plan.targets import Rules
@@ -28,7 +28,7 @@ _WHAT: dict[EntryKind | None, str] = {"tree": "a directory", "submodule": "a sub
 _GITS_OWN = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap", ".lfsconfig"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """Where a link ends: a path, and what is there, None for nothing that the tree has."""
 

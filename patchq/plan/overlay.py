@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from operator import add, attrgetter
 
-from patchq.model.hot import hot
+from patchq.model.frozen import frozen
 from patchq.model.values import Hunk
 from patchq.plan.patches import MOST_NAMED, Footprint, Joint, Patch, agreed, joined, names_of
 from patchq.plan.written import WrittenLines, begins_line
@@ -31,7 +31,7 @@ _RUN = 64
 _Meaning = tuple[object, tuple[Hunk, ...]]
 
 
-@hot
+@frozen
 class _Island:
     """A stretch of the base that is under footprints, which agree wherever they overlap."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
-from patchq.model.hot import hot
+from patchq.model.frozen import frozen
 from patchq.model.values import Edit, Hunk
 from patchq.resolve.ladder import Found
 
@@ -16,7 +15,7 @@ MOST_NAMED = 50
 """Of more edits than these that another one needs, those go unnamed that the named ones need."""
 
 
-@hot
+@frozen
 class Footprint:
     """What one edit has claimed of the base: `hunks`, at least one, in a run of lines that it
     quotes, and so the hull `start:end` round them.  `meaning` is equal for edits that mean one;
@@ -42,7 +41,7 @@ def footprints(edit: Edit, found: Found, meaning: object) -> list[Footprint]:
     return [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joint:
     """What several edits wrote that met: the text has the bytes, `size` of them; whether they begin
     and end with the end of a line; and what they claim of the base."""
@@ -53,7 +52,7 @@ class Joint:
     ends: bool
 
 
-@hot
+@frozen
 class Patch:
     """One replacement of the base's bytes, and the edits that it comes from; the hunk of several
     that met has no bytes of its own."""

@@ -13,9 +13,10 @@ read once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from patchq.model.frozen import frozen
 from patchq.model.ops import (
     InContext,
     InParagraph,
@@ -39,7 +40,7 @@ _ALL_OR_ONE = (InContext, InParagraph)
 Order = Literal["base", "sequence"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BatchReading:
     """What a batch comes to in one order.
 

@@ -9,10 +9,11 @@ may turn out to be one by its span, those come last.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.model.ops import CONTEXTUAL, Occurrences, Op, halves
 from patchq.model.report import IDLE, EditEntry
 from patchq.model.values import Edit, EditOutcome, EditState, Hunk, Problem
@@ -149,7 +150,7 @@ Edits = Sequence[EditEntry]
 """The entries of a report's `edits`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """The ids of the edits to take, and of those left out with the one that each needs and cannot
     have (None: it was left out by name)."""

@@ -18,8 +18,8 @@ import ast
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.model.values import FileChange, Problem
 from patchq.text import grammars, jsonish, yamlio
 from patchq.text.patterns import Pattern
@@ -33,7 +33,7 @@ _MOST_DOTS = 100
 """More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flaw:
     """The line that cannot be read, and why; `doubt` says why it may be right all the same."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from unicodedata import normalize
 
+from patchq.model.frozen import frozen
 from patchq.model.look_alikes import look, told_apart
 from patchq.model.names import check_path, collision_key, nearest
 from patchq.model.values import Candidate, Entry, Problem, Tree
@@ -33,7 +33,7 @@ _WHAT = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """What the configuration says of edits.  `denied` gives the reason why a path is denied."""
 

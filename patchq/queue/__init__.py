@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from patchq.model.errors import Fault
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.model.values import Generation, Problem, Source
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from patchq.queue.register import Past
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """One response that this process has taken out of the inbox.
 

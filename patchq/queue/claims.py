@@ -15,11 +15,11 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from patchq.git.files import being_written, end_lease, flock, lease, leased, opened
+from patchq.model.frozen import frozen
 from patchq.model.names import REQUEST
 from patchq.model.report import Report
 from patchq.model.values import Generation, Source
@@ -30,7 +30,7 @@ from patchq.queue.spool import Folder, Tokens, extension, read_up_to
 _NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Response:
     """Where a claim's response stands in `active/` as it came; and what that file was when it was
     proved to be out of everybody's reach, or None where a copy of it counts."""

@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any, Literal
 
+from patchq.model.frozen import frozen
 from patchq.model.names import REQUEST, batch_id, response_name
 from patchq.queue import spool
 from patchq.queue.inbox import ignored
@@ -37,7 +38,7 @@ _MOST_OPENED = 200
 _ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activity:
     """What is done with a batch, since when (seconds since the epoch); `hook` is the one that it
     waits for."""
@@ -98,7 +99,7 @@ class Hand:
             self._size = max(self._size, len(data))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pending:
     """A response without a verdict, by the id that it will get as far as that is known: it waits in
     the inbox, or is in hand; since when, and what is done with it."""

@@ -14,13 +14,13 @@ import stat
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from patchq.git.files import (
     being_written,
     opened,
     rename_noreplace,
 )
+from patchq.model.frozen import frozen
 from patchq.model.names import REQUEST
 from patchq.model.values import Problem
 from patchq.queue.spool import Folder, Tokens, read_up_to
@@ -178,7 +178,7 @@ def free_names(name: str, token: str) -> Iterator[str]:
     yield f"{short}-{token}{dot}{suffix}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """The bytes of an entry at one moment, or why there are none; `size` is what it claims."""
 

@@ -14,13 +14,13 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 from weakref import WeakSet
 
 from patchq.git.files import flock, opened
 from patchq.model.errors import Fault, QueueLocked
+from patchq.model.frozen import frozen
 from patchq.queue.spool import disk_faults
 
 _MOST_SAID = 16 << 10
@@ -28,7 +28,7 @@ _ASKED_SECONDS = 0.05
 """For as long as somebody who only asks may hold it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owner:
     """Who holds the lock, by its own word; `since` is in seconds since the epoch.  None: unknown,
     since the file was read in the moment before it was written."""

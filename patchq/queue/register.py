@@ -24,11 +24,11 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from zlib import crc32
 
 from patchq.git import files
+from patchq.model.frozen import frozen
 from patchq.model.names import MAX_ID_BYTES
 from patchq.model.report import Report
 from patchq.model.values import State
@@ -44,7 +44,7 @@ _USELESS = 4
 """One line of so many may be of no use."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Past:
     """What is left of a batch whose files are gone.  `at` is in seconds since the epoch, `other` is
     the batch that stands for it, `code` the first error that refused it."""

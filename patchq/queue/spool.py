@@ -16,7 +16,6 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from patchq.git import files
 from patchq.model.errors import DiskFault, UsageError
+from patchq.model.frozen import frozen
 from patchq.model.names import MAX_ID_BYTES, response_name
 from patchq.model.report import ADDED, Report
 from patchq.text.patterns import Pattern
@@ -439,7 +439,7 @@ def digest(*parts: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shelf:
     """Small files in the directory `root`, made when it is needed, each named by a digest of what
     it is about.  Where it holds more than `most` files, the oldest go, until `rest` are left.

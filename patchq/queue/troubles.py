@@ -11,18 +11,19 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from urllib.parse import quote
 
 from patchq.git import files
+from patchq.model.frozen import frozen
 
 FOLDER = "troubles"
 _MOST_SAID = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trouble:
     """What does not work, why, and what to do; `since` in seconds since the epoch, and `times` that
     it was met."""

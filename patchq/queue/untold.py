@@ -19,6 +19,7 @@ from itertools import islice
 
 from patchq.git.files import boot
 from patchq.model.errors import Fault
+from patchq.model.frozen import frozen
 from patchq.model.report import EventKind, Report, kind_of
 from patchq.queue import spool
 from patchq.queue.journal import Entry, entry
@@ -33,7 +34,7 @@ _MOST_GOING_ON = 64
 _UNDECIDED = (None, "claimed", "held")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed:
     """The verdicts that may not be told of: behind a place, or the last `most`, of the register in
     `base`, and what is `held`.  Of some ids, `going_on` gives those whose claims go on."""

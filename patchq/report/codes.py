@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from patchq.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Code:
     """One code: why it comes, what the sender does about it, and its older name if it has one."""
 

@@ -8,8 +8,8 @@ patchq did not write.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.model.report import CommentEntry, Report, ReviewEntry
 from patchq.text.quote import excerpt, fence, inline
 
@@ -19,7 +19,7 @@ MAX_BYTES = 30 * 1024
 """Of the prompt; the comments themselves always stand in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownLines:
     """Lines of a file, the first of which has the number `first`."""
 
@@ -27,7 +27,7 @@ class ShownLines:
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommentedLines:
     """The lines round what a comment speaks of, in the proposal and where an answer begins."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 
+from patchq.model.frozen import frozen
 from patchq.model.names import REQUEST
 from patchq.model.report import CandidateEntry, CollisionEntry, EditEntry, ProblemEntry, Report
 from patchq.report import comments
@@ -20,7 +20,7 @@ from patchq.report.codes import CODES
 from patchq.text.quote import excerpt, fence, inline, sentence, visible
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """What a prompt shows beside a problem: the file's `lines`, the first of which has the number
     `first`, and the `quote` that stands nowhere in it."""

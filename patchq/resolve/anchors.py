@@ -19,9 +19,10 @@ import ast
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from patchq.model.frozen import frozen
 from patchq.model.ops import Anchored
 from patchq.resolve.ladder import Found, Missed, Rewrite, inserted
 from patchq.resolve.readings import Lines, lines_of, stripped
@@ -144,7 +145,7 @@ _REACH = 10
 """Lines beside the target line that are candidates themselves; without a target all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Lines `start:end` (0-based, half-open) of a file that belong together.
 
@@ -211,7 +212,7 @@ def _lines_of_node(node: ast.stmt | ast.expr) -> tuple[int, int]:
     return node.lineno - 1, node.end_lineno or node.lineno
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranked:
     """One candidate; `line` is its text without indentation, `lineno` and `end_lineno` are 1-based
     and inclusive, `count` says how often the line occurs."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Literal
 
+from patchq.model.frozen import frozen
 from patchq.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.model.values import Hunk
 from patchq.resolve import ladder
@@ -29,7 +30,7 @@ _WORD = re.compile(rb"[\w\x80-\xff]{2}")
 CharacterOp = ReplaceText | Occurrences | InContext
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What an edit asks for: `fresh` for `target` where it stands between `before` and `after`, at
     which of the places."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 
 from patchq.model.errors import ObjectDamaged
+from patchq.model.frozen import frozen
 from patchq.model.listing import Listing
 from patchq.model.values import Tree
 from patchq.resolve.effort import BYTES_A_STEP, Effort
@@ -17,7 +17,7 @@ _MOST_BYTES = 16 << 20
 _PER_FILE = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sweep:
     """Where some lines stand in another file, if anywhere; `everywhere`: all files were looked
     into; else `reach` says, as the end of a clause, how far that went."""

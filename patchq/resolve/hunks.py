@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import overload
 
+from patchq.model.frozen import frozen
 from patchq.model.ops import PatchHunk, Replace
 from patchq.resolve import ladder
 from patchq.resolve.ladder import Found, Missed, Standing, inserted
@@ -67,7 +67,7 @@ def stated(ops: Sequence[PatchHunk]) -> list[frozenset[int]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stretch:
     """One way in which a hunk may stand: it begins on line `start`, and changes `first:last`."""
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
-from patchq.model.hot import hot
+from patchq.model.frozen import frozen
 from patchq.model.ops import Replace
 from patchq.model.values import Hunk
 from patchq.resolve.readings import Level, Lines, Quote, Unreadable, levels, quoted_lines, rewritten
@@ -38,7 +37,7 @@ from patchq.text.line_diff import line_diff
 from patchq.text.lines import BLANKS, BOM, TYPOGRAPHIC, Text, content, plain_typography
 
 
-@hot
+@frozen
 class Found:
     """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
     hunks of each run of lines that it quotes without a gap.
@@ -62,7 +61,7 @@ class Found:
 Why = Literal["none", "ambiguous", "unwritable", "count", "invented", "scope"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missed:
     """No certain place; `places` are the several that it may be."""
 
@@ -122,7 +121,7 @@ def only_change(text: Text, start: int, old: Lines, new: Lines) -> Hunk | None:
     return Hunk(starts[start + a0], starts[start + a1], data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """The ways in which a quote stands at the first step at which it does; the steps before have
     `passed` in vain."""

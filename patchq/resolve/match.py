@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from patchq.model.frozen import frozen
 from patchq.model.ops import (
     Anchored,
     InContext,
@@ -25,7 +26,7 @@ PartOp = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hints:
     """What may decide besides the quote: the file's path, whether stated lines are believed, and
     whether the edit may be there already (`asked`)."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import cache
 
+from patchq.model.frozen import frozen
 from patchq.text.lines import BLANKS, Normalise, plain_typography
 
 RUNGS = (
@@ -38,7 +38,7 @@ def stripped(lines: Lines) -> Lines:
     return [line.strip(BLANKS) for line in lines]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """What one rung, with those below it, ignores.  `normalise` is None where that is nothing."""
 
@@ -81,7 +81,7 @@ def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | Non
     return normalise if ends or trailing or typography else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quote:
     """The two halves of an edit as lines without `\n`, as they were written or rewritten.
 

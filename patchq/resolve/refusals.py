@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from patchq.model.frozen import frozen
 from patchq.model.names import nearest
 from patchq.model.ops import (
     Anchored,
@@ -49,7 +50,7 @@ Search = Callable[[bytes], Sweep]
 """Looks for lines in other files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scene:
     """Where a quote was sought: the file at `path`, its text (the base's, or what `earlier` edits
     of the batch made of it) and the rungs.  What takes long is done only with a `search`, and all

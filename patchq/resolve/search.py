@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice, repeat
 from typing import TypeVar, overload
 
+from patchq.model.frozen import frozen
 from patchq.resolve.readings import Level, Lines, Quote, has_text, pieces
 from patchq.text.lines import Normalise, Text
 
@@ -29,7 +29,7 @@ _CHECKED_ONE_BY_ONE = 64
 _INDENTATION = b" \t"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shift:
     """The indentation that the text has more (`added`) or less (`removed`) than the quote."""
 
@@ -40,7 +40,7 @@ class Shift:
 NO_SHIFT = Shift()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """What was found: the bytes `start:end` of `Text.whole`, or such lines (0-based, half-open)."""
 
@@ -51,7 +51,7 @@ class Spot:
 S = TypeVar("S", bound=Spot)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place(Spot):
     """Lines that are read as the quote's `old` and `new`."""
 
@@ -288,7 +288,7 @@ def _as_read(read: Normalise, normalise: Normalise | None) -> Normalise:
 # ---------------------------------------------------------------- lines left out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Piece:
     old: Lines
     new: Lines

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from stat import S_ISLNK, S_ISREG
@@ -25,6 +25,7 @@ from patchq.git.repository import Repository
 from patchq.land import board, collisions
 from patchq.land.board import Blobs, Proposal, ProposedChange
 from patchq.model.errors import Fault, ObjectDamaged, RepositoryFault
+from patchq.model.frozen import frozen
 from patchq.pipeline.ground import Ground
 from patchq.pipeline.rebase.lines import Lines
 from patchq.review import branches
@@ -41,7 +42,7 @@ _MOST_THREADS = 8
 _EVERY_LINE = [(0, 1 << 40)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """What somebody has that the target has not: where it is, as the proposal that it would be, and
     of how many files it has been left out."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from patchq.git import records
 from patchq.model.errors import Fault, RepositoryFault
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.pipeline.ground import Ground
 
@@ -18,7 +18,7 @@ FILE = "branches"
 """Where the queue keeps what was taken."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """What is known of a branch."""
 

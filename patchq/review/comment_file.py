@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.model.report import CommentEntry
 from patchq.text import yamlio
 
@@ -32,7 +32,7 @@ _KNOWN = frozenset(CommentEntry.__annotations__)
 """What a report's own comments have may be there, too: they can be handed in as they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DraftComment:
     """A comment that is not checked against a batch yet."""
 

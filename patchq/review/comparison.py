@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from patchq.git import records
 from patchq.git.merges import line_hunks, with_renames
 from patchq.model.errors import Fault
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.model.values import FileChange, LineHunk
 from patchq.pipeline.ground import Ground
@@ -40,7 +40,7 @@ def _behind(ground: Ground, report: Report) -> int | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """What the commit of a batch changes, and what changed in these files before that, since the
     base on which the report counts its edits' lines."""

@@ -7,7 +7,7 @@ rewritten since patchq died is put right by `reports.reconcile` the next time.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from patchq.git import records, refs
 from patchq.git.branches import BranchMove
@@ -17,6 +17,7 @@ from patchq.git.signing import is_signed
 from patchq.land import board, collisions, landing, presubmit, reports, worker
 from patchq.land.marks import catch_up
 from patchq.model.errors import Fault, UsageError
+from patchq.model.frozen import frozen
 from patchq.model.names import response_name
 from patchq.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.model.values import Problem
@@ -34,7 +35,7 @@ _LOG = logging.getLogger("patchq")
 TRIES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """The report as it stands now, and why nothing was done, if so."""
 

@@ -15,7 +15,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +25,7 @@ from patchq.git.command import Git
 from patchq.hooks.engine import Engine
 from patchq.land import presubmit
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.model.values import Problem, Source
 from patchq.pipeline import gate
 from patchq.pipeline.progress import CandidateCommit, Decision
@@ -39,7 +40,7 @@ _TREE: tuple[Stage, ...] = ("pre-commit",)
 _BOTH = (*_PLAN, *_TREE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """A problem, and the commit that has it; None for what is staged."""
 

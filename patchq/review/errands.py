@@ -8,11 +8,12 @@ before it answered, finds that it is done, and answers with the report as it sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar, NamedTuple
 
 from patchq.land import reports, worker
 from patchq.model.errors import Fault, InDoubt, UsageError
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.model.values import HookRun, Problem
 from patchq.pipeline import traces
@@ -23,7 +24,7 @@ from patchq.review.comment_file import DraftComment
 from patchq.review.decide import Decided
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accept:
     """Land a proposal: whole, or these of its edits, or all but those; or with what it stands on
     (`stack`).  `seen` is the commit of its branch that the person has looked at, if that is
@@ -44,7 +45,7 @@ class Accept:
         return decide.accept(world, self.id, only, frozenset(self.without), self.seen)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Discard:
     """Take a proposal or a held batch away, and say `why`."""
 
@@ -58,7 +59,7 @@ class Discard:
         return decide.discard(world, self.id, self.seen, self.why)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SendBack:
     """Ask for changes of a proposal; `by` is who asks."""
 
@@ -73,7 +74,7 @@ class SendBack:
         return send_back.send_back(world, self.id, self.comments, self.seen, self.by)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revert:
     """Take a batch that landed back; `tell` gets the verdict on the batch that does it."""
 
@@ -85,7 +86,7 @@ class Revert:
         return revert.revert(world, self.id, tell)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Supersede:
     """Have the batch `by`, of another branch, take its place: see `reports.supersede`."""
 
@@ -99,7 +100,7 @@ class Supersede:
         return Decided(_known(world, self.id))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepTold:
     """Keep in its report what hooks said that were told of it by another worker."""
 

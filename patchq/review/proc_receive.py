@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 from unicodedata import category
 
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.report.secrecy import batch_id
 
 NAMESPACE = "refs/for/"
@@ -29,7 +29,7 @@ _ELSEWHERE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """What is to become of one ref; the ids are in hex, and all zeros stand for nothing."""
 
@@ -38,7 +38,7 @@ class Command:
     ref: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Push:
     """What is pushed, with the options as they came."""
 
@@ -46,7 +46,7 @@ class Push:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """What the options say: keys of the front matter, and for how long the pusher waits."""
 

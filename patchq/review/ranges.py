@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,13 +17,14 @@ from patchq.git.checkout import Checkout, registered
 from patchq.git.command import QUIET, Git, alternate, plain_environment
 from patchq.git.repository import Repository
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.pipeline.ground import Ground
 
 MOST_COMMITS = 1000
 """How many commits one range may hold."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """A change from the commit `base` to the commit `result`; `commits` are those between them, the
     oldest first, without `merges` of the target, unless there is nothing else.  All are ids in

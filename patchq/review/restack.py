@@ -34,6 +34,7 @@ from patchq.land import board, collisions, presubmit, reports
 from patchq.land.board import Board
 from patchq.land.marks import catch_up
 from patchq.model.errors import Fault, ObjectDamaged, UsageError
+from patchq.model.frozen import frozen
 from patchq.model.report import (
     CHANGES,
     IDLE,
@@ -194,7 +195,7 @@ def _touched(
     return near
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Step:
     """What is to become of a proposal: its refs go to `commit`, its report to `updated`."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
+from patchq.model.frozen import frozen
 from patchq.model.report import PENDING_CONFLICT, USABLE, EditEntry, Report
 from patchq.text import unified
 from patchq.text.quote import visible
@@ -22,7 +23,7 @@ _ENOUGH = 3
 """So many reasons of one level make the next one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """What adds to the risk: a code of the report or the name of the rule, and a sentence."""
 
@@ -31,7 +32,7 @@ class Reason:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Risk:
     """A level and its reasons, the gravest first."""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, zip_longest
 from typing import Literal
 
+from patchq.model.frozen import frozen
 from patchq.model.report import IDLE, EditEntry, Report
 from patchq.model.values import FileChange, LineHunk
 from patchq.pipeline.rebase.lines import Lines, image
@@ -39,7 +39,7 @@ Place = tuple[int | None, int | None]
 """An old and a new line, 0-based; one of them may be none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """One line of one side, counted from 1, without its end; `marks` are the characters (first and
     end) that the other side does not have."""
@@ -51,7 +51,7 @@ class Cell:
     """Whether it has a line end; only a file's last line may have none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A line of both sides, or of one of them; a `fold` stands for `hidden` rows, of which its
     cells, without text, have the first lines."""
@@ -64,7 +64,7 @@ class Row:
     hidden: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileRows:
     """One file's change; `added` and `deleted` count lines, folded ones as well.  Of a binary file
     there are no rows."""
@@ -148,7 +148,7 @@ def _link(change: FileChange) -> str:
 # ---------------------------------------------------------------- rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sides:
     """The lines of both sides of one file."""
 

@@ -11,11 +11,12 @@ next finds that they have landed, as after a merge by hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from patchq.git import records, refs
 from patchq.git.branches import BranchMove
 from patchq.land import landing, presubmit, reports
+from patchq.model.frozen import frozen
 from patchq.model.report import CommittedReport, Report, waits_for_its_agent
 from patchq.model.values import Problem
 from patchq.pipeline import stacks
@@ -26,7 +27,7 @@ from patchq.review import decide, restack
 from patchq.review.decide import Decided
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Course:
     """One proposal of the stack: its report, the tip of its branch, and how it lands."""
 

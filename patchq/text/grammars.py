@@ -6,10 +6,11 @@ is installed only ever turns an outcome into a refusal or makes a definition's e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
+
+from patchq.model.frozen import frozen
 
 Kind = Literal["function_definition", "class_definition", "import_statement", "decorator"]
 
@@ -61,7 +62,7 @@ _BEFORE = ("decorator", "attribute_item")
 MAX_DEPTH = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """A definition, import or decorator: its lines `start:end`, those of its header
     `header:body`; 0-based and half-open."""

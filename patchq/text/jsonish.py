@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 MAX_DEPTH = 100
@@ -38,7 +38,7 @@ class JsonError(ValueError):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A value and the first and last line (1-based) on which it stands.
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections import abc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 # libyaml when the wheel has it: an order of magnitude faster, with the same events.
@@ -50,7 +50,7 @@ class YamlError(ValueError):
         self.column = column
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """`text` as written (quotes resolved) and the value that it has when nothing is known of it."""
 
@@ -60,14 +60,14 @@ class Scalar:
     value: str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sequence:
     line: int
     column: int
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mapping:
     """`entries` in their order; a key that stands twice is there twice, see `duplicates`."""
 
@@ -108,7 +108,7 @@ class Misfit(Exception):
     """A value of the wrong kind; the argument says what was expected."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryFlaw:
     """An entry that cannot be used: its key stands in line `first` already, its value is not what
     was `expected`, or, without either, nobody knows the key."""

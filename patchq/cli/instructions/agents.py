@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from patchq.cli.instructions.text import NAME, SKILL_HEAD, TEXT
+from patchq.model.frozen import frozen
 
 GENERIC = "generic"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextFile:
     """A text file with a part between two marks; `head` begins a new file."""
 
@@ -17,7 +16,7 @@ class TextFile:
     head: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerFile:
     """A settings file that names the MCP server, as JSON or as TOML; `agent` is who submits."""
 
@@ -29,7 +28,7 @@ class ServerFile:
         return {"command": "patchq", "args": ["mcp", "--agent", self.agent]}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agent:
     files: tuple[TextFile | ServerFile, ...]
     """Where it looks."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from patchq.cli.instructions import merging
@@ -17,6 +16,7 @@ from patchq.cli.instructions.agents import AGENTS, ALWAYS, ServerFile, TextFile
 from patchq.cli.instructions.text import NAME, TEXT
 from patchq.git import files, sharing
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.model.names import nearest
 
 _MOST_BYTES = 1 << 20
@@ -25,7 +25,7 @@ _IMPORTS = (b"@AGENTS.md", b"@./AGENTS.md")
 """Lines by which CLAUDE.md and GEMINI.md take in what AGENTS.md says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installation:
     """One file as it is to be; `path` is as the agent names it, `place` where it really is."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from patchq.cli.mcp import arguments
 from patchq.cli.mcp.arguments import Arguments, PromptAnswer, StatusAnswer, VerdictAnswer
 from patchq.cli.mcp.tools import ToolAnswer, Tools
+from patchq.model.frozen import frozen
 
 INSTRUCTIONS = """\
 patchq turns edits into one reviewed commit, or refuses them and says why; it never applies a part \
@@ -18,7 +18,7 @@ commit that you read as `base`. `check` tells at no cost what would become of yo
 submit again with `retries` set to the refused id. `proposed` is a success: a person reviews it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """One tool."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from patchq.cli.mcp import arguments
 from patchq.cli.mcp.arguments import AnswerArguments, ReportArguments, StatusArguments
 from patchq.cli.mcp.tools import Tools
 from patchq.formats.registry import FORMATS
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 
 SCHEME = "patchq://"
 STATUS = f"{SCHEME}status"
@@ -23,7 +23,7 @@ REPORT = f"{SCHEME}reports/"
 FORMAT = f"{SCHEME}formats/"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedPrompt:
     """A prompt, with its arguments and what each is; the first one has to be given."""
 

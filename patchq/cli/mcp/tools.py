@@ -6,7 +6,7 @@ import hmac
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -40,6 +40,7 @@ from patchq.formats.envelope.opening import open_response
 from patchq.llm import prompts
 from patchq.llm.request import Request, RequestedFile
 from patchq.model.errors import UsageError
+from patchq.model.frozen import frozen
 from patchq.model.report import (
     STOPPED,
     WAITING,
@@ -77,7 +78,7 @@ _NO_DAEMON = (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolAnswer:
     """What a tool gives: for programs, for a model to read, and whether it is a refusal."""
 
@@ -86,7 +87,7 @@ class ToolAnswer:
     refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """A response in the inbox."""
 

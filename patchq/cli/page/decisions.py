@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from patchq.cli import deciding
 from patchq.model.errors import Fault, UsageError
+from patchq.model.frozen import frozen
 from patchq.model.report import EditEntry
 from patchq.model.values import Problem
 from patchq.pipeline.world import World
@@ -23,7 +23,7 @@ Fields = Sequence[tuple[str, str]]
 """A form's names and values, in its order."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormResult:
     """Why nothing was done, or what the choice of edits would do."""
 
@@ -33,7 +33,7 @@ class FormResult:
     choice: Preview | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """The edits that would land, those brought back, and those left out without being named, each
     with the one that it needs."""

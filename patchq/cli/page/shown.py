@@ -7,7 +7,6 @@ first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from patchq.model.frozen import frozen
 from patchq.text.quote import visible
 
 PAGES = {
@@ -27,7 +27,7 @@ PAGES = {
 """Where the navigation leads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown:
     """A page: its template, its title, and the values that the template prints."""
 

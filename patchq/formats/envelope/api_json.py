@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 
+from patchq.model.frozen import frozen
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
 
@@ -32,7 +32,7 @@ _ARGUMENTS = ("arguments", "input", "args", "parameters", "tool_input")
 _BESIDE = frozenset({"type", "id", "call_id", "index", "status", "caller", "thoughtSignature"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiText:
     """A piece of text that the model said; it stands on the lines `at` (first, last; 1-based)."""
 
@@ -40,7 +40,7 @@ class ApiText:
     at: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A tool call.  `arguments` are an object where the API gives one, or a text that holds one
     (whose lines are then the text's own); what else stands there is left as it is."""
@@ -56,7 +56,7 @@ class ToolCall:
 ApiPart = ApiText | ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unopened:
     """Why an answer cannot be read, in line `line` of its text, and what to send instead."""
 
@@ -66,7 +66,7 @@ class Unopened:
     code: str = "response.unreadable_edit"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiAnswer:
     """What an API's answer holds.  `cut` is the stop reason if it is no normal end."""
 

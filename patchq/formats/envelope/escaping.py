@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.model.ops import WHOLE, halves
 from patchq.model.values import Edit
 from patchq.text.patterns import Pattern
@@ -63,7 +63,7 @@ _BREAK = Pattern(r"\r|\\r\\n|\\n")
 _SPAN = Pattern(r"`[^`\n]*`")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unescaped:
     """A text as it was before it was escaped, and the signs that entities stood for in it; none
     where only its lines' ends were changed."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from patchq.formats.envelope.keys import KEYS, near
 from patchq.formats.marks.lines import BEGIN_PATCH, GIT, Fence, OpenFences, fence
 from patchq.formats.marks.paths import path_line, path_of_info
+from patchq.model.frozen import frozen
 from patchq.model.values import Problem
 from patchq.text.patterns import Pattern
 
@@ -56,7 +57,7 @@ _HINT_FIRST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """A response taken apart: the lines between the markers, which begin on line `block_line` and
     at the character `block_at`; and the text behind them, which begins on line `body_line`.
@@ -73,7 +74,7 @@ class Split:
     promised: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """A line without its end, its number, and where it begins and the next one does."""
 
@@ -139,7 +140,7 @@ def _filled(lines: Iterator[_Line]) -> _Line | None:
     return next((line for line in lines if not line.blank), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Block:
     """The lines behind an opening marker, up to the closing one or to the first edit, if one begins
     before that."""

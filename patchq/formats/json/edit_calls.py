@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NoReturn
 
@@ -39,6 +39,7 @@ from patchq.formats.json.values import speaks_of_edits
 from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import is_path
 from patchq.formats.marks.shell import ShellChange, changes_of
+from patchq.model.frozen import frozen
 from patchq.model.ops import Create, DeleteFile, InsertAt, Op, ReplaceText, Write
 from patchq.model.values import Edit
 from patchq.text.jsonish import Node
@@ -94,7 +95,7 @@ _HINT_PATCH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """What a call's name tells of it."""
 

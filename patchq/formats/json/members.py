@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from patchq.formats.format import UnreadableEdit
 from patchq.formats.json.values import speaks_of_edits
 from patchq.formats.marks.lines import BEGIN_PATCH
 from patchq.formats.marks.paths import Known, as_meant, is_path, undress
+from patchq.model.frozen import frozen
 from patchq.model.ops import Op
 from patchq.model.values import Edit
 from patchq.text import jsonish
@@ -40,7 +40,7 @@ _SHORT = 40
 SEND_LIST = "send `edits` as a list of objects, one for every edit"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonPlace:
     """Where a value stands, for edits and errors: `first` is the line of the response that the
     value's line 1 is; `fixed` are its lines where it has none of its own (an API's call)."""

@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.marks.lines import Fence, fence, next_line
+from patchq.model.frozen import frozen
 from patchq.text import jsonish
 from patchq.text.jsonish import JsonError, Node
 from patchq.text.patterns import Pattern
@@ -115,7 +115,7 @@ def is_vain(doc: Document, i: int) -> bool:
 # ---------------------------------------------------------------- values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonValue:
     """One value; lines are counted from the one on which it begins, which is 0."""
 
@@ -128,7 +128,7 @@ class JsonValue:
     """Whether it is known to be no edit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokenJson:
     """No value: what was wrong, on which line (counted from the value's, 0) and column (from 1)."""
 
@@ -143,7 +143,7 @@ class BrokenJson:
     """So many lines were read to tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonRun:
     """Values one behind the other, with blank lines and commas between them at most."""
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.lines import BEGIN_PATCH
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 _OPEN = Pattern(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
@@ -50,7 +51,7 @@ FenceSkip = Callable[[int], int | None]
 """For a line index where a fence inside the block's fence opens: the index where it ends."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockMarker:
     """A marker line of a block: the sign that it repeats, how often, and its word."""
 
@@ -74,7 +75,7 @@ class BlockMarker:
         return f"{_PAIRS[self.kind] * self.length} {_ENDS[self.word][0]}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Line indices of a block's markers, and what stands between them."""
 

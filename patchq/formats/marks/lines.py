@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 Signed = tuple[str, str]
@@ -70,7 +70,7 @@ def halves(lines: Iterable[Signed]) -> tuple[str, str]:
 # ---------------------------------------------------------------- fences
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fence:
     """One fence line: its kind (the character, or the tag's name), length and info."""
 

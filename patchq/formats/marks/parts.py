@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from patchq.formats.format import UnreadableEdit
@@ -29,6 +28,7 @@ from patchq.formats.marks.lines import (
     next_line,
 )
 from patchq.formats.marks.paths import Known, as_meant, path_line, path_of_info, undress
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 _FILE = Pattern(
@@ -79,7 +79,7 @@ def is_file_end(line: str) -> bool:
     return _FILE_END.fullmatch(line) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileLine:
     """A `FILE:` line in capitals; `dressed` as a heading or in bold."""
 
@@ -87,7 +87,7 @@ class FileLine:
     dressed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeLine:
     """A `CHANGE` line; `shouted`: in capitals."""
 
@@ -95,7 +95,7 @@ class ChangeLine:
     shouted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HalfLabel:
     """The label of a block's half; what is not `sure` may be prose."""
 
@@ -194,7 +194,7 @@ def _stands_over_fence(lines: Sequence[str], index: int) -> bool:
 # ---------------------------------------------------------------- texts in fences
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fenced:
     """Line indices of a fence's two lines, and the lines between; `nests` says whether some of
     those are fence lines themselves."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from patchq.formats.marks.languages import is_language
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 Known = Callable[[str], bool]
@@ -59,7 +60,7 @@ _BACKSLASHES = Pattern(r"\\+")
 _BETWEEN_WORDS = Pattern(r"[\s`*\"'()\[\]{}<>|,;]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BasePaths:
     """What can be asked of the base, and of the work trees, while a response is read."""
 

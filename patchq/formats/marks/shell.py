@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, pairwise
 from posixpath import basename, join, normpath
@@ -21,6 +21,7 @@ from typing import Literal
 from patchq.formats.marks.lines import Fence, OpenFences, fence
 from patchq.formats.marks.paths import BasePaths
 from patchq.formats.marks.shell_grammar import Numbered, ShellCommand, commands_of
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 Deed = Literal["removes", "moves", "rewrites", "writes", "creates", "patches"]
@@ -132,7 +133,7 @@ _GLOB = Pattern(r"[*?]|\[[^\]/]+\]")
 _GLOB_PART = Pattern(r"\*\*/?|[*?]|\[[^\]/\\\[]+\]|.", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellChange:
     """What a command on a line (number) would do, and to which paths or patterns of paths: it
     `removes`, `moves` or `rewrites` them, `writes` a text that it states there, `creates` what is

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.lines import Fence, fence
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 _OLD = Pattern(
@@ -55,7 +55,7 @@ _DRESS = Pattern(r"^(?:[\s#*_>`<\[+.-]|\d{1,3}[.)])+|[\s#*_:`>\].\uff1a-]+\Z|\s*
 _MOST_LETTERS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shown:
     """A fence's lines, the label over it and the number of that."""
 

@@ -21,6 +21,7 @@ from itertools import accumulate
 
 from patchq.formats.format import UnreadableEdit
 from patchq.formats.marks.lines import fence
+from patchq.model.frozen import frozen
 from patchq.model.ops import halves
 from patchq.model.values import Edit
 from patchq.text.patterns import Pattern
@@ -101,7 +102,7 @@ _DATA = (".json", ".yaml", ".yml", ".toml")
 # ---------------------------------------------------------------- other lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sign:
     """A line that states a change, of the file `path`, or of a new one, `made`.  One of `needles`
     stands in it, which begins with a letter that is sought as fast as a text is read; `outside` of
@@ -181,7 +182,7 @@ _HEDGE = Pattern(
 _ARROW = Pattern(r"` (?:to|with|by|into|→|->|=>|⇒) `")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """What a statement is held against: the files, the edits, and where fences stand."""
 

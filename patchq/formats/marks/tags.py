@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from patchq.formats.format import UnreadableEdit
+from patchq.model.frozen import frozen
 from patchq.text.patterns import Pattern
 
 _THOUGHTS = (
@@ -72,7 +72,7 @@ _LAST = Pattern(r"<\|(?:end|return)\|>[ \t]*\Z")
 _ALONE = "send the answer alone, without the thinking before it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tag:
     """A tag on a line: its shape and name, where it ends, and whether it closes."""
 

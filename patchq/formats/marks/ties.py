@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from patchq.formats.format import Document, UnreadableEdit
 from patchq.formats.marks.lines import Fence, fence, line_above
@@ -21,6 +20,7 @@ from patchq.formats.marks.paths import (
     path_of_info,
     path_of_sentence,
 )
+from patchq.model.frozen import frozen
 from patchq.model.values import TieKind
 from patchq.text.patterns import Pattern
 from patchq.text.seen import named_fence
@@ -69,7 +69,7 @@ Named = tuple[TieKind, int, str]
 """A path that something names, and the index of that line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tie:
     """What ties a fence to `path`; `top` is the index of the first line that does."""
 

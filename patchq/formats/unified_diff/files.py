@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from patchq.formats.marks.lines import Signed, halves, is_blank, joined
 from patchq.formats.marks.paths import Known
@@ -29,6 +28,7 @@ from patchq.formats.unified_diff.headers import (
     is_pair,
     names_one_file,
 )
+from patchq.model.frozen import frozen
 from patchq.model.ops import Create, DeleteFile, Delta, Op, PatchHunk, Rename, SetMode, WriteBytes
 from patchq.model.values import Edit, Problem
 from patchq.text import binary_patch
@@ -49,7 +49,7 @@ _MODES = ("100644", _EXECUTABLE)
 NAME = "unified_diff"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HunkNumbers:
     """A hunk header's numbers."""
 
@@ -58,7 +58,7 @@ class HunkNumbers:
     new: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HunkBody:
     """A hunk's lines, and the index behind them; `exact` says that its counts hold."""
 
@@ -183,7 +183,7 @@ def _id_of(data: bytes, headers: Headers) -> str:
     return _NO_ID if headers.deletes and not data else binary_patch.blob_id(data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Hunk:
     """`first` is the index of its first line, the header if it has one; `start` of its body."""
 

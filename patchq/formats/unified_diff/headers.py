@@ -24,6 +24,7 @@ from patchq.formats.marks.paths import (
     has_directory,
     is_path,
 )
+from patchq.model.frozen import frozen
 from patchq.text import binary_patch
 from patchq.text.patterns import Pattern
 
@@ -58,7 +59,7 @@ _MAX_HEADERS = 40
 _MAX_ENCODED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiffRegion:
     """The lines that a diff is read from; the first is line `offset` (an index) of the document.
 
@@ -350,7 +351,7 @@ def _alone(path: str, prefix: str, known: Known) -> str:
 # ---------------------------------------------------------------- mails
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mail:
     """`author` is `Name <address>`; `end` is the index of the first line behind the headers."""
 

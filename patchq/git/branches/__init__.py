@@ -9,10 +9,11 @@ or nothing.  patchq's own records (`refs/patchq/`) stay in this repository eithe
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from patchq.model.errors import Fault
+from patchq.model.frozen import frozen
 
 if TYPE_CHECKING:
     from patchq.git.checkout import Checkout
@@ -23,7 +24,7 @@ LONGEST_WAIT = 10.0
 """Seconds for which others may hold what is to move."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchMove:
     """A branch (short name) from `old` (None: there is none) to `new` (None: it goes).
 
@@ -54,7 +55,7 @@ class BranchMove:
         return (*(commit for commit, _ in self.through), *last)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moved:
     """What became of a move: it was made; or it was not, for a `fault`, or, without one, since the
     branch or a work tree on it is not as it was, so that what is to land has to be decided anew."""

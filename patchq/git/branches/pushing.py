@@ -13,7 +13,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Literal
 
@@ -21,6 +21,7 @@ from patchq.git.command import QUIET, plain_environment
 from patchq.git.repository import Repository
 from patchq.git.sharing import childrens_umask
 from patchq.model.errors import RepositoryFault
+from patchq.model.frozen import frozen
 
 Kind = Literal["made", "stale", "declined", "refused", "unsent", "unknown"]
 """Of an answer to a push: everything moved; a branch was not where it was thought to be; a hook
@@ -64,7 +65,7 @@ def redacted(text: str) -> str:
     return _CREDENTIALS.sub(r"\1", text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """How git ended; `code` is None where it was ended since its time was up."""
 
@@ -86,7 +87,7 @@ class Done:
         return redacted(told)[:_MOST_WORDS]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PushAnswer:
     """What a push came to, with the words for it."""
 

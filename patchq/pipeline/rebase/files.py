@@ -8,12 +8,13 @@ carried one; what it only quotes may have changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
 from patchq.git.merges import line_hunks
 from patchq.git.repository import Repository
+from patchq.model.frozen import frozen
 from patchq.model.ops import (
     DIFF,
     InContext,
@@ -53,7 +54,7 @@ from patchq.text.lines import content, split_lines
 _EXCERPT = 3
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Move:
     """From the commit (hex) that a batch was made for to the one that it shall land on."""
 
@@ -220,7 +221,7 @@ def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[s
     return replace(edit, state="already_applied") if edit.id in result else edit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Placed:
     """An edit, with what became of it on its base and what would by itself on the tip."""
 

@@ -9,8 +9,8 @@ neighbour shows that its author has seen it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from patchq.model.frozen import frozen
 from patchq.model.values import LineHunk
 from patchq.text.lines import split_lines
 
@@ -18,7 +18,7 @@ Lines = tuple[int, int]
 """First and end, 0-based and half-open."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touch:
     """A change of the batch and one of the others that meet; both are runs of old lines, `now` is
     where the others' run stands today.  They are the `same` change, or only border on each other
@@ -31,7 +31,7 @@ class Touch:
     beside: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carried:
     """The new text, with every change made that the others have not made as well, and what stands
     against it."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.model.values import Generation, Problem
 from patchq.queue import Claim, spool
@@ -24,7 +24,7 @@ _IDS = 1000
 _BYTES = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowChange:
     """The report of a row as it is now: of a held batch, a verdict, or a later state."""
 
@@ -35,7 +35,7 @@ class RowChange:
     change: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowResponse:
     """A response in the database; of a request, what a model answered, if it has."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from time import time
 from typing import Any
 
+from patchq.model.frozen import frozen
 from patchq.queue.postgres.belonging import noted
 from patchq.queue.postgres.database import Database, whereabouts
 from patchq.queue.postgres.schema import VERSION
@@ -31,7 +32,7 @@ _WORKERS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneState:
     """A lane: its owner in words, or None; how many responses are where; seconds since the owner's
     last beat, and since the oldest that waits came."""
@@ -45,7 +46,7 @@ class LaneState:
     oldest: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerState:
     """A worker: seconds since it began, and since its last beat."""
 
@@ -56,7 +57,7 @@ class WorkerState:
     beat: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterState:
     """All of it; `database` has nothing secret, and `repository` is the commit with which the
     history of the one begins whose responses these are, where anybody has noted it; `ahead` are

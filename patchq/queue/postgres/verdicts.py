@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from patchq.model.errors import Busy, LaneLost
+from patchq.model.frozen import frozen
 from patchq.model.report import Report
 from patchq.queue import Claim, spool
 from patchq.queue.postgres.database import Database
@@ -25,7 +26,7 @@ MINE_TO_END = """
 alive means to end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowVerdict:
     """A claim with its report, and the page of that for people."""
 

@@ -8,14 +8,15 @@ no lock is taken; the files that are made to try out a file system are gone afte
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from patchq.model.frozen import frozen
 
 Level = Literal["fatal", "todo", "weaker", "ok"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One thing that was looked at: `what` names it for programs, as in `queue.space`.
 

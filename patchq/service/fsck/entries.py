@@ -18,7 +18,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from patchq.git.linklock import leftovers
 from patchq.git.reffiles import heads
 from patchq.hooks.jail import remove
 from patchq.land.deaths import TRIES
+from patchq.model.frozen import frozen
 from patchq.pipeline.world import World
 from patchq.queue import spool
 from patchq.queue.journal import BEFORE, EVENTS
@@ -56,7 +57,7 @@ _VALUE = re.compile(rb"[0-9a-f]{40}\n?")
 _PACKED = re.compile(rb"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Damage:
     """One thing that is not as it should be.  `kind` names it for programs, `where` is a path, a
     ref or an id; `mend` rebuilds it, `cure` is for people where there is no `mend`."""
