@@ -31,7 +31,7 @@ def recognise(planned: Planned) -> Planned | Decision:
     edits = planned.choice.among(planned.parsed.edits)
     if planned.base.how != "tip" or planned.choice.accepted or not planned.plan.changes:
         return planned
-    if not _may_be_there(edits, planned.tree):
+    if not _may_be_there(edits, planned):
         return planned
     for report in _alike(planned, edits):
         earlier = history.standing(report, planned.world, planned.tip)
@@ -42,19 +42,17 @@ def recognise(planned: Planned) -> Planned | Decision:
     return planned
 
 
-def _may_be_there(edits: Sequence[Edit], tree: Tree) -> bool:
+def _may_be_there(edits: Sequence[Edit], planned: Planned) -> bool:
     """Whether the text has every line that one of the edits writes, wherever they stand."""
-    lines: dict[str, frozenset[bytes]] = {}
+    texts = {change.path: change.before or b"" for change in planned.plan.changes}
     for edit in edits:
         if isinstance(edit.op, WHOLE):
             continue
-        if edit.path not in lines:
-            entry = tree.entry(edit.path)
-            text = tree.read(edit.path) if entry and entry.kind == "file" else b""
-            lines[edit.path] = frozenset(map(bytes.strip, text.split(b"\n")))
-        new = halves(edit.op)[1].encode("utf-8", "surrogateescape").split(b"\n")
-        written = {line.strip() for line in new} - {b""}
-        if written and written <= lines[edit.path]:
+        new = halves(edit.op)[1].encode("utf-8", "surrogateescape")
+        written = {line.strip() for line in new.split(b"\n")} - {b""}
+        if edit.path not in texts:  # as it changes nothing, or the file has another name then
+            texts[edit.path] = _text(planned.tree, edit.path) or b""
+        if written and all(line in texts[edit.path] for line in written):
             return True
     return False
 
