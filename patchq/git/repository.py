@@ -259,7 +259,11 @@ class Repository:
     def commits(
         self, tip: str, hide: str | None = None, limit: int | None = None
     ) -> Iterator[CommitInfo]:
-        """The history of `tip` without that of `hide`, children first, at most `limit` commits."""
+        """The history of `tip` without that of `hide`, children first, at most `limit` commits.
+
+        Of the whole history no more is read than is asked for, so its lines are told by their dates
+        there, as `git log` tells them: a clock that was wrong may put a commit of one line before
+        its child in another."""
         for commit in islice(self._walk(tip, hide), limit):
             author = f"{commit.author.name} <{commit.author.email}>"
             message = commit.raw_message.decode("utf-8", "replace")
@@ -298,9 +302,9 @@ class Repository:
 
     def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
         try:
-            walker = self.raw_repository.walk(
-                self._commit(tip).id, SortMode.TOPOLOGICAL | SortMode.TIME
-            )
+            # To sort them libgit2 reads all of them before it gives the first.
+            order = SortMode.TOPOLOGICAL | SortMode.TIME if hide else SortMode.NONE
+            walker = self.raw_repository.walk(self._commit(tip).id, order)
             if hide:
                 walker.hide(self._commit(hide).id)
             yield from walker

@@ -362,6 +362,14 @@ def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
         list(repo.commits(new))
 
 
+def test_no_more_of_a_history_is_read_than_is_asked_for(path: Path) -> None:
+    lost, *_, before, new = (commit_files(path, {"x": str(n)}) for n in range(5))
+    (path / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    repo = Repository.open(path)
+    assert [info.oid for info in repo.commits(new, limit=2)] == [new, before]
+    assert next(repo.touching(new, None, "x")) == new
+
+
 def test_exists_sees_what_gc_took(path: Path, repo: Repository, tip: str) -> None:
     commit = write(repo, tip, edit("README", "read me\n", "x"))
     assert repo.exists(commit)

@@ -40,18 +40,32 @@ def refusing(ground: Ground) -> Iterator[Goal]:
             ratios.setdefault(site.name, []).append(ratio)
         growth.append(spent[sites[1].name] / spent[sites[0].name])
     yield Goal(f"{EACH} refusals at {sites[1].name} / at {small:,}", growth, 1.5)
+    yield from _behind(ground)
     for name, values in ratios.items():
         yield Goal(f"a refusal / a landing, {name}", values, 2)
 
 
-class _Site:
-    """A repository of so many files, made anew for each run."""
+def _behind(ground: Ground) -> Iterator[Goal]:
+    """The same refusals behind a long history and a short one: who quotes what is nowhere may have
+    read an older commit, which is looked for."""
+    short, long = (500, 2_000) if ground.quick else (500, 50_000)
+    sites = [_Site(ground, "one directory", 50, commits) for commits in (short, long)]
+    ratios: list[float] = []
+    for _ in range(ground.rounds):
+        one, other = (site.spent("refused") for site in sites)
+        ratios.append(other / one)
+    yield Goal(f"{EACH} refusals behind {long:,} commits / behind {short:,}", ratios, 1.5)
 
-    def __init__(self, ground: Ground, shape: str, files: int) -> None:
+
+class _Site:
+    """A repository of so many files and commits, made anew for each run."""
+
+    def __init__(self, ground: Ground, shape: str, files: int, commits: int = 1) -> None:
         self.ground, self.files, self.path = ground, files, SHAPES[shape]
         self.name = f"{files:,} files in {shape}"
-        self.store = new_store(ground.room / f"{shape[0]}{files}.git", home=ground.home)
-        self.base = fast_import(self.store, self._project(), home=ground.home)[1]
+        store = f"{shape[0]}{files}-{commits}.git"
+        self.store = new_store(ground.room / store, home=ground.home)
+        self.base = fast_import(self.store, self._history(commits), home=ground.home)[commits]
 
     def spent(self, kind: str) -> float:
         """Processor time of a `run` over the responses of a kind; none for an empty one."""
@@ -75,6 +89,13 @@ class _Site:
             yield b"M 100644 inline %b\n" % quoted(self._at(number))
             yield data("".join(_lines(number, k) for k in range(LINES)).encode())
         yield b"\n"
+
+    def _history(self, commits: int) -> Iterator[bytes]:
+        yield from self._project()
+        for number in range(2, commits + 1):
+            yield b"commit refs/heads/main\nmark :%d\ncommitter %b\n" % (number, WHO)
+            yield b"data 4\nnext\nfrom :%d\n" % (number - 1)
+            yield b"M 100644 inline notes.txt\n" + data(b"%d\n" % number) + b"\n"
 
     def _at(self, number: int) -> str:
         return self.path.format(number, number // 1000, number // 20 % 50)
