@@ -298,6 +298,17 @@ class Modes(TypedDict):
     was_link: bool | None
 
 
+def as_changes(
+    sides: Mapping[str, tuple[Leaf | None, Leaf | None]], read: Callable[[str], bytes]
+) -> Iterator[FileChange]:
+    """What happens to files and links, by path before and after; `read` gives a file's bytes."""
+    for path, both in sides.items():
+        before, after = (leaf if leaf and is_blob(leaf[0]) else None for leaf in both)
+        was, now = (read(leaf[1]) if leaf else None for leaf in (before, after))
+        if before or after:
+            yield FileChange(path, was, now, **modes(before, after))
+
+
 def modes(before: Leaf | None, after: Leaf | None) -> Modes:
     """Whether a file is executable or a link, or was before it went; and whether it was, if that
     changes.  Of what becomes a link, or was one, nobody asks whether it was executable."""

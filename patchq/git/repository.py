@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -40,14 +40,13 @@ from patchq.git.objects import (
     Leaf,
     Role,
     Trees,
+    as_changes,
     differences,
     file_paths,
     graft,
-    is_blob,
     is_regular,
     leaves,
     make_identity,
-    modes,
     nest,
 )
 from patchq.git.opening import open_handle
@@ -67,6 +66,7 @@ _BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMM
 _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
 _MOST_KNOWN = 1024
+State = tuple[str | None, ...]
 
 
 class Repository:
@@ -261,13 +261,20 @@ class Repository:
     ) -> Iterator[CommitInfo]:
         """The history of `tip` without that of `hide`, children first, at most `limit` commits.
 
-        Of the whole history no more is read than is asked for, so its lines are told by their dates
-        there, as `git log` tells them: a clock that was wrong may put a commit of one line before
-        its child in another."""
+        Of the whole history no more is read than is asked for: its lines are told by their dates,
+        as by `git log`, and a wrong clock may put a commit of one before its child in another."""
         for commit in islice(self._walk(tip, hide), limit):
             author = f"{commit.author.name} <{commit.author.email}>"
             message = commit.raw_message.decode("utf-8", "replace")
             yield CommitInfo(str(commit.id), message, author)
+
+    def states(self, tip: str, paths: Sequence[str]) -> Iterator[tuple[str, State]]:
+        """The same commits of `tip`, with the ids of what stands at the paths; None: nothing."""
+        for commit in self._walk(tip, None):
+            try:
+                yield str(commit.id), tuple(_id_at(commit.tree, path) for path in paths)
+            except pygit2.GitError as error:
+                raise unreadable(f"cannot read the files of {commit.id}", error) from None
 
     def keep_blob(self, data: bytes) -> str:
         """Have a file's bytes as an object in memory; its id."""
@@ -280,17 +287,7 @@ class Repository:
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
         """What happened to files and links between two commits; a rename is a deletion and a
         creation, and of a submodule nothing is told."""
-        return tuple(self.as_changes(self.changes(old, new)))
-
-    def as_changes(
-        self, sides: Mapping[str, tuple[Leaf | None, Leaf | None]]
-    ) -> Iterator[FileChange]:
-        """The same of changes by path."""
-        for path, both in sides.items():
-            before, after = (leaf if leaf and is_blob(leaf[0]) else None for leaf in both)
-            was, now = (self.raw(leaf[1]) if leaf else None for leaf in (before, after))
-            if before or after:
-                yield FileChange(path, was, now, **modes(before, after))
+        return tuple(as_changes(self.changes(old, new), self.raw))
 
     def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
         """The commits of `hide..tip` whose `path` is none of its parents', children first."""
@@ -494,3 +491,10 @@ class CommitTree:
         places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
         inside = any(self.repo.leaf(self.root, f"{at}.gitattributes") for at in places)
         return self.repo.filter_of(self.commit if inside else "", path)
+
+
+def _id_at(tree: pygit2.Tree, path: str) -> str | None:
+    try:  # not by `Trees`: libgit2 keeps more of them, and a history has many
+        return str(tree[path].id)
+    except (KeyError, TypeError):  # no such path, or none that a file can have
+        return None

@@ -16,9 +16,9 @@ from dataclasses import replace
 from itertools import islice
 
 from patchq.git import merges
-from patchq.git.repository import Repository
+from patchq.git.repository import Repository, State
 from patchq.model.ops import Rename, Write
-from patchq.model.values import Base, Edit, FileChange, Plan, Problem, Tree
+from patchq.model.values import Base, Edit, FileChange, Plan, Problem
 from patchq.pipeline.progress import Aimed, Based, Decision, Planned, Read
 from patchq.pipeline.rebase import files
 from patchq.pipeline.rebase.files import Move
@@ -76,20 +76,21 @@ def infer(read: Read, edits: Sequence[Edit], on_tip: Plan) -> tuple[Read, Plan]:
     repo, tip = read.world.repo, read.base.commit
     named = [path for e in edits for path in (e.path, e.op.to if isinstance(e.op, Rename) else "")]
     paths = [path for path in dict.fromkeys(named) if path]
-    seen, left = {_state(repo.tree(tip), paths)}, _MOST_BYTES
-    for commit in islice(repo.commits(tip), 1, _MOST_COMMITS):
-        tree = repo.tree(commit.oid)
-        state = _state(tree, paths)
+    seen, left = set[State](), _MOST_BYTES
+    for commit, state in islice(repo.states(tip, paths), _MOST_COMMITS):
         if state in seen:
             continue
         seen.add(state)
+        if commit == tip:
+            continue
+        tree = repo.tree(commit)
         found = [path for path in paths if (at := tree.entry(path)) and at.kind == "file"]
         left -= sum(len(tree.read(path)) for path in found)
         if len(seen) > _MOST_STATES or left < 0:
             break
         plan = batch.plan(edits, tree, read.world.rules, diagnosed=False)
         if not plan.refused and plan.changes:
-            return replace(read, base=Base(commit.oid, "inferred"), tree=tree), plan
+            return replace(read, base=Base(commit, "inferred"), tree=tree), plan
     return read, on_tip
 
 
@@ -102,16 +103,11 @@ def lost(read: Read, plan: Plan) -> tuple[str, ...]:
     written = [
         edit.path for edit in read.parsed.edits if isinstance(edit.op, Write) and edit.path in new
     ]
-    repo, found = read.world.repo, set[str]()
-    for commit in islice(repo.commits(read.tip), _MOST_COMMITS) if written else ():
-        tree = repo.tree(commit.oid)
-        found |= {path for path in written if tree.entry(path)}
-    return tuple(sorted(found))
-
-
-def _state(tree: Tree, paths: Sequence[str]) -> tuple[str | None, ...]:
-    """What stands at the paths."""
-    return tuple(entry.oid if (entry := tree.entry(path)) else None for path in paths)
+    if not written:
+        return ()
+    lately = islice(read.world.repo.states(read.tip, written), _MOST_COMMITS)
+    there = {path for _, state in lately for path, oid in zip(written, state, strict=True) if oid}
+    return tuple(sorted(there))
 
 
 def carry(planned: Planned) -> Planned | Decision:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 
 from patchq.git import records
-from patchq.git.objects import Leaf
+from patchq.git.objects import Leaf, as_changes
 from patchq.model.report import FootingEntry, Report, waits_for_its_agent
 from patchq.model.values import Base, EditOutcome, Outcome, Problem, Source
 from patchq.pipeline import comments, traces
@@ -122,7 +122,7 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
                 EditOutcome(str(number), "", (0, 0), path, _op(*sides), "applied")
                 for number, (path, sides) in enumerate(changes.items(), 1)
             ),
-            diff=unified.unified([*repo.as_changes(changes)]),
+            diff=unified.unified([*as_changes(changes, repo.raw)]),
         )
     )
     # What git does not know is null.

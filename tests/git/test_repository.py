@@ -370,6 +370,17 @@ def test_no_more_of_a_history_is_read_than_is_asked_for(path: Path) -> None:
     assert next(repo.touching(new, None, "x")) == new
 
 
+def test_what_stood_at_paths_in_each_commit(path: Path, repo: Repository, tip: str) -> None:
+    new = commit_files(path, {"src/a.py": "a = 2\n"})
+    paths = ["src/a.py", "src", "src/", "never", "src/a.py/x", "", "/src", "\ud800", "a\0b"]
+    found = [(oid, dict(zip(paths, state, strict=True))) for oid, state in repo.states(new, paths)]
+    assert [oid for oid, _ in found] == git("rev-list", new, cwd=path).split()
+    for oid, state in found:
+        tree = repo.tree(oid)
+        entries = {one: tree.entry(one) for one in paths}
+        assert state == {one: entry and entry.oid for one, entry in entries.items()}
+
+
 def test_exists_sees_what_gc_took(path: Path, repo: Repository, tip: str) -> None:
     commit = write(repo, tip, edit("README", "read me\n", "x"))
     assert repo.exists(commit)

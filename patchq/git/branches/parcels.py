@@ -13,7 +13,7 @@ import zlib
 
 from pygit2.enums import ObjectType
 
-from patchq.git.objects import Leaf, referred
+from patchq.git.objects import Leaf, as_changes, referred
 from patchq.git.repository import Repository
 from patchq.model.errors import RepositoryFault
 
@@ -46,6 +46,6 @@ def unpack(repo: Repository, parcel: bytes) -> str | None:
     for path, file in said["files"].items():
         after = file and (file[0], repo.keep_blob(file[1].encode(_BYTES)))
         sides[path] = repo.leaf(base, path), after
-    if repo.write_tree(parents[0], tuple(repo.as_changes(sides))) != root:
+    if repo.write_tree(parents[0], tuple(as_changes(sides, repo.raw))) != root:
         raise RepositoryFault(f"what was sent of a commit upon {parents[0]} makes another one")
     return repo.unwritten.keep(ObjectType.COMMIT, raw)
