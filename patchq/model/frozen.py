@@ -1,6 +1,6 @@
 """Values that nothing may change.
 
-A frozen dataclass costs at the start of a process, where Python writes and compiles eight methods
+A frozen dataclass costs at the start of a process, where Python writes and compiles six methods
 for each class, and for each value, as it sets every field through `object.__setattr__`: six times
 as dear as one that is not frozen.  These are frozen to the type checker, which sees the same, and
 not to Python; and all their methods but `__init__` are made of functions that are there.

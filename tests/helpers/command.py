@@ -102,6 +102,13 @@ def seen(queue: Path, id: str) -> dict[str, Any] | None:
     return None
 
 
+def give(repo: Path, id: str, response: str, code: int = 0) -> dict[str, Any]:
+    """The report of a response that is dropped and worked off."""
+    drop(repo / ".patchq", {f"{id}.md": response})
+    patchq("run", cwd=repo, code=code)
+    return report(repo / ".patchq", id)
+
+
 def block(path: str, old: str, new: str) -> str:
     """One SEARCH/REPLACE block; both halves are whole lines."""
     return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, drop, give, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 CONFIG = "version: 1\nmode: auto\ntarget: trunk\n"
@@ -23,12 +22,6 @@ def repo(tmp_path: Path) -> Path:
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
     return repo
-
-
-def give(repo: Path, id: str, response: str, code: int = 0) -> Any:
-    drop(repo / ".patchq", {f"{id}.md": response})
-    patchq("run", cwd=repo, code=code)
-    return report(repo / ".patchq", id)
 
 
 def edits(*pairs: tuple[str, str]) -> str:

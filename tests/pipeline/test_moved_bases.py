@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, give, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 IX = block("a.txt", "line 9\n", "line IX\n")
@@ -21,12 +20,6 @@ def repo(tmp_path: Path) -> Path:
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
     return repo
-
-
-def give(repo: Path, id: str, text: str, code: int = 0) -> Any:
-    drop(repo / ".patchq", {f"{id}.md": text})
-    patchq("run", cwd=repo, code=code)
-    return report(repo / ".patchq", id)
 
 
 def commit_on_trunk(repo: Path, files: dict[str, str], message: str) -> str:
