@@ -53,7 +53,7 @@ _HINT = (
 )
 
 
-def companies(root: Path, claims: Sequence[Claim]) -> Iterator[list[Claim]]:
+def portions(root: Path, claims: Sequence[Claim]) -> Iterator[list[Claim]]:
     """The claims in their order, in such groups as are to be in hand together."""
     group, most = list[Claim](), inf
     for claim in claims:

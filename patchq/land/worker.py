@@ -68,7 +68,7 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     rest = recovery.finish(world.queue.recover(), world, tell)
     left = [claim for claim in rest if not claim.held]
     deaths.forget_others(world.queue_root, rest)
-    for some in deaths.companies(world.queue_root, left):
+    for some in deaths.portions(world.queue_root, left):
         with deaths.counted(world.queue_root, some) as died:
             work(deaths.judged(some, world, died), world, tell)
 
